@@ -1,6 +1,7 @@
 """Read-only view of an archive directory: its recordings, their segment files and ends.
 
-Needs no daemon and disturbs none. `aerotape.replay.offline.directory` adds what reads messages.
+Needs no archive and does not affect a running one. `aerotape.replay.offline.directory` adds the
+reading of messages.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
@@ -36,16 +37,20 @@ from aerotape.catalog.segment_files import (
     own_segments,
     segment_file_name,
 )
-from aerotape.errors import CatalogError, MarkFileError, StorageError
+from aerotape.catalog.time_index.file import read_time_index_bytes, time_index_path
+from aerotape.catalog.time_index.index import TimeIndex
+from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageError
+from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
-    from aerotape.catalog.time_index.index import TimeIndex
 
 # A file that has not been written to for so long is not in the middle of a write.
 _SETTLED_AFTER_NS = 1_000_000_000
 _SETTLING_ROUND_S = 0.05
 _SETTLING_ROUNDS = 25
+_AT_ONCE = 16
+"""Recordings whose ends are looked for at the same time."""
 
 
 class StoredRecording:
@@ -67,7 +72,7 @@ class StoredRecording:
 
     @property
     def storage(self) -> StorageOptions:
-        """How to reach the directory, for one in a storage elsewhere."""
+        """Options of the remote storage that the directory is in."""
         return NO_OPTIONS
 
     @property
@@ -115,15 +120,17 @@ class StoredRecording:
         """
         self.check()
         descriptor = self._entry.descriptor
-        if not descriptor.is_active:
-            return descriptor.stop_position
+        return self._find_position() if descriptor.is_active else descriptor.stop_position
+
+    def _find_position(self) -> int:
+        """Return the end of the last whole frame (StorageError)."""
         for left in reversed(range(_SETTLING_ROUNDS)):
             segments = self.segment_files()
             # A writer may be in the middle of a write: then only what is seen in full, sector by
             # sector, counts, until the file has been left alone for long enough.
             settled = not left or not segments or _is_settled(segments)
             unit = PAGE_LENGTH if settled else SECTOR_LENGTH
-            end = find_recording_end(descriptor, segments, write_unit_bytes=unit)
+            end = find_recording_end(self.descriptor, segments, write_unit_bytes=unit)
             if settled or not end.torn:
                 break
             time.sleep(_SETTLING_ROUND_S)
@@ -132,19 +139,17 @@ class StoredRecording:
     @cached_property
     def time_index(self) -> TimeIndex:
         """When what was recorded, as far as is known (errors as `recorded_position`)."""
-        from aerotape.catalog.time_index.index import TimeIndex
-
         return TimeIndex.of(self)
 
     def recorded_after(self, position: int) -> int:
         """Return how far it is recorded, as `recorded_position` does, but quickly and as of now.
 
-        For who follows a live recording: only what stands behind `position` is looked at, and a
-        write that is going on is not waited for; its last frame is left for the next time.
+        For readers that follow a live recording: only data after `position` is read, and a frame
+        that is being written is left for the next call.
 
         Args:
-            position: begin of a frame, or the end of the last one so far. Never less is returned
-                while the recording has no stop position.
+            position: begin of a frame, or the end of the last one so far; the result is never
+                less while the recording has no stop position.
 
         Raises:
             CatalogError: the descriptor is damaged.
@@ -166,7 +171,7 @@ class StoredRecording:
     def _last_segments(self, position: int) -> list[SegmentFile]:
         """Return the last segment files, two at most, that follow `position` without a gap.
 
-        To ask for names is faster than to list a directory of very many files.
+        Checking names is faster than listing a directory of very many files.
         """
         descriptor = self._entry.descriptor
         length = descriptor.segment_file_length
@@ -209,7 +214,7 @@ class StoredRecording:
         )
 
     def find_end(self, checksum: ChecksumName = "none") -> RecordingEnd:
-        """Find the end of a recording without a stop position, and what stands behind it.
+        """Find the end of a recording without a stop position, and the data after it.
 
         Raises:
             CatalogError: the descriptor is damaged.
@@ -240,17 +245,42 @@ class StoredRecording:
 
     def read_time_index(self) -> bytes | None:
         """Read the file of its time index, None when there is none (StorageError)."""
-        from aerotape.catalog.time_index.file import read_time_index_bytes, time_index_path
-
         return read_time_index_bytes(time_index_path(self._archive_dir, self.recording_id))
 
     @contextmanager
     def local_copies(self, segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:
-        """Give segment files that native code can open: these, or copies while it lasts."""
+        """Yield segment files that native code can open: these, or temporary copies."""
         yield list(segments)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._entry.descriptor!r})"
+
+
+def find_ends(recordings: Iterable[StoredRecording]) -> None:
+    """Find the ends of recordings in remote storage that have no stop position, several at once.
+
+    Each takes a few reads one after the other, which would add up. An error is raised when that
+    recording's `recorded_position` is read. Recordings of a local directory are skipped.
+    """
+
+    def find(recording: StoredRecording) -> None:
+        with suppress(AerotapeError):
+            # Not through the property, which computes one value at a time before Python 3.12.
+            recording.__dict__["recorded_position"] = recording._find_position()
+
+    live = [
+        recording
+        for recording in recordings
+        if isinstance(recording.archive_dir, UrlPath)
+        and not recording.damage
+        and recording.descriptor.is_active
+    ]
+    if len(live) > 1:
+        # Not at the top: this import takes 15 ms, and an archive starts without it.
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="aerotape-ends") as threads:
+            list(threads.map(find, live))
 
 
 RecordingT = TypeVar("RecordingT", bound=StoredRecording)

@@ -18,8 +18,7 @@ import struct
 from typing import Literal
 
 CATALOG_FILE_NAME = "archive.catalog"
-# Where a catalog is written anew before it takes the other's place; left behind by a crash, it
-# counts for nothing.
+# A catalog that is being rewritten, before it replaces the other; what a crash leaves is ignored.
 REWRITTEN_FILE_NAME = "archive.catalog.rewrite"
 
 ChecksumName = Literal["none", "crc-32", "crc-32c"]

@@ -29,7 +29,7 @@ _FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """How to reach a storage: endpoint, credentials and the like. Its values are never printed.
+    """Options of a remote storage: endpoint, credentials and others. Values are never printed.
 
     Attributes:
         items: name and value of each option.
@@ -39,7 +39,7 @@ class StorageOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> StorageOptions:
-        """Make them from a mapping, in an order of their own, so that equal ones compare so."""
+        """Create them from a mapping, sorted, so that equal options compare equal."""
         return cls(tuple(sorted(options.items())))
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ NO_OPTIONS = StorageOptions()
 
 
 def parse_location(path: str | os.PathLike[str], name: str = "path") -> Path:
-    """Return where a path or URL leads: a local path as it was written, or a `UrlPath`.
+    """Parse a path or URL: a local path as it was written, or a `UrlPath`.
 
     Spark users write ``file:`` URLs with one slash, three, or the host's name between them.
 
@@ -99,7 +99,7 @@ def parse_location(path: str | os.PathLike[str], name: str = "path") -> Path:
 
 
 def _require_place(scheme: str, rest: str, text: str, name: str) -> None:
-    """Refuse a URL that ends where a bucket, host or path is to stand, as without a variable."""
+    """Refuse a URL without the bucket, host or path, as from an unset variable."""
     if rest:
         return
     form = _FORMS.get(scheme, "HOST/FOLDER")
@@ -123,7 +123,7 @@ def _refuse_options(scheme: str, rest: str, name: str) -> None:
 
 
 def absolute_location(path: str | os.PathLike[str], name: str = "path") -> str:
-    """Return where a path or URL leads, for processes that run in other folders too.
+    """Parse a path or URL for processes that run in other folders too.
 
     Takes the arguments and raises the errors of `parse_location`.
     """
@@ -132,7 +132,7 @@ def absolute_location(path: str | os.PathLike[str], name: str = "path") -> str:
 
 
 def why_no_directory(path: Path) -> str | None:
-    """Return what is wrong with what should be a folder of this machine; None when it is one."""
+    """Return why a path is not a local directory, None when it is one."""
     if path.is_dir():
         return None
     return f"{'not a directory' if path.exists() else 'no such directory'}: {path}"

@@ -24,13 +24,11 @@ from aerotape.catalog.descriptor import (
     segment_base,
 )
 from aerotape.catalog.no_follow import open_no_follow
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import StorageError
 
 SEGMENT_SUFFIX = ".rec"
 # Appended to the name of a segment file that is about to be deleted, by older archives.
 DELETE_SUFFIX = ".del"
-MIN_SEGMENT_LENGTH_BYTES = 64 * 1024
-MAX_SEGMENT_LENGTH_BYTES = 1 << 30
 DEFAULT_SEGMENT_LENGTH_BYTES = 128 * 1024 * 1024
 _BLOCK_LENGTH = 4096
 _LISTED = 5
@@ -72,30 +70,6 @@ def parse_segment_file_name(name: str) -> tuple[int, int] | None:
 def parse_any_segment_file_name(name: str) -> tuple[int, int] | None:
     """As `parse_segment_file_name`, also for a segment file that is about to be deleted."""
     return parse_segment_file_name(name.removesuffix(DELETE_SUFFIX))
-
-
-def validate_segment_length(segment_length: int, term_length: int | None = None) -> None:
-    """Check a segment file length: a power of two from 64 KiB to 1 GiB, at least a term.
-
-    Raises:
-        ConfigurationError: it is not.
-    """
-    name = "aeron.archive.segment.file.length"
-    power_of_two = segment_length > 0 and segment_length & (segment_length - 1) == 0
-    if not power_of_two or not (
-        MIN_SEGMENT_LENGTH_BYTES <= segment_length <= MAX_SEGMENT_LENGTH_BYTES
-    ):
-        raise ConfigurationError(
-            f"segment file length {segment_length} is not a power of two from "
-            f"{MIN_SEGMENT_LENGTH_BYTES} to {MAX_SEGMENT_LENGTH_BYTES} bytes",
-            name,
-        )
-    if term_length is not None and segment_length < term_length:
-        raise ConfigurationError(
-            f"segment file length {segment_length} is less than the stream's term length "
-            f"{term_length}: a segment must hold at least one term",
-            name,
-        )
 
 
 def list_segment_files(archive_dir: Path, recording_id: int) -> list[SegmentFile]:
@@ -187,6 +161,19 @@ def first_segment_base(descriptor: RecordingDescriptor | RecordingExtent) -> int
     return descriptor.start_position & -descriptor.term_buffer_length
 
 
+def segment_ranges(
+    folder: Path, descriptor: RecordingDescriptor, begin: int, end: int
+) -> Iterator[tuple[Path, int, int]]:
+    """Iterate the segment files of a range of positions, with its offset and end in each, bytes."""
+    position = begin
+    while position < end:
+        base = segment_base(descriptor, position)
+        limit = min(end, base + descriptor.segment_file_length)
+        path = folder / segment_file_name(descriptor.recording_id, base)
+        yield path, position - base, limit - base
+        position = limit
+
+
 def belongs(descriptor: RecordingDescriptor | RecordingExtent, base_position: int) -> bool:
     """Whether a segment file of the recording can begin at `base_position`."""
     offset = base_position - first_segment_base(descriptor)
@@ -245,6 +232,17 @@ def missing_base_positions(
     present = {segment.base_position for segment in segments if segment.base_position in bases}
     missing = (base for base in bases if base not in present)
     return len(bases) - len(present), list(itertools.islice(missing, _LISTED))
+
+
+def describe_missing(count: int, missing: Sequence[int]) -> str:
+    """Say which segment files are missing, from the result of `missing_base_positions`."""
+    return f"{count} segment files are missing, with base positions {listed(missing, count)}"
+
+
+def listed(positions: Sequence[int], count: int) -> str:
+    """List the first few of `count` positions."""
+    few = positions[:_LISTED]
+    return ", ".join(map(str, few)) + (" …" if count > len(few) else "")
 
 
 def lacks_blank_segment(path: Path) -> bool:

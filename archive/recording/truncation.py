@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
-from aerotape.catalog.recovery.suspect_marks import erase_tail
+from aerotape.catalog.recovery.quarantine import erase_tail
 from aerotape.catalog.segment_files import (
     is_blank_from,
     list_files_to_delete,

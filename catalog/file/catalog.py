@@ -69,11 +69,11 @@ class Catalog(CompactableCatalog, Closing):
 
         Args:
             archive_dir: the directory.
-            create: make the catalog when there is none.
+            create: create the catalog when there is none.
             read_only: map for reading; every change raises CatalogError. The archive may run.
             capacity_bytes: smallest length of the file when opened for writing.
             sync_level: durability of changes, 0 to 2; see the class.
-            checksum: checksum kept over each descriptor, as the archive records with.
+            checksum: checksum of each descriptor, the one that the archive records with.
             lazily: leave the file as it is until the first change, also its length and an empty
                 one without a header.
 
@@ -136,7 +136,7 @@ class Catalog(CompactableCatalog, Closing):
     # ---- changing ------------------------------------------------------------------------------
 
     def reserve(self) -> None:
-        """Have the file as long as was asked for, when it was opened lazily.
+        """Give a file that was opened lazily the length that was requested.
 
         Raises:
             CatalogError: it is read-only, or there is no storage for it.
@@ -144,7 +144,7 @@ class Catalog(CompactableCatalog, Closing):
         self._file.check_writable()
 
     def avoid_ids(self, recording_ids: Iterable[int]) -> None:
-        """Give these ids to no new recording, as long as the catalog is open."""
+        """Give no new recording one of these ids while the catalog is open."""
         self._avoided = frozenset(recording_ids)
         while self._next_recording_id in self._avoided:
             self._next_recording_id += 1
@@ -196,8 +196,8 @@ class Catalog(CompactableCatalog, Closing):
         if offset + frame_length > len(self._file.data):
             self._file.grow(offset + frame_length)
         data = self._file.data
-        # The length goes in last: until then the entry does not exist, wherever we are killed.
-        # The id is taken before, so that no other recording can ever get it.
+        # The length is stored last: until then the entry does not exist, wherever the process is
+        # killed. The next id is stored before, so that no other recording gets this one.
         begin = offset + layout.DESCRIPTOR_HEADER_LENGTH
         data[begin : begin + length] = body
         layout.INT.pack_into(
@@ -205,7 +205,7 @@ class Catalog(CompactableCatalog, Closing):
         )
         layout.INT.pack_into(data, offset + layout.STATE_OFFSET, RecordingState.VALID)
         layout.LONG.pack_into(data, layout.NEXT_RECORDING_ID_OFFSET, recording_id + 1)
-        # Nor after a power cut, which may leave some sectors of an entry and not others.
+        # Also after a power cut, which may leave some sectors of an entry and not others.
         self._file.force()
         layout.INT.pack_into(data, offset, length)
         self._file.force()
@@ -251,9 +251,9 @@ class Catalog(CompactableCatalog, Closing):
         ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
         next_id = max(self._next_recording_id, descriptor.recording_id + 1)
         before = slice(layout.CATALOG_HEADER_LENGTH, offset)
-        behind = slice(offset, self._end_offset)
+        after = slice(offset, self._end_offset)
         self._file.rewrite(
-            (self._header(next_id), before, entry_header + body, behind),
+            (self._header(next_id), before, entry_header + body, after),
             self._end_offset + frame_length,
         )
         self._find_entries()
@@ -283,13 +283,13 @@ class Catalog(CompactableCatalog, Closing):
         self._changed(recording_id)
 
     def set_start_position(self, recording_id: int, position: int) -> None:
-        """Move a recording's start, after its first segments went (errors as `descriptor`)."""
+        """Set a recording's start, after segments were removed (errors as `descriptor`)."""
         data, begin = self._for_change(recording_id)
         layout.LONG.pack_into(data, begin + layout.START_POSITION_OFFSET, position)
         self._changed(recording_id)
 
     def set_stop_position(self, recording_id: int, position: int) -> None:
-        """Move a recording's end, after it was truncated (errors as `descriptor`)."""
+        """Set a recording's end after it was truncated (errors as `descriptor`)."""
         data, begin = self._for_change(recording_id)
         layout.LONG.pack_into(data, begin + layout.STOP_POSITION_OFFSET, position)
         self._changed(recording_id)
@@ -299,8 +299,8 @@ class Catalog(CompactableCatalog, Closing):
     ) -> None:
         """Give a recording another channel (errors as `descriptor`).
 
-        Where the entry has no room for it, all that come after it move on, and the file may grow:
-        a new file takes the place of the old one, so that a crash leaves one or the other.
+        Where the entry has no room for it, all entries after it move and the file may grow: a new
+        file replaces the old one, so that a crash leaves one or the other.
 
         Raises:
             CatalogError: the catalog is full, read-only, or a channel is not ASCII.
@@ -317,7 +317,7 @@ class Catalog(CompactableCatalog, Closing):
     def replace_recording(self, descriptor: RecordingDescriptor) -> None:
         """Replace the descriptor of the recording with its id (errors as `descriptor`).
 
-        Whom it was last sent to stays in the entry. Room is made as by `replace_channel`.
+        The ids of the last request stay in the entry. Room is made as by `replace_channel`.
 
         Raises:
             CatalogError: the catalog is full, read-only, or a value does not fit.
@@ -369,7 +369,7 @@ class Catalog(CompactableCatalog, Closing):
                 del self._offsets[index]
 
     def stored_state(self, recording_id: int) -> int:
-        """Return what the entry of a recording has for a state, also what cannot be one.
+        """Return the state in the entry of a recording, also one that is not valid.
 
         Raises:
             UnknownRecordingError: no entry of any state has this id.
@@ -406,8 +406,8 @@ class Catalog(CompactableCatalog, Closing):
             self._file.data[entry.offset : entry.offset + frame_length] = frame
         else:
             before = slice(0, entry.offset)
-            behind = slice(entry.offset + room, self._end_offset)
-            self._file.rewrite((before, frame, behind), self._end_offset + frame_length - room)
+            after = slice(entry.offset + room, self._end_offset)
+            self._file.rewrite((before, frame, after), self._end_offset + frame_length - room)
         self._move_entries(entry.recording_id, len(body), frame_length - room)
         if fits:
             self._file.force()

@@ -43,8 +43,8 @@ class CatalogEntry:
         recording_id: the recording, -1 when the damage leaves open which it is.
         offset: where its descriptor header begins in the file, bytes.
         length: length of the descriptor with its padding, without its header, bytes.
-        state: VALID for recordings; anything else is kept but hidden.
-        checksum: as stored; 0 when the archive that wrote it keeps none.
+        state: VALID for recordings; entries of any other state are hidden.
+        checksum: as stored; 0 when the archive that wrote it uses none.
         descriptor: the recording; of a damaged one, the figures as they stand and what could be
             read of the strings.
         body: the bytes that the checksum is over: the descriptor with its padding.
@@ -107,7 +107,7 @@ def find_places(data: mmap.mmap, alignment: int, *, growing: bool) -> tuple[list
 
 
 def read_entry(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
-    """Read what stands at a place; damage is told in the entry, never raised."""
+    """Read the entry at a place; damage is reported in the entry, never raised."""
     offset, length, known_damage = place.offset, place.length, place.damage
     _, state, checksum = layout.DESCRIPTOR_HEADER.unpack_from(data, offset)
     begin = offset + layout.DESCRIPTOR_HEADER_LENGTH
@@ -131,14 +131,14 @@ def end_of_strings(data: mmap.mmap | bytes, body_offset: int, limit: int) -> int
 
 
 def entry_damage(entry: CatalogEntry) -> str:
-    """Say why an entry is of no use: it cannot be read, or its figures cannot be; else ""."""
+    """Say why an entry cannot be used: it cannot be read or has impossible figures; else ""."""
     return entry.damage or describe_problem(entry.descriptor)
 
 
 def unknown_recording(
     recording_id: int, entries: Iterable[CatalogEntry], archive_dir: object
 ) -> UnknownRecordingError:
-    """Return the error for an id that no recording of the wanted state has; it tells the state."""
+    """Return the error for an id that no recording of the expected state has, with its state."""
     text = f"no recording with id {recording_id} in archive directory {archive_dir}"
     for entry in entries:
         if entry.recording_id == recording_id:
@@ -148,8 +148,28 @@ def unknown_recording(
     return UnknownRecordingError(text, recording_id)
 
 
+def checked_entries(
+    entries: Iterable[CatalogEntry], recording_id: int | None, archive_dir: object
+) -> list[CatalogEntry]:
+    """Choose the entries of valid and hidden recordings: of one, or of all for None.
+
+    Raises:
+        UnknownRecordingError: there is no such recording with this id.
+    """
+    everything = list(entries)
+    chosen = [
+        entry
+        for entry in everything
+        if recording_id in (None, entry.recording_id)
+        and entry.state in (RecordingState.VALID, RecordingState.INVALID)
+    ]
+    if recording_id is not None and not chosen:
+        raise unknown_recording(recording_id, everything, archive_dir)
+    return chosen
+
+
 def effective_state(state: int, place: EntryPlace) -> int:
-    """Return the state to go by: that of a damaged header counts only if it can be one."""
+    """Return the effective state: that of a damaged header counts only if it is a valid one."""
     return RecordingState.VALID if place.damage and state not in _STATES else state
 
 
@@ -175,7 +195,7 @@ def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryP
                 # The end; or an entry that was being added, whose place the next one takes.
                 break
             if end < 0:
-                # Nobody knows how long it was; what is added must come after all its bytes.
+                # Its length is unknown; what is added must follow all its bytes.
                 used = max(data_end(data, offset) - offset, _MIN_ENTRY_LENGTH)
                 end = offset + layout.align(used, alignment)
         else:
@@ -237,14 +257,14 @@ def _id(data: mmap.mmap, offset: int) -> int:
 
 
 def _end_by_header(data: mmap.mmap, offset: int, alignment: int) -> int:
-    """Where an entry ends as its header has it, -1 when it cannot."""
+    """Return where an entry ends by its header, -1 when that cannot be."""
     (length,) = layout.INT.unpack_from(data, offset)
     end = offset + layout.align(layout.DESCRIPTOR_HEADER_LENGTH + length, alignment)
     return end if length >= layout.DESCRIPTOR_BLOCK_LENGTH and end <= len(data) else -1
 
 
 def _end_by_strings(data: mmap.mmap, offset: int, limit: int, alignment: int) -> int:
-    """Where an entry ends as its strings have it, -1 when that is beyond `limit`."""
+    """Return where an entry ends by its strings, -1 when that is beyond `limit`."""
     end = end_of_strings(data, offset + layout.DESCRIPTOR_HEADER_LENGTH, limit)
     return end if end < 0 else offset + layout.align(end - offset, alignment)
 
@@ -254,7 +274,7 @@ def _is_end(data: mmap.mmap, offset: int) -> bool:
 
 
 def _is_entry(data: mmap.mmap, offset: int, alignment: int) -> bool:
-    """Whether there is what can only be an entry."""
+    """Whether the bytes there can only be an entry."""
     if offset + _MIN_ENTRY_LENGTH > len(data):
         return False
     end = _end_by_header(data, offset, alignment)

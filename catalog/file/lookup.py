@@ -1,4 +1,4 @@
-"""Looking recordings up in an open catalog: by id, in order, from the last.
+"""Lookup of recordings in an open catalog: by id, in order, from the last.
 
 Apart from `catalog`, where they are added and changed; this part works for a reader as it does for
 the archive itself.
@@ -37,7 +37,7 @@ class DescriptorRun:
         ids: the recordings, ascending, without damaged ones.
         slices: offset in the file and length of each descriptor without its padding, bytes: two
             int64 a recording.
-        next_id: the first recording id that was not looked at.
+        next_id: the first recording id that was not checked.
     """
 
     ids: array[int]
@@ -159,7 +159,7 @@ class CatalogLookup:
         Args:
             from_id: the first recording id to consider.
             limit: the number of recordings to return at most.
-            scan_limit: the number of recordings to look at, at most; None for no limit.
+            scan_limit: the number of recordings to check at most; None for no limit.
             stream_id: the stream id that they must have; None for any.
             channel_fragment: bytes that their original channel must contain.
         """
@@ -193,16 +193,13 @@ class CatalogLookup:
             yield read_entry(self._file.data, place)
 
     def all_recording_ids(self) -> Iterator[int]:
-        """Iterate the ids of all entries, valid or not, without looking at the rest of them."""
+        """Iterate the ids of all entries, valid or not."""
         for place in self._places:
             if place.recording_id >= 0:
                 yield place.recording_id
 
     def purged_ids(self) -> Iterator[int]:
-        """Iterate the ids of recordings that a client has had purged, in file order.
-
-        Their entries are not looked at otherwise: there may be very many.
-        """
+        """Iterate the ids of recordings that clients have purged, in file order."""
         data, read, deleted = self._file.data, layout.INT.unpack_from, int(RecordingState.DELETED)
         for place in self._places:
             if place.recording_id >= 0 and (
@@ -217,7 +214,7 @@ class CatalogLookup:
                 yield read_entry(self._file.data, place)
 
     def check_readable(self) -> None:
-        """See that every entry can be read; CatalogError for the first that cannot."""
+        """Check that every entry can be read; CatalogError for the first that cannot."""
         for entry in self.entries():
             if entry.damage:
                 raise CatalogError(
@@ -227,13 +224,13 @@ class CatalogLookup:
                 )
 
     def unidentified_entries(self) -> Iterator[CatalogEntry]:
-        """Iterate the damaged entries of which it is open whose they are; no id leads to them."""
+        """Iterate the damaged entries whose recording ids are unknown."""
         for place in self._places:
             if place.recording_id < 0:
                 yield read_entry(self._file.data, place)
 
     def entry(self, recording_id: int) -> CatalogEntry:
-        """Return the entry of a valid recording; damage is told in it.
+        """Return the entry of a valid recording; damage is reported in it.
 
         Raises:
             UnknownRecordingError: there is none.
@@ -255,24 +252,20 @@ class CatalogLookup:
                 return descriptor
         return self._sound(recording_id).descriptor
 
-    def extents(self) -> dict[int, RecordingExtent]:
-        """Return where the bytes of valid recordings are, by id, and sooner than `descriptor` does.
+    def readable_extents(
+        self,
+    ) -> tuple[dict[int, RecordingExtent | RecordingDescriptor], dict[int, CatalogError]]:
+        """Return where the bytes of each valid recording are, and why its entry does not say.
 
-        Those are left out whose entry has to be looked at more closely; most of them are damaged.
+        Sooner than `descriptor` of each does, except for entries that are checked more closely.
         """
         data, read, make = self._file.data, layout.EXTENT.unpack_from, RecordingExtent._make
         begin = layout.DESCRIPTOR_HEADER_LENGTH + layout.START_POSITION_OFFSET
-        return {
+        extents: dict[int, RecordingExtent | RecordingDescriptor] = {
             recording_id: make(read(data, place.offset + begin))
             for recording_id, place in self._valid.items()
             if place.is_whole and not place.damage
         }
-
-    def readable_extents(
-        self,
-    ) -> tuple[dict[int, RecordingExtent | RecordingDescriptor], dict[int, CatalogError]]:
-        """Return where the bytes of each valid recording are, and why its entry does not say."""
-        extents: dict[int, RecordingExtent | RecordingDescriptor] = {**self.extents()}
         damaged = {}
         for recording_id in self.recording_ids():
             if recording_id not in extents:
@@ -285,13 +278,12 @@ class CatalogLookup:
     def wire_descriptor(self, recording_id: int) -> bytes:
         """Return the descriptor's bytes as they stand in the file, without the padding.
 
-        An archive sends them as they are behind a message header, once controlSessionId
-        (bytes 0 to 7) and correlationId (8 to 15) have been put in. The padding would only take up
-        room on the wire: nobody can read it.
+        An archive sends them after a message header, with controlSessionId (bytes 0 to 7) and
+        correlationId (8 to 15) set.
 
         Raises:
             UnknownRecordingError: there is no such valid recording.
-            CatalogError: its entry is damaged, so that nobody could read it.
+            CatalogError: its entry is damaged, so that no client could decode it.
         """
         body = self._sound(recording_id).body
         return body[: end_of_strings(body, 0, len(body))]
@@ -350,7 +342,7 @@ class CatalogLookup:
     def _has_in_channel(self, recording_id: int, fragment: bytes) -> bool:
         """Whether these bytes are in an original channel: without decoding the whole descriptor.
 
-        Many recordings may have to be looked at for one request.
+        One request may check many recordings.
         """
         data, place = self._file.data, self._place(recording_id)
         limit = place.body_offset + place.length
@@ -381,7 +373,7 @@ def _descriptor_offset(place: EntryPlace) -> int:
 
 @lru_cache(maxsize=1024)
 def _decoded(body: bytes) -> tuple[RecordingDescriptor, str]:
-    """Decode a descriptor; an archive asks for the same few again and again."""
+    """Decode a descriptor; an archive needs the same few repeatedly."""
     return RecordingDescriptor.decode_damaged(body)
 
 

@@ -6,7 +6,6 @@ of a known version is left exactly as it was found.
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import stat
@@ -19,6 +18,7 @@ from aerotape.catalog import layout
 from aerotape.catalog.durability import map_reserved, sync_directory
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.no_follow import open_no_follow
+from aerotape.catalog.segment.data_extents import data_chunks
 from aerotape.errors import CatalogError, ClosedError
 
 _CHUNK_LENGTH = 1 << 20
@@ -66,18 +66,18 @@ class CatalogFile:
 
         Args:
             path: the file.
-            create: make it if it is not there.
+            create: create it if it does not exist.
             read_only: map it for reading.
             capacity_bytes: the length to have at least, with all its storage.
             sync_level: see `force`.
             lazily: leave it as it is until `check_writable` announces the first change.
 
         Raises:
-            CatalogError: it is not there, no file, of another major version, or damaged.
+            CatalogError: it does not exist, is not a file, of another major version, or damaged.
         """
         try:
             if read_only:
-                # Not to wait for a writer when the name is that of a pipe.
+                # Opening a pipe of that name must not wait for a writer.
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             else:
                 descriptor = open_no_follow(path, os.O_RDWR | (os.O_CREAT if create else 0))
@@ -152,8 +152,8 @@ class CatalogFile:
     def _force_beginning(self) -> None:
         """Force a new catalog to storage, whatever the sync level, with its name.
 
-        One of which a power cut takes the header or the name, and leaves entries or segment files,
-        would be of no use.
+        If a power cut took its header or name and left entries or segment files, it would be of
+        no use.
         """
         try:
             os.fsync(self._fd)
@@ -175,12 +175,12 @@ class CatalogFile:
 
     @property
     def has_grown(self) -> bool:
-        """Whether the file is longer by now than what is mapped, through another process."""
+        """Whether another process has extended the file since it was mapped."""
         return os.fstat(self._fd).st_size > len(self._map)
 
     @property
     def is_forced(self) -> bool:
-        """Whether the sync level has `force` do something."""
+        """Whether `force` does something at this sync level."""
         return self._sync_level > 0
 
     def check_writable(self) -> None:
@@ -200,7 +200,7 @@ class CatalogFile:
             self._initialise()
 
     def force(self) -> None:
-        """Force what was stored to storage, as the sync level has it (CatalogError)."""
+        """Force changes to storage as the sync level requires (CatalogError)."""
         try:
             if self._sync_level == 1:
                 os.fdatasync(self._fd)
@@ -229,7 +229,7 @@ class CatalogFile:
             os.fsync(self._fd)
             grown = mmap.mmap(self._fd, capacity)
         except OSError as error:
-            # Part of the space may have been had; others need it.
+            # Release what was allocated.
             with suppress(OSError):
                 os.ftruncate(self._fd, length)
             raise CatalogError(
@@ -250,16 +250,15 @@ class CatalogFile:
     def rewrite(
         self, pieces: Iterable[bytes | slice], required_bytes: int, *, shrink: bool = False
     ) -> None:
-        """Put another file in the place of this one, at once: a crash leaves one or the other.
+        """Replace this file atomically by another one: a crash leaves one or the other.
 
-        Whoever has the old file open keeps what it held. A power cut may still bring the old one
-        back until `force_name`.
+        A process that has the old file open retains it. Until `force_name`, a power cut may bring
+        the old one back.
 
         Args:
-            pieces: what the new file holds, one piece after the other: bytes, or a range of
-                what this one holds.
+            pieces: the content of the new file: bytes, or ranges of this one.
             required_bytes: the length to have at least; it grows as `grow` does.
-            shrink: the file is to be no longer than that.
+            shrink: the new file is no longer than that.
 
         Raises:
             CatalogError: as `grow`; the file is then as it was.
@@ -300,7 +299,7 @@ class CatalogFile:
         self._map, self._fd = mapping, descriptor
 
     def force_name(self) -> None:
-        """Force to storage that this file is the catalog, after `rewrite` (CatalogError)."""
+        """Force the file's name to storage, after `rewrite` (CatalogError)."""
         try:
             sync_directory(self.path.parent)
         except OSError as error:
@@ -325,7 +324,7 @@ class CatalogFile:
 
 
 def _check(path: Path, descriptor: int, read_only: bool) -> int:
-    """Return the file's length once it is sure that it may be opened; nothing is changed."""
+    """Check that the file may be opened, and return its length; nothing is changed."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise CatalogError(f"catalog {path} is not a regular file", path)
@@ -400,7 +399,7 @@ def _put_header(mapping: mmap.mmap) -> None:
 
 
 def _map_unchanged(descriptor: int, length: int) -> mmap.mmap:
-    """Map a file for reading; for one that has no header yet, memory that has."""
+    """Map a file for reading; for one without a header yet, memory with one."""
     if any(os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)):
         return map_for_reading(descriptor, length)
     mapping = _map_memory(max(length, layout.MIN_CAPACITY_BYTES))
@@ -409,32 +408,19 @@ def _map_unchanged(descriptor: int, length: int) -> mmap.mmap:
 
 
 def _map_memory(length: int) -> mmap.mmap:
-    """Map memory of zeros that takes up nothing where nothing is stored."""
+    """Map memory of zeros, which is allocated where something is stored."""
     # In shared memory, reading a page allocates it as well.
     return mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def map_for_reading(descriptor: int, length: int) -> mmap.mmap:
-    """Map a file as it is; one with holes, as Java makes them, is copied.
+    """Map a file unchanged; one with holes, as Java creates them, is copied.
 
     On a full disk of some kinds (tmpfs) even a load from a hole would be SIGBUS.
     """
     if os.lseek(descriptor, 0, os.SEEK_HOLE) >= length:
         return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
     copy = _map_memory(length)
-    end = 0
-    while end < length:
-        try:
-            begin = os.lseek(descriptor, end, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno != errno.ENXIO:
-                raise
-            break  # a hole up to the end
-        end = min(os.lseek(descriptor, begin, os.SEEK_HOLE), length)
-        while begin < end:
-            data = os.pread(descriptor, min(_CHUNK_LENGTH, end - begin), begin)
-            if not data:
-                return copy  # cut short meanwhile
-            copy[begin : begin + len(data)] = data
-            begin += len(data)
+    for offset, chunk in data_chunks(descriptor, length):
+        copy[offset : offset + len(chunk)] = chunk
     return copy

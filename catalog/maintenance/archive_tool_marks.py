@@ -22,6 +22,7 @@ from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Verification
 from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail
 from aerotape.catalog.recovery.stop_position import PAGE_LENGTH, frames_in_holes
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.data_extents import find_data_end
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     from aerotape.catalog.segment.checks import SegmentTask
 
 TornFrame = Callable[[Path, int], bool]
-"""Whether to cut off a frame that may be torn: file, and offset of the frame in it, bytes."""
+"""Decides whether to cut off a frame that may be torn: file, and its offset there, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """What becomes of a recording's entry in the catalog.
+    """The change of a recording's entry in the catalog.
 
     Attributes:
         recording_id: the recording.
@@ -49,8 +50,8 @@ class Marking:
         stop_position: its stop position afterwards.
         reason: why it is INVALID; "" when it is not.
         cut_off: file and offset, bytes, of the frame to be cut off; None when none is.
-        behind: file and number of the bytes that stay in it behind a stop position that is lower
-            than before, up to the last that is not zero; None when there are none.
+        after_stop: file and number of the bytes that stay in it after a stop position that was
+            lowered, up to the last that is not zero; None when there are none.
     """
 
     recording_id: int
@@ -60,7 +61,7 @@ class Marking:
     stop_position: int
     reason: str = ""
     cut_off: tuple[Path, int] | None = None
-    behind: tuple[Path, int] | None = None
+    after_stop: tuple[Path, int] | None = None
 
     @property
     def changes(self) -> bool:
@@ -87,9 +88,9 @@ def decide(
     Args:
         found: the check, with the same arguments.
         archive_dir: the directory with the segment files.
-        all_segments: whether all segment files are looked at, or the last ones.
+        all_segments: whether all segment files are checked, or the last ones.
         checksum: that of frames and descriptors, or "none".
-        cut_off: asked about frames that may be torn.
+        cut_off: decides about frames that may be torn.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -106,7 +107,7 @@ def decide(
         ).make()
         for entry in found.entries
         if not entry.damage
-        # Lengths that make no sense are damage to the catalog, of which we make nothing.
+        # Impossible lengths are damage to the catalog, which stays as it is.
         and (_position_problem(entry.descriptor) or not describe_problem(entry.descriptor))
     ]
 
@@ -133,13 +134,14 @@ def _cut_off(
 ) -> None:
     """Copy the bytes after `offset` to quarantine and erase them."""
     recording_id, position = marking.recording_id, int(path.stem.partition("-")[2]) + offset
-    target = suspect_marks.quarantine_path(archive_dir, recording_id, position, now_ms)
-    suspect_marks.copy_tail(path, offset, path.stat().st_size, target)
-    detail = f"the last frame may be torn: it is in {target.name}, the recording ends before it"
-    note = SuspectNote("suspect torn tail", detail, position, now_ms, target.name)
+    removed = Quarantine(archive_dir, recording_id, now_ms, "the last frame may be torn")
+    name = removed.name_of(removed.copy(path, offset, path.stat().st_size))
+    removed.write_note()
+    detail = f"the last frame may be torn: it is in {name}, the recording ends before it"
+    note = SuspectNote("suspect torn tail", detail, position, now_ms, name)
     suspect_marks.add_notes(archive_dir, recording_id, [note])
     entry = next(e for e in catalog.entries() if e.recording_id == recording_id)
-    suspect_marks.erase_tail(path, offset, entry.descriptor.segment_file_length)
+    erase_tail(path, offset, entry.descriptor.segment_file_length)
 
 
 def _position_problem(descriptor: RecordingDescriptor) -> str:
@@ -172,8 +174,8 @@ class _Decision:
         self._checksum: ChecksumName = checksum
         self._ask = cut_off
         self._cut_off: tuple[Path, int] | None = None
-        self._behind: tuple[Path, int] | None = None
-        # Offset in the last file up to which no frame was asked about.
+        self._after_stop: tuple[Path, int] | None = None
+        # Offset in the last file up to which no frame may be torn.
         self._asked_from = 0
         self._is_left = False
 
@@ -185,7 +187,7 @@ class _Decision:
             reason, stop_position = str(error), NULL_VALUE
         if reason:
             state, stop_position = RecordingState.INVALID, self._descriptor.stop_position
-            # What is wrong may be the descriptor, and the frame a good one.
+            # Perhaps the descriptor is wrong and the frame good.
             self._cut_off = None
         elif self._is_left:
             stop_position, self._cut_off = self._descriptor.stop_position, None
@@ -199,7 +201,7 @@ class _Decision:
             stop_position=stop_position,
             reason=reason,
             cut_off=self._cut_off,
-            behind=self._behind if stop_position < self._descriptor.stop_position else None,
+            after_stop=self._after_stop if stop_position < self._descriptor.stop_position else None,
         )
 
     def _judge(self) -> tuple[str, int]:
@@ -224,7 +226,7 @@ class _Decision:
         for path in sorted(positions) if self._all_segments else [last]:
             if fault := self._fault(path, positions[path]):
                 return fault, NULL_VALUE
-        # Once it has a stop position no start looks for what a power cut has taken.
+        # Once it has a stop position, no start looks for frames that a power cut has taken.
         segment = SegmentFile(last, positions[last])
         self._is_left = (
             descriptor.is_active
@@ -235,7 +237,7 @@ class _Decision:
         if stop_position < descriptor.stop_position and self._cut_off is None:
             offset = stop_position - positions[last]
             length = find_data_end(last, offset) - offset
-            self._behind = (last, length) if length else None
+            self._after_stop = (last, length) if length else None
         return "", stop_position
 
     def _check_descriptor(self) -> str:
@@ -249,7 +251,7 @@ class _Decision:
             return ""
         found = self._reference(path, base_position)
         offset = found.invalid_offset
-        # What is going to be cut off is not looked at any more.
+        # What will be cut off is not checked.
         is_cut_off = self._cut_off is not None and (
             path == self._cut_off[0] and offset >= self._cut_off[1]
         )
@@ -266,9 +268,9 @@ class _Decision:
             return False
         if task.end_offset == self._descriptor.segment_file_length:
             return True
-        behind = check.behind
-        return behind is not None and (
-            behind.end_offset == task.end_offset < check.file_length and behind.end == "unwritten"
+        after = check.behind
+        return after is not None and (
+            after.end_offset == task.end_offset < check.file_length and after.end == "unwritten"
         )
 
     def _end_offset(self, path: Path, base_position: int) -> int:

@@ -1,4 +1,4 @@
-"""How two archive directories differ, recording by recording."""
+"""Comparison of two archive directories, recording by recording."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHUNK_LENGTH = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How a recording differs.
+    """The differences of one recording.
 
     Attributes:
         recording_id: the recording.
@@ -180,7 +180,7 @@ class _Reader:
         self._file: Any = None
 
     def left(self, position: int) -> int:
-        """Return how many bytes there are from a position to the end of its segment file."""
+        """Return the number of bytes from a position to the end of its segment file."""
         return self._recording.descriptor.segment_file_length - _place(self._recording, position)[1]
 
     def read(self, position: int, length: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The frames of a recording one by one, for people to read: padding, fragments and headers as well.
+"""Dump of a recording's frames for people to read, with padding, fragments and headers.
 
 Recordings of any state can be dumped. `aerotape.replay.offline.reader` reads messages, and fast.
 """

@@ -14,7 +14,7 @@ and in version 2 `time_points_length` |
 | 32 | SHA-256 of all bytes before |
 
 Frames stand there as in segment files, with their checksums if they were recorded with any.
-Nothing of the file counts unless all of it is there and the digest is right.
+The file is valid only as a whole, with the right digest.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class RecordingFileHeader:
-    """What such a file says of its recording.
+    """The header of an exported recording.
 
     Attributes:
         descriptor: the recording, with a stop position.
@@ -84,14 +84,14 @@ def write_recording_file(
     """Write a recording's file; it gets its name when it is complete and on storage.
 
     Args:
-        path: the file, which must not be there.
+        path: the file, which must not exist.
         header: the recording.
         content: its bytes.
         time_points: the points of its time index, of the length in the header.
         progress: called for each piece.
 
     Raises:
-        StorageError: the file is there, or cannot be written; nothing is left of it.
+        StorageError: the file exists, or cannot be written; nothing is left of it.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     digest = hashlib.sha256()
@@ -118,14 +118,14 @@ def write_recording_file(
                 file.write(digest.digest())
                 file.flush()
                 os.fsync(file.fileno())
-            # Unlike a rename, this does not take the place of a file that is there.
+            # Unlike a rename, this does not replace an existing file.
             os.link(temporary, path)
             sync_directory(path.parent)
         finally:
             with suppress(FileNotFoundError):
                 temporary.unlink()
     except FileExistsError as error:
-        raise StorageError(f"{path} is there already: name another file", path) from error
+        raise StorageError(f"{path} exists: name another file", path) from error
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
 

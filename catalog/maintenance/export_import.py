@@ -31,11 +31,11 @@ from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
 from aerotape.catalog.segment.checks import check_recording
 from aerotape.catalog.segment_files import (
     SegmentFile,
-    first_segment_base,
     index_segment_files,
     make_blank_segment,
     missing_base_positions,
     segment_file_name,
+    segment_ranges,
 )
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
 from aerotape.catalog.time_index.points import TimePoints
@@ -57,15 +57,15 @@ def export_recording(
     dry_run: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> RecordingDescriptor:
-    """Write a recording into one file; of one that is being recorded, what there is by now.
+    """Write a recording into one file; of one that is being recorded, what was recorded so far.
 
-    The points of its time index that hold go along; without any, `recording.time_index` says why.
+    The file has the valid points of its time index; `recording.time_index` says why there are none.
 
     Args:
         recording: the recording.
-        path: the file, which must not be there.
-        checksum: checksum of its frames, to be checked before; "none" to go by headers.
-        dry_run: see that the recording is whole, and write nothing.
+        path: the file, which must not exist.
+        checksum: checksum of its frames, which is checked before; "none" to check headers alone.
+        dry_run: check that the recording is whole, and write nothing.
         progress: called for each piece.
 
     Returns:
@@ -94,7 +94,7 @@ def export_recording(
 def _check(
     descriptor: RecordingDescriptor, segments: Sequence[SegmentFile], checksum: ChecksumName
 ) -> None:
-    """See that every byte of a recording is in a good frame (SegmentError)."""
+    """Check that every byte of a recording is in a good frame (SegmentError)."""
     count, missing = missing_base_positions(descriptor, segments, descriptor.stop_position)
     if count:
         name = segment_file_name(descriptor.recording_id, missing[0])
@@ -117,8 +117,13 @@ def _check(
             )
 
 
+def _ranges(folder: Path, descriptor: RecordingDescriptor) -> Iterator[tuple[Path, int, int]]:
+    """Iterate the segment files of a recording, with the range of its bytes in each."""
+    return segment_ranges(folder, descriptor, descriptor.start_position, descriptor.stop_position)
+
+
 def _read(archive_dir: Path, descriptor: RecordingDescriptor) -> Iterator[bytes]:
-    for path, offset, end in _places(archive_dir, descriptor):
+    for path, offset, end in _ranges(archive_dir, descriptor):
         try:
             with path.open("rb", buffering=0) as file:
                 while offset < end:
@@ -129,17 +134,6 @@ def _read(archive_dir: Path, descriptor: RecordingDescriptor) -> Iterator[bytes]
                     offset += len(piece)
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
-
-
-def _places(folder: Path, descriptor: RecordingDescriptor) -> Iterator[tuple[Path, int, int]]:
-    """Iterate the segment files of a recording, with the range of its bytes in each."""
-    length = descriptor.segment_file_length
-    base = first_segment_base(descriptor)
-    while base < descriptor.stop_position:
-        path = folder / segment_file_name(descriptor.recording_id, base)
-        begin = max(descriptor.start_position - base, 0)
-        yield path, begin, min(descriptor.stop_position - base, length)
-        base += length
 
 
 # ---- import --------------------------------------------------------------------------------------
@@ -154,22 +148,22 @@ def import_recording(
     dry_run: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> RecordingDescriptor:
-    """Bring a recording that was exported into a directory.
+    """Import an exported recording into a directory.
 
     Args:
         catalog: open for writing (for reading suffices for a dry run); no archive uses it.
         archive_dir: the directory.
         path: the file.
-        recording_id: the id that it is to have, which must be free; None for the next one that
-            nothing in the directory is named for either, as what a lost catalog leaves is.
-        dry_run: see that the file is whole and the id is free, and change nothing.
+        recording_id: its new id, which must be free; None for the next one, without those that
+            files in the directory are named for, as a lost catalog leaves them.
+        dry_run: check that the file is whole and the id is free, and change nothing.
         progress: called for each piece.
 
     Returns:
         The recording as it is now.
 
     Raises:
-        StorageError: the file is cut short, altered or none, or the directory cannot be written.
+        StorageError: the file is missing, cut short or altered, or the directory cannot be written.
         SegmentError: its frames are damaged.
         CatalogError: the id is taken, or the catalog cannot be written. Nothing has changed then.
     """
@@ -233,7 +227,7 @@ def _write(
     """Write segment files of full length, and force them to storage."""
     segments = []
     rest = memoryview(b"")
-    for path, begin, end in _places(folder, descriptor):
+    for path, begin, end in _ranges(folder, descriptor):
         file = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             os.ftruncate(file, descriptor.segment_file_length)
@@ -248,25 +242,25 @@ def _write(
     length, base = descriptor.segment_file_length, descriptor.stop_position
     is_full = bool(segments) and segments[-1].base_position + length == base
     if is_full and base < max_position(descriptor):
-        # Where a recording ends with a segment the recorder has made the next one, and without it
-        # ArchiveTool's verify takes the recording for one that goes beyond its files.
+        # The recorder has created the segment after a full one: without it ArchiveTool's verify
+        # finds that the recording exceeds its files.
         path = folder / segment_file_name(descriptor.recording_id, base)
         make_blank_segment(path, length)
         segments.append(SegmentFile(path, base))
-    for _ in content:  # so that the digest is looked at
+    for _ in content:  # so that the digest is checked
         raise AssertionError("the length was compared with the header")
     sync_directory(folder)
     return segments
 
 
 def _write_time_index(folder: Path, descriptor: RecordingDescriptor, points: TimePoints) -> Path:
-    # The entry that is made of a descriptor knows of no request yet.
+    # An entry that is created from a descriptor has no ids of a request.
     provenance = Provenance(
         descriptor.recording_id, descriptor.start_timestamp_ms, 0, 0, descriptor.session_id
     )
     path = time_index_path(folder, descriptor.recording_id)
     write_time_index(path, provenance, points)
-    # Elsewhere points are not worth waiting for storage; these are of a recording that is whole.
+    # Forced, unlike points while recording: these belong to a complete recording.
     with path.open("rb") as file:
         os.fsync(file.fileno())
     return path
@@ -275,7 +269,7 @@ def _write_time_index(folder: Path, descriptor: RecordingDescriptor, points: Tim
 def _enter(
     catalog: Catalog, archive_dir: Path, descriptor: RecordingDescriptor, paths: Sequence[Path]
 ) -> None:
-    # Not INVALID: repair, verify and mark-valid bring such ones back, with what segments there are.
+    # Not INVALID: repair, verify and mark-valid would make it valid with incomplete segments.
     catalog.insert_recording(descriptor, RecordingState.DELETED)
     for path in paths:
         path.rename(archive_dir / path.name)

@@ -21,7 +21,7 @@ from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.recovery.quarantine import folder_names
 from aerotape.catalog.recovery.stop_position import walk
 from aerotape.catalog.recovery.suspect_marks import read_marks
-from aerotape.catalog.segment.placement import begins_with_frame, goes_on_at, misplacement
+from aerotape.catalog.segment.placement import begins_with_frame, continues_at, misplacement
 from aerotape.catalog.segment_files import (
     MAX_LONG,
     SEGMENT_SUFFIX,
@@ -32,7 +32,7 @@ from aerotape.catalog.segment_files import (
 from aerotape.errors import StorageError
 
 _OWNED = re.compile(rf"([0-9]+)-(.*)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
-# Whatever is named for a recording: segment files, also about to be deleted, and what is ours.
+# Any file named for a recording: segment files, also about to be deleted, and files of ours.
 _ANY_OWNED = re.compile(r"(?:aerotape-)?([0-9]+)[-.]", re.ASCII)
 _POSITION = re.compile(r"-?[0-9]+", re.ASCII)
 
@@ -69,7 +69,7 @@ def index_owned_files(archive_dir: Path) -> dict[int, list[OwnedFile]]:
 
 
 def ids_with_files(archive_dir: Path) -> set[int]:
-    """Return the ids that anything in a directory is named for, whatever its catalog says.
+    """Return the ids that any file in a directory is named for, regardless of the catalog.
 
     Files are segment files, also about to be deleted, and ours: time indexes, marks, quarantine.
 
@@ -99,7 +99,7 @@ class Orphans:
     Attributes:
         paths: the files.
         undecided: entries so damaged that their files are not known.
-        kept: files that look orphaned by their names, and why they are not to be deleted.
+        kept: files that look orphaned by their names, and why they must not be deleted.
     """
 
     paths: list[Path]
@@ -110,9 +110,8 @@ class Orphans:
 def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None = None) -> Orphans:
     """Find the orphaned segment files of one recording, of whatever state, or of all.
 
-    What a damaged directory makes look orphaned is kept: all of a recording that is marked as
-    suspect, files after a stop position at which its frames continue, and files that hold frames of
-    another place than their name says.
+    Files that only damage makes look orphaned are left: all of a suspect recording, files after a
+    stop position at which its frames continue, and files that hold frames of another place.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -149,7 +148,7 @@ def _why_kept(
         return reason
     start, stop = descriptor.start_position, descriptor.stop_position
     if file.base_position < start:
-        if not goes_on_at(descriptor, file.path, file.base_position, file.base_position):
+        if not continues_at(descriptor, file.path, file.base_position, file.base_position):
             return ""
         # Segments are detached up to where one begins, and that one stays.
         begin = first_segment_base(descriptor)
@@ -178,12 +177,12 @@ def _why_kept(
 
 
 def _around(descriptor: RecordingDescriptor, begin: int) -> tuple[int, int]:
-    """Return where the first segment begins and the one before, at which an empty one may end."""
+    """Return the base of the first segment, and of the one before, where an empty one may end."""
     return begin, begin - descriptor.segment_file_length
 
 
 def why_not_its(file: OwnedFile, descriptor: RecordingDescriptor) -> str:
-    """Say what a file holds that is not what it is named for; "" when nothing else."""
+    """Describe content of a file that contradicts its name, or return ""."""
     if file.base_position is not None:
         return misplacement(descriptor, file.path, file.base_position)
     if begins_with_frame(descriptor, file.path):

@@ -16,22 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aerotape import __version__
-from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.file.entries import CatalogEntry, unknown_recording
-from aerotape.catalog.layout import ChecksumName, RecordingState
-from aerotape.catalog.maintenance.repair_plan import Damage, Part, RepairPlan, plan_repair
+from aerotape.catalog.file.entries import CatalogEntry, checked_entries
+from aerotape.catalog.layout import ChecksumName
+from aerotape.catalog.maintenance.repair_plan import Part, RepairPlan, plan_repair
 from aerotape.catalog.no_follow import open_no_follow
-from aerotape.catalog.recovery import quarantine, suspect_marks
+from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.checks import ByteProgress
 from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import (
     index_segment_files,
     make_blank_segment,
-    segment_file_name,
+    segment_ranges,
 )
 from aerotape.errors import StorageError
 from aerotape.frame_header import TYPE_PADDING, UNFRAGMENTED, FrameHeader, term_id_at
@@ -43,11 +43,11 @@ _ZEROS = bytes(1 << 20)
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What was done to a recording, or would be.
+    """The repair of a recording, done or planned.
 
     Attributes:
-        plan: what it takes.
-        folder: where the copies are; None when nothing was taken out, or in a dry run.
+        plan: the changes.
+        folder: the copies; None when nothing was removed, or in a dry run.
     """
 
     plan: RepairPlan
@@ -63,29 +63,22 @@ def plan_repairs(
     cut_at_damage: bool = False,
     progress: Callable[[int], ByteProgress] = lambda recording_id: lambda done, total: None,
 ) -> Iterator[RepairPlan]:
-    """Find out, recording by recording, what is to be done.
+    """Plan the repair of recordings, one after the other.
 
     Args:
         catalog: the catalog.
         archive_dir: the directory with the segment files.
-        recording_id: one recording, which is not left hidden; or None for all that are valid, and
-            those marked invalid that have damage.
-        checksum: checksum that frames were recorded with, "none" to go by headers alone.
+        recording_id: one recording, which becomes valid; or None for all valid ones, and those
+            marked invalid that have damage.
+        checksum: checksum that frames were recorded with, "none" to check headers alone.
         cut_at_damage: end recordings before their first damage.
-        progress: returns, for a recording, what is to be called some times a second.
+        progress: returns the callback of a recording, which is called some times a second.
 
     Raises:
         UnknownRecordingError: no recording has this id.
         StorageError: the directory cannot be read.
     """
-    entries = [
-        entry
-        for entry in catalog.entries()
-        if recording_id in (None, entry.recording_id)
-        and entry.state in (RecordingState.VALID, RecordingState.INVALID)
-    ]
-    if recording_id is not None and not entries:
-        raise unknown_recording(recording_id, catalog.entries(), archive_dir)
+    entries = checked_entries(catalog.entries(), recording_id, archive_dir)
     index, _ = index_segment_files(archive_dir)
     for entry in entries:
         yield plan_repair(
@@ -99,26 +92,30 @@ def plan_repairs(
 
 
 def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -> Repair:
-    """Do what a plan says.
+    """Carry out a plan.
 
     Args:
         catalog: open for writing; no archive uses the directory.
         archive_dir: the directory with the segment files.
-        plan: made just now.
+        plan: created just now.
         now_ms: epoch milliseconds.
 
     Raises:
-        StorageError: a file cannot be written; nothing is lost, and it can be begun again.
+        StorageError: a file cannot be written; nothing is lost, and it can be repeated.
         CatalogError: the catalog cannot be written.
     """
     if not plan.is_needed:
         return Repair(plan)
     folder = None
     if plan.takes_out:
-        folder = quarantine.make_folder(archive_dir, plan.recording_id, now_ms)
-        copies = [_copy(folder, part) for part in _parts(archive_dir, plan)]
-        quarantine.write_note(folder, _note(plan, copies, now_ms))
-        notes = _suspect_notes(plan, folder, now_ms)
+        removed = Quarantine(archive_dir, plan.recording_id, now_ms, "repair")
+        folder = removed.folder
+        for part in _parts(archive_dir, plan):
+            removed.copy(part.path, part.offset, part.end)
+        for path in plan.moved:
+            removed.expect_segment(path)
+        removed.write_note(**_details(plan))
+        notes = _suspect_notes(plan, removed.name_of(folder), now_ms)
         suspect_marks.add_notes(archive_dir, plan.recording_id, notes)
         with _as_storage_error(plan.recording_id):
             _take_out(archive_dir, plan, folder)
@@ -137,49 +134,32 @@ def _as_storage_error(recording_id: int) -> Iterator[None]:
     except OSError as error:
         path = error.filename or ""
         raise StorageError(
-            f"cannot repair recording {recording_id}: {path}: {error.strerror}; what is taken out "
-            f"of it was copied before, and it can be tried again",
+            f"cannot repair recording {recording_id}: {path}: {error.strerror}; removed data was "
+            f"copied before, and the repair can be repeated",
             path,
         ) from error
 
 
-# ---- keeping -------------------------------------------------------------------------------------
+# ---- copies --------------------------------------------------------------------------------------
 
 
 def _parts(archive_dir: Path, plan: RepairPlan) -> Iterator[Part]:
-    """Iterate the parts of files that will be overwritten or cut off, as far as they are there."""
-    for damage in plan.filled:
-        for path, offset, end in _in_segments(archive_dir, plan.descriptor, damage):
-            length = path.stat().st_size if path.exists() else 0
-            if length > offset:
-                yield Part(path, offset, min(end, length))
+    """Iterate the existing parts of files that will be overwritten or cut off."""
+    for path, offset, end in _filled(archive_dir, plan):
+        length = path.stat().st_size if path.exists() else 0
+        if length > offset:
+            yield Part(path, offset, min(end, length))
     if plan.cut is not None:
         yield plan.cut
 
 
-def _copy(folder: Path, part: Part) -> dict[str, Any]:
-    target = folder / f"{part.path.name}.{part.offset}-{part.end}"
-    suspect_marks.copy_tail(part.path, part.offset, part.end, target)
-    return {
-        "segment_file": part.path.name,
-        "offset": part.offset,
-        "length": part.end - part.offset,
-        "copy": target.name,
-    }
-
-
-def _note(plan: RepairPlan, copies: list[dict[str, Any]], now_ms: int) -> dict[str, Any]:
+def _details(plan: RepairPlan) -> dict[str, Any]:
     descriptor = plan.descriptor
     return {
-        "recording_id": plan.recording_id,
-        "timestamp_ms": now_ms,
-        "written_by": f"aerotape {__version__}",
         "damages": [
             {"position": d.begin, "end_position": d.end, "detail": d.detail} for d in plan.damages
         ],
         "filled_with_padding": [{"position": d.begin, "end_position": d.end} for d in plan.filled],
-        "copies": copies,
-        "segment_files": [path.name for path in plan.moved],
         "before": {
             "state": plan.state_before.name,
             "start_position": descriptor.start_position,
@@ -194,8 +174,7 @@ def _note(plan: RepairPlan, copies: list[dict[str, Any]], now_ms: int) -> dict[s
     }
 
 
-def _suspect_notes(plan: RepairPlan, folder: Path, now_ms: int) -> list[SuspectNote]:
-    name = f"{quarantine.FOLDER_NAME}/{folder.name}"
+def _suspect_notes(plan: RepairPlan, name: str, now_ms: int) -> list[SuspectNote]:
     notes = []
     for damage in plan.damages:
         kept = plan.start_position <= damage.begin < plan.stop_position
@@ -205,52 +184,41 @@ def _suspect_notes(plan: RepairPlan, folder: Path, now_ms: int) -> list[SuspectN
     return notes
 
 
-# ---- taking out ----------------------------------------------------------------------------------
+# ---- segment files -------------------------------------------------------------------------------
 
 
 def _take_out(archive_dir: Path, plan: RepairPlan, folder: Path) -> None:
-    # From the last file on, so that what is left never has a hole that was not there before.
+    # From the last file on, so that the rest never gets a new hole.
     for path in reversed(plan.moved):
         path.rename(folder / path.name)
     if plan.moved:
         sync_directory(folder)
         sync_directory(archive_dir)
     if plan.cut is not None:
-        suspect_marks.erase_tail(
-            plan.cut.path, plan.cut.offset, plan.descriptor.segment_file_length
-        )
+        erase_tail(plan.cut.path, plan.cut.offset, plan.descriptor.segment_file_length)
     made = False
-    for damage in plan.filled:
-        for path, offset, end in _in_segments(archive_dir, plan.descriptor, damage):
-            made = made or not path.exists()
-            _fill(path, plan.descriptor, offset, end)
+    for path, offset, end in _filled(archive_dir, plan):
+        made = made or not path.exists()
+        _fill(path, plan.descriptor, offset, end)
     if made:
         sync_directory(archive_dir)
 
 
-def _in_segments(
-    archive_dir: Path, descriptor: RecordingDescriptor, damage: Damage
-) -> Iterator[tuple[Path, int, int]]:
-    """Iterate the files that a damage lies in, with its offset and its end in each, bytes."""
-    length = descriptor.segment_file_length
-    position = damage.begin
-    while position < damage.end:
-        base = segment_base(descriptor, position)
-        end = min(damage.end, base + length)
-        path = archive_dir / segment_file_name(descriptor.recording_id, base)
-        yield path, position - base, end - base
-        position = end
+def _filled(archive_dir: Path, plan: RepairPlan) -> Iterator[tuple[Path, int, int]]:
+    """Iterate the files that get padding, with the offsets of its begin and end."""
+    for damage in plan.filled:
+        yield from segment_ranges(archive_dir, plan.descriptor, damage.begin, damage.end)
 
 
 def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) -> None:
-    """Overwrite a range of a segment file with padding frames; the file is made if need be."""
+    """Overwrite a range of a segment file with padding frames; a missing file is created."""
     base = int(path.stem.partition("-")[2])
     if path.exists():
         break_hard_link(path)
     file = open_no_follow(path, os.O_RDWR | os.O_CREAT)
     try:
         length = os.fstat(file).st_size
-        # What was never written needs no zeros: segment files are sparse.
+        # No zeros where nothing was written: segment files are sparse.
         at, written = offset, min(end, length)
         while at < written:
             at += os.pwrite(file, _ZEROS[: written - at], at)
@@ -266,7 +234,7 @@ def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) ->
 
 
 def _padding(descriptor: RecordingDescriptor, position: int, end: int) -> FrameHeader:
-    """Return the header of a padding frame at a position that reaches `end` if it may."""
+    """Return the header of a padding frame at a position, up to `end` if it can be that long."""
     term_length = descriptor.term_buffer_length
     term_offset = position % term_length
     longest = min(_MAX_PADDING_BYTES, term_length // 8)
@@ -287,7 +255,7 @@ def _padding(descriptor: RecordingDescriptor, position: int, end: int) -> FrameH
 
 
 def _describe(catalog: Catalog, plan: RepairPlan, now_ms: int) -> None:
-    """Put start, end and state into the catalog, and the checksum if there was a right one."""
+    """Store start, end and state in the catalog, and the checksum if the old one was right."""
     recording_id, descriptor = plan.recording_id, plan.descriptor
     entry = _entry(catalog, recording_id)
     checksum = catalog.checksum_of(entry)

@@ -25,12 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aerotape.catalog.descriptor import (
-    RecordingDescriptor,
-    describe_problem,
-    max_position,
-    segment_base,
-)
+from aerotape.catalog.descriptor import RecordingDescriptor, max_position, segment_base
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.no_follow import why_link
@@ -68,7 +63,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Bytes of a segment file that are to be kept and then overwritten or cut off.
+    """Bytes of a segment file that are copied, and then overwritten or cut off.
 
     Attributes:
         path: the file.
@@ -83,22 +78,22 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What is to be done to one recording.
+    """The changes that repair one recording.
 
     Attributes:
         recording_id: the recording; -1 when damage to the catalog leaves open which it is.
-        descriptor: how it is described.
+        descriptor: its descriptor.
         state_before: its state.
         state: its state afterwards.
         start_position: its start position afterwards.
         stop_position: its stop position afterwards.
         damages: what is wrong with it, in order of positions.
         filled: the damages, or what remains of them, that become padding.
-        moved: segment files that are taken away as a whole.
+        moved: segment files that are moved to quarantine as a whole.
         cut: the bytes after the recording's end in its last file.
-        made: segment file without frames that is to follow the last one; None when none is.
-        refused: why nothing can be done; "" when something can or need not be.
-        stays_hidden: whether it is INVALID, has no damage and is left so.
+        made: segment file without frames to create after the last one; None when it exists.
+        refused: why the recording cannot be repaired; "" when it can, or is whole.
+        stays_hidden: whether it is INVALID without damage, and remains so.
     """
 
     recording_id: int
@@ -117,7 +112,7 @@ class RepairPlan:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is to be done."""
+        """Whether the plan changes anything."""
         return not self.refused and bool(
             self.filled or self.moved or self.cut or self.made or self.changes_catalog
         )
@@ -143,14 +138,14 @@ def plan_repair(
     brings_back: bool = True,
     progress: ByteProgress | None = None,
 ) -> RepairPlan:
-    """Check a recording and decide what is to be done.
+    """Check a recording and decide how to repair it.
 
     Args:
         entry: its entry in the catalog, valid or invalid.
         segments: its segment files, ascending.
         checksum: checksum that it was recorded with, "none" to go by headers alone.
         cut_at_damage: end the recording before the first damage.
-        brings_back: have it be VALID afterwards also when it is hidden and has no damage.
+        brings_back: make it VALID also when it is hidden and has no damage.
         progress: called some times a second.
     """
     return _Planning(entry, segments, checksum, cut_at_damage, brings_back, progress).run()
@@ -165,7 +160,7 @@ class _Planning:
     brings_back: bool
     progress: ByteProgress | None
     _end: int = field(init=False, default=0)
-    _behind: Part | None = field(init=False, default=None)
+    _after_stop: Part | None = field(init=False, default=None)
     _beyond: list[Path] = field(init=False, default_factory=list)
     _good_frames: int = field(init=False, default=0)
     _unverified: bool = field(init=False, default=False)
@@ -173,8 +168,7 @@ class _Planning:
 
     def run(self) -> RepairPlan:
         descriptor = self.entry.descriptor
-        damage = entry_damage(self.entry) or describe_problem(descriptor)
-        if damage:
+        if damage := entry_damage(self.entry):
             return self._refuse(f"its descriptor is damaged: {damage}")
         try:
             own = own_segments(descriptor, self.segments)
@@ -228,9 +222,9 @@ class _Planning:
             ]
         if end.segment is None or not end.torn:
             return end.position, found
-        self._behind = Part(end.segment.path, end.offset, end.data_end)
-        behind = max(end.data_end - end.offset, 0)
-        return end.position, [*found, Damage(end.position, end.position + behind, end.torn)]
+        self._after_stop = Part(end.segment.path, end.offset, end.data_end)
+        length = max(end.data_end - end.offset, 0)
+        return end.position, [*found, Damage(end.position, end.position + length, end.torn)]
 
     def _damages(self, own: Sequence[SegmentFile], stop: int) -> Iterator[Damage]:
         descriptor = self.entry.descriptor
@@ -250,12 +244,11 @@ class _Planning:
             for bad in check.bad:
                 begin = task.base_position + bad.offset
                 yield Damage(begin, begin + bad.length, bad.detail)
-            behind = check.behind
-            if behind is not None and self._behind is None:
-                # Also after a gap: there verify has a recording end that has lost a page.
+            if check.behind is not None and self._after_stop is None:
+                # Also after a gap: verify lowers the stop position to a page that was lost.
                 data_end = find_data_end(task.path, task.end_offset)
                 if data_end > task.end_offset:
-                    self._behind = Part(task.path, task.end_offset, data_end)
+                    self._after_stop = Part(task.path, task.end_offset, data_end)
                     end = task.base_position + data_end
                     yield Damage(stop, end, "bytes after the stop position")
         if stop > max(expected, descriptor.start_position):
@@ -277,7 +270,7 @@ class _Planning:
             stop = within[0 if self.cut_at_damage else -1].begin
             within = [damage for damage in within if damage.begin < stop]
         if within and within[0].begin <= start:
-            # Whole segments at the beginning go, so far as nothing in them is good.
+            # Whole segments at the beginning are removed while nothing in them is good.
             base = self._base(within[0].end)
             if base > start:
                 start = base
@@ -286,14 +279,14 @@ class _Planning:
         missing = self._count_missing(own, within)
         if missing > _MAX_MISSING_SEGMENTS:
             return self._refuse(f"{missing} of its segment files are missing", damages)
-        moved, cut = self._behind_end(own, start, stop)
+        moved, cut = self._outside(own, start, stop)
         if link := self._find_link(own, within, cut):
             return self._refuse(why_link(link, "regular file"), damages)
         return RepairPlan(
             recording_id=self.entry.recording_id,
             descriptor=descriptor,
             state_before=state,
-            # As ArchiveTool's verify has it, which is what hides damaged recordings.
+            # As ArchiveTool's verify, which hides damaged recordings.
             state=RecordingState.VALID if own else state,
             start_position=start,
             stop_position=stop,
@@ -305,18 +298,18 @@ class _Planning:
         )
 
     def _next_segment(self, own: Sequence[SegmentFile], start: int, stop: int) -> Path | None:
-        """Return the file to be made where a recording ends with a segment; None when it is there.
+        """Return the file to create where a recording ends with a segment; None when it exists.
 
-        The recorder has made it. Without it ArchiveTool's verify, and ours, takes the recording for
-        one that goes beyond its files, and hides it.
+        The recorder has created it. Without it ArchiveTool's verify, and ours, finds that the
+        recording exceeds its files, and hides it.
         """
-        goes_on = self._base(stop) == stop < max_position(self.entry.descriptor)
-        if not own or stop <= start or not goes_on:
+        has_next = self._base(stop) == stop < max_position(self.entry.descriptor)
+        if not own or stop <= start or not has_next:
             return None
         path = own[0].path.with_name(segment_file_name(self.entry.recording_id, stop))
         return path if lacks_blank_segment(path) else None
 
-    def _behind_end(
+    def _outside(
         self, own: Sequence[SegmentFile], start: int, stop: int
     ) -> tuple[list[Path], Part | None]:
         """Find the files outside the recording, and the bytes after its end in its last one."""
@@ -327,7 +320,7 @@ class _Planning:
             for segment in own
             if last < segment.base_position < self._end or segment.path in self._beyond
         ]
-        cut = self._behind
+        cut = self._after_stop
         if stop < self._end:
             path = next((segment.path for segment in own if segment.base_position == last), None)
             cut = None
@@ -349,8 +342,7 @@ class _Planning:
         return None
 
     def _base(self, position: int) -> int:
-        descriptor = self.entry.descriptor
-        return segment_base(descriptor, position)
+        return segment_base(self.entry.descriptor, position)
 
     def _count_missing(self, own: Sequence[SegmentFile], filled: Sequence[Damage]) -> int:
         length = self.entry.descriptor.segment_file_length

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from aerotape import _native
 from aerotape.catalog.descriptor import NULL_VALUE, describe_problem
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
-from aerotape.catalog.file.entries import CatalogEntry, unknown_recording
+from aerotape.catalog.file.entries import CatalogEntry, checked_entries
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.recovery.stop_position import find_recording_end
 from aerotape.catalog.segment.checks import (
@@ -25,7 +25,9 @@ from aerotape.catalog.segment.checks import (
 )
 from aerotape.catalog.segment_files import (
     SegmentFile,
+    describe_missing,
     index_segment_files,
+    listed,
     missing_base_positions,
     own_segments,
     why_none_fits,
@@ -37,8 +39,7 @@ if TYPE_CHECKING:
     from aerotape._native import BadFrame, SegmentCheck
 
 _LISTED = 1000
-"""So many problems of a recording are listed; the rest is counted."""
-_FEW = 5
+"""Most problems of a recording that are listed; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,8 @@ class RecordingCheck:
         active: it has no stop position.
         start_position: its start position.
         stop_position: its stop position, or for an active one where its whole frames end.
-        segments: segment files looked into.
-        frames: frames looked at.
+        segments: segment files checked.
+        frames: frames checked.
         payload_bytes: bytes of their payloads.
         checksums: checksums that were right.
         bad_places: places in segment files where there is no good frame.
@@ -98,7 +99,7 @@ class RecordingCheck:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The results of checking a directory, with what `marking` goes by.
+    """The results of checking a directory, with the input of `archive_tool_marks`.
 
     Attributes:
         checks: one for each recording.
@@ -119,7 +120,7 @@ def verify(
     checksum: ChecksumName = "none",
     progress: ByteProgress | None = None,
 ) -> list[RecordingCheck]:
-    """Check recordings, on all processors; `run_verification` without what `marking` needs."""
+    """Check recordings on all processors, as `run_verification`; return the checks alone."""
     found = run_verification(
         directory, recording_id, all_segments=all_segments, checksum=checksum, progress=progress
     )
@@ -140,10 +141,10 @@ def run_verification(
     Args:
         directory: the archive directory.
         recording_id: one recording, or None for all that are valid or were marked invalid.
-        all_segments: look into every segment file, not only the last of each recording.
+        all_segments: check every segment file, not only the last of each recording.
         checksum: checksum of frames and of descriptors to check, "none" for neither.
-        positions: says of a recording between which positions to check it: all segment files that
-            hold some of that.
+        positions: returns for a recording the range of positions to check: all segment files that
+            hold some of it.
         progress: called some times a second.
 
     Raises:
@@ -151,14 +152,7 @@ def run_verification(
         CatalogError: the catalog cannot be read.
         StorageError: the directory cannot be read.
     """
-    entries = [
-        entry
-        for entry in directory.entries()
-        if recording_id in (None, entry.recording_id)
-        and entry.state in (RecordingState.VALID, RecordingState.INVALID)
-    ]
-    if recording_id is not None and not entries:
-        raise unknown_recording(recording_id, directory.entries(), directory.path)
+    entries = checked_entries(directory.entries(), recording_id, directory.path)
     index: dict[int, list[SegmentFile]] | None = None
     if not isinstance(directory.path, UrlPath):
         index, _ = index_segment_files(directory.path)
@@ -203,7 +197,7 @@ def _check_copies(
 
 
 class _Check:
-    """The check of one recording: first what is to be looked at, then what was found there."""
+    """The check of one recording: the plan of files to check, then the judgement of results."""
 
     def __init__(
         self,
@@ -216,12 +210,12 @@ class _Check:
         self.recording = recording
         self._entry = recording.entry
         self._descriptor = recording.descriptor
-        # Listed once for all recordings; None where each must be asked for.
+        # Listed once for all recordings; None in remote storage, where each lists its own.
         self._segments = segments
         self._all_segments = all_segments
         self._positions = positions
         self._checksum: ChecksumName = checksum
-        # Its end may move on while we look.
+        # Its end may advance during the check.
         self._is_written = recording.is_being_written
         self._problems: list[Problem] = []
         self._stop_position = self._descriptor.stop_position
@@ -229,7 +223,7 @@ class _Check:
         self.tasks: list[SegmentTask] = []
 
     def plan(self) -> list[SegmentTask]:
-        """Look at the descriptor and at names; return the files to be looked into."""
+        """Check the descriptor and names; return the files to be checked."""
         for note in self.recording.suspect_notes:
             self._found(Problem(f"marked as suspect: {note.detail}", note.position))
         damage = self.recording.damage or describe_problem(self._descriptor)
@@ -252,7 +246,7 @@ class _Check:
         return self.tasks
 
     def finish(self, found: Sequence[tuple[SegmentTask, SegmentCheck]]) -> RecordingCheck:
-        """Return what the check of the recording came to."""
+        """Return the result of the recording's check."""
         for task, check in found:
             self._judge(task, check)
         checks = [check for _, check in found]
@@ -298,12 +292,12 @@ class _Check:
             end = find_recording_end(self._descriptor, segments, self._checksum, holes=True)
         self._stop_position = end.position
         if end.damaged_positions and self._checksum == "none":
-            listed = ", ".join(str(position) for position in end.damaged_positions[:_FEW])
-            more = " …" if len(end.damaged_positions) > _FEW else ""
+            count = len(end.damaged_positions)
             self._found(
                 Problem(
-                    f"{len(end.damaged_positions)} frames are partly in holes of the file, at "
-                    f"positions {listed}{more}: never wholly written, unless a copy made the holes",
+                    f"{count} frames are partly in holes of the file, at positions "
+                    f"{listed(end.damaged_positions, count)}: never wholly written, unless a copy "
+                    "made the holes",
                     end.damaged_positions[0],
                     str(end.segment.path) if end.segment else "",
                 )
@@ -323,18 +317,11 @@ class _Check:
     def _plan_segments(self, segments: Sequence[SegmentFile]) -> None:
         count, missing = missing_base_positions(self._descriptor, segments, self._stop_position)
         if count and self._is_written:
-            # They may have been made since the files were listed.
+            # They may have been created since the files were listed.
             segments = self.recording.segment_files()
             count, missing = missing_base_positions(self._descriptor, segments, self._stop_position)
         if count:
-            listed = ", ".join(str(base) for base in missing)
-            more = " …" if count > len(missing) else ""
-            self._found(
-                Problem(
-                    f"{count} segment files are missing, with base positions {listed}{more}",
-                    missing[0],
-                )
-            )
+            self._found(Problem(describe_missing(count, missing), missing[0]))
         within = [
             segment
             for segment in segments
@@ -342,12 +329,10 @@ class _Check:
             or segment.base_position <= self._descriptor.start_position
         ]
         for segment in self._chosen(within):
-            # Behind the end of a recording that is being written there may be more every moment.
-            look_behind = segment is within[-1] and not self._is_written
+            # After the end of a recording that is being written more data may follow at any time.
+            is_last = segment is within[-1] and not self._is_written
             self.tasks.append(
-                segment_task(
-                    self._descriptor, segment, self._stop_position, look_behind=look_behind
-                )
+                segment_task(self._descriptor, segment, self._stop_position, past_end=is_last)
             )
 
     def _chosen(self, segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
@@ -378,18 +363,18 @@ class _Check:
                     path,
                 )
             )
-        behind = check.behind
-        if behind is not None and (behind.end_offset > task.end_offset or behind.end == "invalid"):
+        after = check.behind
+        if after is not None and (after.end_offset > task.end_offset or after.end == "invalid"):
             position = task.base_position + task.end_offset
-            frames = f"frames up to position {task.base_position + behind.end_offset}"
+            frames = f"frames up to position {task.base_position + after.end_offset}"
             self._found(
                 Problem(
                     f"there are bytes after the stop position {position}: "
-                    f"{behind.problem or frames}",
+                    f"{after.problem or frames}",
                     position,
                     path,
                     task.end_offset,
-                    behind.end_offset - task.end_offset,
+                    after.end_offset - task.end_offset,
                 )
             )
 

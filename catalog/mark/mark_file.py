@@ -56,7 +56,7 @@ KEEP_ALIVE_INTERVAL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class MarkFileInfo:
-    """What a mark file said when it was read.
+    """The content of a mark file when it was read.
 
     Attributes:
         path: the file.
@@ -224,19 +224,19 @@ class MarkFile(Closing):
         return self._saved_errors
 
     def ready(self) -> None:
-        """Say that the archive has started, and force the file to storage."""
+        """Mark the archive as started, and force the file to storage."""
         with self._lock:
             self._signal(epoch_ms())
 
     def update_activity(self, now_ms: int) -> None:
-        """Give a sign of life: `now_ms` is the time in epoch milliseconds."""
+        """Store the activity timestamp `now_ms`, epoch milliseconds."""
         with self._lock:
             self._check_open()
             layout.LONG.pack_into(self._map, ACTIVITY_TIMESTAMP, now_ms)
 
     @contextlib.contextmanager
     def kept_alive(self) -> Iterator[None]:
-        """Give signs of life from a thread meanwhile, for work that may take long.
+        """Update the activity timestamp from a thread during work that may take long.
 
         A Java archive would take the directory over when none came for ten seconds. Closing the
         mark file within is fine.
@@ -297,7 +297,7 @@ def _map(path: Path, descriptor: int, length: int) -> mmap.mmap:
 
 
 def _save_errors(directory: Path, data: bytes) -> Path | None:
-    """Save what the error log before holds, as the Java archive does, before it is cleared."""
+    """Save the previous error log before it is cleared, as the Java archive does."""
     header = MarkFileHeader.decode(data)
     if header is None:
         return None

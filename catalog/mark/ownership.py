@@ -37,7 +37,7 @@ _MAX_PATH_LENGTH = 4096
 
 
 def resolve(archive_dir: Path) -> Path:
-    """Return where the mark file of an archive directory is, by its link file if it has one.
+    """Return the path of an archive directory's mark file, by its link file if there is one.
 
     Raises:
         MarkFileError: the link file is longer than a path can be.
@@ -72,7 +72,7 @@ def claim(
 
     Raises:
         ArchiveInUseError: another archive is using the directory.
-        MarkFileError: whether one is cannot be told, or the lock file cannot be opened.
+        MarkFileError: that cannot be determined, or the lock file cannot be opened.
     """
     lock_file = archive_dir / LOCK_FILE_NAME
     mark_files = _mark_files(archive_dir)
@@ -170,7 +170,7 @@ def read_content(path: Path, descriptor: int) -> bytes:
 
 
 def check_other_place(archive_dir: Path, path: Path, liveness_timeout_ms: int) -> None:
-    """See that no archive uses the directory with a mark file somewhere else than at `path`."""
+    """Check that no archive uses the directory with a mark file at another path than `path`."""
     for other in _mark_files(archive_dir):
         if os.path.realpath(other) != os.path.realpath(path):
             _check_unused(other, liveness_timeout_ms)
@@ -178,14 +178,14 @@ def check_other_place(archive_dir: Path, path: Path, liveness_timeout_ms: int) -
 
 @contextlib.contextmanager
 def unused(archive_dir: Path, liveness_timeout_ms: int) -> Iterator[None]:
-    """Keep other archives of this package out of a directory that no archive is using.
+    """Exclude other archives of this package from a directory that no archive is using.
 
     Mark file and lock file are locked and not written, so that a Java archive could be started
     meanwhile.
 
     Raises:
         ArchiveInUseError: an archive is using it.
-        MarkFileError: whether one is cannot be told.
+        MarkFileError: that cannot be determined.
     """
     with contextlib.ExitStack() as locks:
         for path in _places(archive_dir):
@@ -305,7 +305,7 @@ def _is_stale_in_other_version(path: Path, descriptor: int, liveness_timeout_ms:
 
 
 def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
-    """Return the whole file as the archive before left it, or raise."""
+    """Return the whole file as the previous archive left it, or raise."""
     data = read_content(path, descriptor)
     if not any(data[:HEADER_LENGTH]):
         return b""
@@ -351,7 +351,7 @@ def _check_age(path: Path, pid: int, timestamp_ms: int, liveness_timeout_ms: int
 
 
 def in_use(path: Path, pid: int, reason: str) -> ArchiveInUseError:
-    """Make the error that says by whom a directory is used, and how that is known."""
+    """Create the error that names the process using a directory, and the evidence."""
     process = f"process {pid}" if pid > 0 else "a process that its mark file does not name"
     return ArchiveInUseError(
         f"archive directory {path.parent} is in use by another archive, {process}: {reason}",

@@ -10,7 +10,7 @@ from aerotape.catalog.descriptor import NULL_VALUE
 
 
 class Outcome(enum.StrEnum):
-    """What was found about a recording; the gravest first."""
+    """Kinds of findings about a recording, the gravest first."""
 
     UNREADABLE = "unreadable"
     """A file or the descriptor cannot be read; the recording was left as it is."""
@@ -27,9 +27,9 @@ class Outcome(enum.StrEnum):
     SHORT_SEGMENT = "short segment"
     """A segment file is shorter than the catalog says."""
     ZERO_LENGTH_SEGMENT = "zero-length segment"
-    """A segment file has no bytes: the crash came just after it was made."""
+    """A segment file has no bytes: the crash came just after it was created."""
     LONG_SEGMENT = "long segment"
-    """A segment file is longer than the catalog says; what is over is passed over."""
+    """A segment file is longer than the catalog says; the excess is ignored."""
     FOREIGN_FILE = "foreign file"
     """A file has the name of a segment, or its ending, but belongs to no recording here."""
     REPAIRED = "repaired"
@@ -45,9 +45,9 @@ class Finding:
     Attributes:
         outcome: what it is.
         detail: the same for people, with positions and what was done.
-        path: the file it is about, if it is about one.
+        path: the file concerned, if there is one.
         position: where in the recording, or -1.
-        quarantine: where bytes taken out of the recording are now, if any were.
+        quarantine: the copy of removed bytes, or the segment file that was moved.
         suspect: whether data was lost or may have been.
     """
 
@@ -61,7 +61,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RecordingOutcome:
-    """What startup found and did about one recording, or about files of none.
+    """The findings and repair of one recording, or of files that belong to none.
 
     Attributes:
         recording_id: the recording, -1 for files that belong to no recording.

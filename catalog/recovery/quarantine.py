@@ -1,36 +1,139 @@
-"""Quarantine folders: files and bytes that repairs have taken out of recordings.
+"""Quarantine: bytes and segment files that were removed from recordings.
 
-Each repair of a recording creates a folder ``aerotape-quarantine/<recordingId>-<time>`` in the
-archive directory, which the Java archive ignores. It holds
+Each operation that removes data from a recording (a start, an extension, a migration of segments,
+`verify`, `repair`) creates a folder ``aerotape-quarantine/<recordingId>-<time>`` in the archive
+directory, which the Java archive ignores. It holds
 
 * whole segment files, under their own names;
 * parts of segment files, ``<segment file>.<offset>-<end>``, offsets in bytes;
-* ``note.json``: what was done, why and when, and the previous description of the recording.
+* ``note.json``: which these are, why and when they were removed; of a repair also the damage and
+  the previous description of the recording.
 
-No archive reads it again. A purge of the recording removes it, or an operator does.
+No archive reads it again. A purge of the recording removes it, or an operator does. Earlier
+versions wrote ``aerotape-<recordingId>-<position>-<time>.quarantine``, the removed bytes alone,
+where no repair was at work; a purge removes these too.
+
+The order of steps is for the caller to keep: copy, write the note, mark the recording as suspect
+(`suspect_marks`), and only then erase or move.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
+import os
 import re
 from pathlib import Path
 from typing import Any
 
+from aerotape import __version__
 from aerotape.catalog.durability import sync_directory, write_durably
-from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory
+from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory, open_no_follow
+from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.errors import StorageError
 
 FOLDER_NAME = "aerotape-quarantine"
 NOTE_NAME = "note.json"
 _NAME = re.compile(r"([0-9]+)-[0-9]+(-[0-9]+)?")
+_COPY_LENGTH = 1 << 20
+
+
+class Quarantine:
+    """What one operation removes from a recording. Its folder is created when it is needed."""
+
+    def __init__(self, archive_dir: Path, recording_id: int, now_ms: int, reason: str) -> None:
+        self._archive_dir = archive_dir
+        self._recording_id = recording_id
+        self._now_ms = now_ms
+        self._reason = reason
+        self._folder: Path | None = None
+        self._copies: list[dict[str, Any]] = []
+        self._segment_files: list[str] = []
+
+    @property
+    def folder(self) -> Path:
+        """The folder, created by now, on storage (StorageError)."""
+        if self._folder is None:
+            self._folder = make_folder(self._archive_dir, self._recording_id, self._now_ms)
+        return self._folder
+
+    def name_of(self, path: Path) -> str:
+        """Return the path of something in quarantine, relative to the archive directory."""
+        return path.relative_to(self._archive_dir).as_posix()
+
+    def copy(self, path: Path, offset: int, end: int) -> Path:
+        """Copy the bytes [offset, end) of a segment file; the copy is on storage (StorageError)."""
+        part = _part(path, offset, end)
+        target: Path = self.folder / part["copy"]
+        copy_tail(path, offset, end, target)
+        self._copies.append(part)
+        return target
+
+    def find_copy(self, path: Path, offset: int, end: int) -> Path | None:
+        """Return the copy of these bytes that an interrupted operation has left, None for none.
+
+        It is on storage, and there is a note beside it.
+
+        Raises:
+            StorageError: a file cannot be read, or the note cannot be written.
+        """
+        part = _part(path, offset, end)
+        try:
+            for folder in folders_of(self._archive_dir, self._recording_id):
+                copy: Path = folder / part["copy"]
+                if _is_copy(path, offset, end, copy):
+                    if not (folder / NOTE_NAME).exists():
+                        write_note(folder, self._content([part]))
+                    return copy
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error}", path) from error
+        return None
+
+    def expect_segment(self, path: Path) -> Path:
+        """Name a whole segment file in the note, before `move_segment`; return its new path."""
+        self._segment_files.append(path.name)
+        return self.folder / path.name
+
+    def write_note(self, **details: Any) -> None:
+        """Write or replace the note, on storage when this returns (StorageError)."""
+        write_note(self.folder, self._content(self._copies) | details)
+
+    def _content(self, copies: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "recording_id": self._recording_id,
+            "timestamp_ms": self._now_ms,
+            "written_by": f"aerotape {__version__}",
+            "reason": self._reason,
+            "copies": copies,
+            "segment_files": self._segment_files,
+        }
+
+    def discard(self) -> None:
+        """Remove the folder with the copies, as far as possible: no mark refers to them."""
+        import shutil
+
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            with contextlib.suppress(OSError):  # it holds other folders
+                self._folder.parent.rmdir()
+        self._folder, self._copies, self._segment_files = None, [], []
+
+
+def _part(path: Path, offset: int, end: int) -> dict[str, Any]:
+    return {
+        "segment_file": path.name,
+        "offset": offset,
+        "length": end - offset,
+        "copy": f"{path.name}.{offset}-{end}",
+    }
 
 
 def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
-    """Make a new folder for a recording, on storage when this returns.
+    """Create a new folder for a recording, on storage when this returns.
 
     Raises:
-        StorageError: it cannot be made.
+        StorageError: it cannot be created.
     """
     root = archive_dir / FOLDER_NAME
     try:
@@ -61,6 +164,84 @@ def write_note(folder: Path, content: dict[str, Any]) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
 
 
+def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
+    """Copy the bytes [offset, end) of a segment file to a new file, and force it to storage.
+
+    Raises:
+        StorageError: it cannot be done; no target is left, and one that was there before
+            is not touched.
+    """
+    made = False
+    try:
+        # The source too: what a link leads to must not be copied into the directory.
+        with (
+            open(source, "rb", opener=open_no_follow) as reader,
+            open(target, "xb", opener=open_no_follow) as writer,
+        ):
+            made = True
+            reader.seek(offset)
+            left = end - offset
+            while left > 0:
+                chunk = reader.read(min(left, _COPY_LENGTH))
+                if not chunk:
+                    raise OSError(errno.EIO, f"it ends {left} bytes early", str(source))
+                writer.write(chunk)
+                left -= len(chunk)
+            writer.flush()
+            os.fsync(writer.fileno())
+        sync_directory(target.parent)
+    except OSError as error:
+        if made:
+            with contextlib.suppress(OSError):
+                target.unlink()
+        raise StorageError(f"cannot copy the tail of {source}: {error}", source) from error
+
+
+def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
+    """Erase all bytes of a segment file from `offset` on, and set its length if one is given.
+
+    Where the file has other names too, they keep what it held (`break_hard_link`).
+
+    Raises:
+        StorageError: it cannot be done.
+    """
+    break_hard_link(path)
+    try:
+        with open(path, "r+b", opener=open_no_follow) as file:
+            before = os.fstat(file.fileno()).st_size
+            file.truncate(offset)
+            file.truncate(before if length is None else length)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StorageError(f"cannot erase the tail of {path}: {error}", path) from error
+
+
+def move_segment(path: Path, target: Path) -> None:
+    """Move a whole segment file into a folder; both names are on storage (StorageError)."""
+    try:
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        path.rename(target)
+        sync_directory(target.parent)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise StorageError(f"cannot move {path} to {target}: {error}", path) from error
+
+
+def _is_copy(path: Path, offset: int, end: int, copy: Path) -> bool:
+    """Whether a file is a copy of a part of another one; then it is on storage (OSError)."""
+    if not copy.is_file() or copy.stat().st_size != end - offset:
+        return False
+    with path.open("rb") as original, copy.open("rb") as copied:
+        original.seek(offset)
+        while chunk := copied.read(_COPY_LENGTH):
+            if original.read(len(chunk)) != chunk:
+                return False
+        os.fsync(copied.fileno())
+    sync_directory(copy.parent)
+    return True
+
+
 def folder_names(archive_dir: Path) -> list[str]:
     """List the names of all folders, each of which begins with a recording id.
 
@@ -89,10 +270,12 @@ def folders_of(archive_dir: Path, recording_id: int) -> list[Path]:
     )
 
 
-def remove_folders(archive_dir: Path, recording_id: int) -> None:
-    """Remove what is kept of a recording, for one that is gone (OSError)."""
+def remove_quarantine(archive_dir: Path, recording_id: int) -> None:
+    """Remove all that is in quarantine of a recording that is gone (OSError)."""
     import shutil
 
+    for path in archive_dir.glob(f"aerotape-{recording_id}-*.quarantine"):
+        path.unlink(missing_ok=True)
     folders = folders_of(archive_dir, recording_id)
     if folders:
         check_directory(archive_dir / FOLDER_NAME)

@@ -3,7 +3,7 @@
 Every valid recording without a stop position gets one (`stop_position` decides), and irregular
 files of any recording are reported. Nothing here refuses a start: a recording that cannot be
 handled is reported and left as it is. Bytes of a recording before its end are never written; bytes
-after the end are first copied to quarantine (`suspect_marks`).
+after the end are first copied to quarantine.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from aerotape.catalog.descriptor import (
 )
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.file.entries import CatalogEntry
-from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery import quarantine, suspect_marks
 from aerotape.catalog.recovery.outcomes import Finding, Outcome, RecordingOutcome
+from aerotape.catalog.recovery.quarantine import Quarantine
 from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.recovery.trailing_segment import make_if_lacking, make_next_segment
@@ -34,8 +35,10 @@ from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.catalog.segment_files import (
     SegmentFile,
     belongs,
+    describe_missing,
     first_segment_base,
     index_segment_files,
+    listed,
     missing_base_positions,
     segment_file_name,
     segment_file_size,
@@ -108,7 +111,7 @@ def refresh(
             outcomes.append(outcome)
     outcomes += [_unidentified(entry, catalog.path) for entry in catalog.unidentified_entries()]
     known = set(catalog.all_recording_ids())
-    # Entries that a power cut has taken leave files, in which the next recording must not run.
+    # Entries that a power cut has taken leave files, which the next recording must not meet.
     catalog.avoid_ids((index.keys() | marks.keys()) - known)
     foreign += [s.path for id_, segments in index.items() if id_ not in known for s in segments]
     if foreign:
@@ -138,7 +141,7 @@ def _ends(
     index: Mapping[int, Sequence[SegmentFile]],
     checksum: ChecksumName,
 ) -> Iterator[_EndOf]:
-    """Look for the ends of recordings: of many in several threads, while others are looked at."""
+    """Find the ends of recordings: of many in several threads, while others are inspected."""
 
     def find(descriptor: RecordingDescriptor) -> RecordingEnd:
         segments = index.get(descriptor.recording_id, [])
@@ -158,7 +161,7 @@ def _ends(
         try:
             yield lambda descriptor: found[descriptor.recording_id].result()
         finally:
-            pool.shutdown(cancel_futures=True)  # a start that fails waits for no more of them
+            pool.shutdown(cancel_futures=True)  # a start that fails does not wait for the rest
 
 
 class _Repair:
@@ -175,6 +178,9 @@ class _Repair:
         end_of: _EndOf,
     ) -> None:
         self._end_of = end_of
+        self._quarantine = Quarantine(
+            directory, descriptor.recording_id, now_ms, "found after the end at a start"
+        )
         self._catalog = catalog
         self._directory = directory
         self._descriptor = descriptor
@@ -208,7 +214,7 @@ class _Repair:
         if end.segment and end.position < max_position(self._descriptor):
             base = segment_base(self._descriptor, end.position)
             path = self._directory / segment_file_name(self._id, base)
-            # Where none is made for want of space the recording is served all the same.
+            # Without space for it the recording is served all the same.
             with contextlib.suppress(OSError, StorageError):
                 make_if_lacking(path, self._descriptor.segment_file_length)
 
@@ -231,7 +237,7 @@ class _Repair:
                 finding.detail,
                 finding.position,
                 self._now_ms,
-                finding.quarantine.name if finding.quarantine else "",
+                self._quarantine.name_of(finding.quarantine) if finding.quarantine else "",
             )
             for finding in findings
         ]
@@ -261,14 +267,14 @@ class _Repair:
                 )
             )
         if end.damaged_positions:
-            listed = ", ".join(str(position) for position in end.damaged_positions[:5])
+            count = len(end.damaged_positions)
             by_checksum = self._checksum != "none" and not end.unverified
             findings.append(
                 Finding(
                     Outcome.CHECKSUM_MISMATCH if by_checksum else Outcome.TORN_FRAMES,
-                    f"{len(end.damaged_positions)} frames "
+                    f"{count} frames "
                     f"{f'fail checksum {self._checksum}' if by_checksum else 'are partly missing'}"
-                    f", at positions {listed}{' …' if len(end.damaged_positions) > 5 else ''}",
+                    f", at positions {listed(end.damaged_positions, count)}",
                     end.segment.path if end.segment else None,
                     end.damaged_positions[0],
                     suspect=True,
@@ -291,31 +297,31 @@ class _Repair:
 
     def _take_out_tail(self, segment: SegmentFile, end: RecordingEnd) -> Finding:
         length = end.data_end - end.offset
-        target = suspect_marks.quarantine_path(
-            self._directory, self._id, end.position, self._now_ms
-        )
         detail = f"{end.torn}; it ends at position {end.position}"
 
-        def finding(rest: str, quarantine: Path | None) -> Finding:
+        def finding(rest: str, copy: Path | None) -> Finding:
             return Finding(
                 Outcome.SUSPECT_TORN_TAIL,
                 detail + rest,
                 segment.path,
                 end.position,
-                quarantine,
+                copy,
                 True,
             )
 
         copied = None
         try:
-            suspect_marks.copy_tail(segment.path, end.offset, end.data_end, target)
-            copied = target
-            taken_out = finding(f" and the {length} bytes after it are in {target.name}", target)
+            copied = self._quarantine.copy(segment.path, end.offset, end.data_end)
+            self._quarantine.write_note()
+            name = self._quarantine.name_of(copied)
+            taken_out = finding(f" and the {length} bytes after it are in {name}", copied)
             # Before the bytes go: a crash in between would leave a recording that looks clean.
             self._mark(taken_out)
-            suspect_marks.erase_tail(segment.path, end.offset)
+            quarantine.erase_tail(segment.path, end.offset)
             return taken_out
         except StorageError as error:
+            if copied is None:
+                self._quarantine.discard()
             return finding(
                 f"; the {length} bytes after it were left in place ({error}): do not extend it",
                 copied,
@@ -323,18 +329,17 @@ class _Repair:
 
     def _move_out(self, segment: SegmentFile) -> Finding:
         base = segment.base_position
-        target = suspect_marks.quarantine_path(self._directory, self._id, base, self._now_ms)
         detail = f"{segment.path.name} is after the end"
 
-        def finding(rest: str, quarantine: Path | None) -> Finding:
-            return Finding(
-                Outcome.SUSPECT_TORN_TAIL, detail + rest, segment.path, base, quarantine, True
-            )
+        def finding(rest: str, copy: Path | None) -> Finding:
+            return Finding(Outcome.SUSPECT_TORN_TAIL, detail + rest, segment.path, base, copy, True)
 
         try:
-            moved = finding(f" and is now {target.name}", target)
+            target = self._quarantine.expect_segment(segment.path)
+            self._quarantine.write_note()
+            moved = finding(f" and is now {self._quarantine.name_of(target)}", target)
             self._mark(moved)
-            suspect_marks.move_segment(segment.path, target)
+            quarantine.move_segment(segment.path, target)
             return moved
         except StorageError as error:
             return finding(f" and was left in place ({error}): do not extend the recording", None)
@@ -351,19 +356,17 @@ def _inspect(
     segments: Sequence[SegmentFile],
     stop_position: int,
 ) -> list[Finding]:
-    """Look at names and lengths of a recording's files, not into them."""
+    """Check names and lengths of a recording's files, not their content."""
     problem = describe_problem(descriptor)
     if problem:
         return [Finding(Outcome.DAMAGED_DESCRIPTOR, problem, suspect=True)]
     findings = []
     count, missing = missing_base_positions(descriptor, segments, stop_position)
     if count:
-        listed = ", ".join(str(base) for base in missing)
         findings.append(
             Finding(
                 Outcome.MISSING_SEGMENTS,
-                f"{count} segment files are missing, with base positions {listed}"
-                f"{' …' if count > len(missing) else ''}",
+                describe_missing(count, missing),
                 position=missing[0],
                 suspect=True,
             )

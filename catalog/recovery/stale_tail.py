@@ -9,31 +9,26 @@ existing copy is used again.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail, move_segment
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.data_extents import find_data_end, holds_data
-from aerotape.catalog.segment_files import file_names, is_blank_from
+from aerotape.catalog.segment_files import is_blank_from
 from aerotape.errors import StorageError
 
 _OUTCOME = "after the stop position"
-_CHUNK_LENGTH = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class StaleTail:
-    """The bytes after the stop position of one recording, and where their copies go.
+    """The bytes after the stop position of one recording.
 
     Attributes:
         archive_dir: the directory.
-        recording_id: the recording that the copies are named for.
+        recording_id: the recording that the quarantine is named for.
         stop_position: where it ends.
         now_ms: epoch milliseconds.
     """
@@ -58,7 +53,7 @@ class StaleTail:
         kept, end = "", find_data_end(path, offset)
         if end > offset:
             kept = self._copy(path, offset, end)
-        suspect_marks.erase_tail(path, offset)
+        erase_tail(path, offset)
         return kept
 
     def remove_segment(self, path: Path, base_position: int) -> str:
@@ -85,64 +80,45 @@ class StaleTail:
         return kept
 
     def quarantine_segment(self, path: Path, base_position: int) -> str:
-        """As `remove_segment`, but a file of zeros stays, and one that does not exist."""
+        """As `remove_segment`, but a file of zeros, or none, is left alone."""
         if is_blank_from(path, 0) or not holds_data(path):
             return ""
-        target = self._new_path(base_position)
-        kept = f"{path.name}, after the stop position {self.stop_position}, is {target.name} now"
-        self._mark(kept, base_position, target)
-        suspect_marks.move_segment(path, target)
+        removed = self._quarantine()
+        try:
+            target = removed.expect_segment(path)
+            removed.write_note()
+            kept = (
+                f"{path.name}, after the stop position {self.stop_position}, is "
+                f"{removed.name_of(target)} now"
+            )
+            self._mark(kept, base_position, removed.name_of(target))
+        except StorageError:
+            removed.discard()
+            raise
+        move_segment(path, target)
         return kept
 
-    def _mark(self, detail: str, position: int, copy: Path) -> None:
-        note = SuspectNote(_OUTCOME, detail, position, self.now_ms, copy.name)
+    def _quarantine(self) -> Quarantine:
+        return Quarantine(self.archive_dir, self.recording_id, self.now_ms, _OUTCOME)
+
+    def _mark(self, detail: str, position: int, name: str) -> None:
+        note = SuspectNote(_OUTCOME, detail, position, self.now_ms, name)
         suspect_marks.add_notes(self.archive_dir, self.recording_id, [note])
 
     def _copy(self, path: Path, offset: int, end: int) -> str:
-        """Copy bytes of a segment file to quarantine, unless a try before has; say so in a mark."""
-        copy, is_new = self._copied(path, offset, end), False
-        if copy is None:
-            copy, is_new = self._new_path(self.stop_position), True
-            suspect_marks.copy_tail(path, offset, end, copy)
-        kept = (
-            f"the {end - offset} bytes after the stop position {self.stop_position} in "
-            f"{path.name} are in {copy.name} now"
-        )
+        """Copy bytes of a segment file to quarantine, unless a previous try has, and mark it."""
+        removed = self._quarantine()
         try:
-            self._mark(kept, self.stop_position, copy)
+            copy = removed.find_copy(path, offset, end)
+            if copy is None:
+                copy = removed.copy(path, offset, end)
+                removed.write_note()
+            kept = (
+                f"the {end - offset} bytes after the stop position {self.stop_position} in "
+                f"{path.name} are in {removed.name_of(copy)} now"
+            )
+            self._mark(kept, self.stop_position, removed.name_of(copy))
         except StorageError:
-            if is_new:  # no mark refers to it
-                with contextlib.suppress(OSError):
-                    copy.unlink()
+            removed.discard()
             raise
         return kept
-
-    def _copied(self, path: Path, offset: int, end: int) -> Path | None:
-        try:
-            return next((c for c in self._copies(end - offset) if _is_copy(path, offset, c)), None)
-        except OSError as error:
-            raise StorageError(f"cannot read {path}: {error}", path) from error
-
-    def _new_path(self, position: int) -> Path:
-        return suspect_marks.quarantine_path(
-            self.archive_dir, self.recording_id, position, self.now_ms
-        )
-
-    def _copies(self, length: int) -> Iterator[Path]:
-        name = re.compile(rf"aerotape-{self.recording_id}-{self.stop_position}-[0-9-]+\.quarantine")
-        for each in sorted(file_names(self.archive_dir)):
-            path = self.archive_dir / each
-            if name.fullmatch(each) and path.is_file() and path.stat().st_size == length:
-                yield path
-
-
-def _is_copy(path: Path, offset: int, copy: Path) -> bool:
-    """Whether a file is what is in another one from an offset on; then it is on storage."""
-    with path.open("rb") as original, copy.open("rb") as copied:
-        original.seek(offset)
-        while chunk := copied.read(_CHUNK_LENGTH):
-            if original.read(len(chunk)) != chunk:
-                return False
-        os.fsync(copied.fileno())
-    sync_directory(copy.parent)
-    return True

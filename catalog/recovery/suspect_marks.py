@@ -1,35 +1,24 @@
-"""Marks of suspect recordings, and the bytes that a start or an extension took out of them.
+"""Marks of suspect recordings: those that lost data, or may have.
 
-The catalog has no state "suspect", so files beside it record it. The Java archive ignores their
-names (it reads names that end in ``.rec`` or ``.del`` only):
-
-* ``aerotape-<recordingId>.suspect``: JSON, why and when the recording was marked;
-* ``aerotape-<recordingId>-<position>-<time>.quarantine``: bytes after the end of the recording at
-  `position`, unchanged. They leave the segment file because an extension would otherwise be
-  followed by old frames, and after another crash those would count as recorded.
-
-Both stay until an operator, or a purge of the recording, removes them.
+The catalog has no state "suspect", so ``aerotape-<recordingId>.suspect`` beside it records why and
+when a recording was marked, as JSON. The Java archive ignores that name: it reads names that end in
+``.rec`` or ``.del`` only. A mark stays until an operator, or a purge of the recording, removes it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import itertools
 import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from aerotape.catalog.durability import sync_directory, write_durably
-from aerotape.catalog.no_follow import open_no_follow
-from aerotape.catalog.recovery.quarantine import remove_folders
-from aerotape.catalog.segment.hard_links import break_hard_link, remove_copies
+from aerotape.catalog.durability import write_durably
+from aerotape.catalog.recovery.quarantine import remove_quarantine
+from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.errors import StorageError
 
 _MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
-_COPY_LENGTH = 1 << 20
 _MAX_MARK_LENGTH = 1 << 24
 
 
@@ -42,7 +31,7 @@ class SuspectNote:
         detail: the same for people.
         position: where, in the recording; -1 when it is not at one place.
         timestamp_ms: when, epoch milliseconds.
-        quarantine: name of the file with the bytes taken out, or "".
+        quarantine: where the bytes taken out are, relative to the archive directory, or "".
     """
 
     outcome: str
@@ -61,18 +50,6 @@ def marked_recording(name: str) -> int | None:
     """Return which recording a file marks by its name, None for any other file."""
     match = _MARK_NAME.fullmatch(name)
     return None if match is None else int(match[1])
-
-
-def quarantine_path(archive_dir: Path, recording_id: int, position: int, now_ms: int) -> Path:
-    """Name a file that is not there yet, for bytes of a recording taken out at `position`."""
-    stem = f"aerotape-{recording_id}-{position}-{now_ms}"
-    path = archive_dir / f"{stem}.quarantine"
-    # Clocks have been put back before.
-    for number in itertools.count(1):
-        if not os.path.lexists(path):
-            break
-        path = archive_dir / f"{stem}-{number}.quarantine"
-    return path
 
 
 def read_marks(archive_dir: str | os.PathLike[str]) -> dict[int, list[SuspectNote]]:
@@ -134,77 +111,12 @@ def clear_marks(archive_dir: str | os.PathLike[str], recording_id: int) -> None:
     directory = Path(archive_dir)
     try:
         (directory / mark_file_name(recording_id)).unlink(missing_ok=True)
-        for path in directory.glob(f"aerotape-{recording_id}-*.quarantine"):
-            path.unlink(missing_ok=True)
         remove_copies(directory, [recording_id])
-        remove_folders(directory, recording_id)
+        remove_quarantine(directory, recording_id)
     except OSError as error:
         raise StorageError(
             f"cannot clear the marks of recording {recording_id}: {error}", directory
         ) from error
-
-
-def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
-    """Copy the bytes [offset, end) of a segment into a quarantine file and force it to storage.
-
-    Raises:
-        StorageError: it cannot be done; no target is left, and one that was there before
-            is not touched.
-    """
-    made = False
-    try:
-        # The source too: what a link leads to must not be copied into the directory.
-        with (
-            open(source, "rb", opener=open_no_follow) as reader,
-            open(target, "xb", opener=open_no_follow) as writer,
-        ):
-            made = True
-            reader.seek(offset)
-            left = end - offset
-            while left > 0:
-                chunk = reader.read(min(left, _COPY_LENGTH))
-                if not chunk:
-                    raise OSError(errno.EIO, f"it ends {left} bytes early", str(source))
-                writer.write(chunk)
-                left -= len(chunk)
-            writer.flush()
-            os.fsync(writer.fileno())
-        sync_directory(target.parent)
-    except OSError as error:
-        if made:
-            with contextlib.suppress(OSError):
-                target.unlink()
-        raise StorageError(f"cannot copy the tail of {source}: {error}", source) from error
-
-
-def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
-    """Erase all bytes of a segment file from `offset` on, and set its length if one is given.
-
-    Where the file has other names too, they keep what it held (`break_hard_link`).
-
-    Raises:
-        StorageError: it cannot be done.
-    """
-    break_hard_link(path)
-    try:
-        with open(path, "r+b", opener=open_no_follow) as file:
-            before = os.fstat(file.fileno()).st_size
-            file.truncate(offset)
-            file.truncate(before if length is None else length)
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise StorageError(f"cannot erase the tail of {path}: {error}", path) from error
-
-
-def move_segment(path: Path, target: Path) -> None:
-    """Take a whole segment file out of the recording (StorageError when it cannot be done)."""
-    try:
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-        path.rename(target)
-        sync_directory(target.parent)
-    except OSError as error:
-        raise StorageError(f"cannot move {path} to {target.name}: {error}", path) from error
 
 
 def _read(path: Path) -> list[SuspectNote]:

@@ -30,10 +30,10 @@ from aerotape.catalog.segment_files import (
 def make_next_segment(
     directory: Path, recording_id: int, extent: RecordingDescriptor | RecordingExtent
 ) -> None:
-    """Make the file that a stopped recording would go on in, if it ends with a segment.
+    """Create the file that a stopped recording would continue in, if it ends with a segment.
 
-    Where the segment before is not there none is made: it would look as if that were all there is.
-    Nor where there is no space: the recording is served all the same.
+    None is created where the preceding segment is missing, as it would hide that, nor where there
+    is no space: the recording is served all the same.
     """
     stop, length = extent.stop_position, extent.segment_file_length
     # Most recordings end within a term, which is the fastest check.
@@ -47,14 +47,14 @@ def make_next_segment(
 
 
 def make_if_lacking(path: Path, length: int) -> None:
-    """Make a segment file without frames where there is none, or an empty one (OSError)."""
+    """Create a segment file without frames where there is none, or an empty one (OSError)."""
     if lacks_blank_segment(path):
         make_blank_segment(path, length)
         sync_directory(path.parent)
 
 
 def make_next_segments(catalog: Catalog, directory: Path) -> None:
-    """Do so for all valid recordings; those that have no stop position are left alone."""
+    """Do so for all valid recordings that have a stop position."""
     extents, _ = catalog.readable_extents()
     for recording_id, extent in extents.items():
         make_next_segment(directory, recording_id, extent)

@@ -13,7 +13,7 @@ _MILLISECONDS: Final = ("modificationTime", "modification_time")
 
 
 class DatedHandler(FSSpecHandler):  # type: ignore[misc]  # pyarrow has no type information
-    """What makes a file system of fsspec one of Arrow's. Can be pickled."""
+    """An fsspec file system as one of Arrow's. Can be pickled."""
 
     @staticmethod
     def _create_file_info(path: str, info: dict[str, Any]) -> FileInfo:

@@ -9,12 +9,10 @@ too short are reported when they are read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from aerotape.catalog.directory import RecordingT, StoredDirectory, StoredRecording
 from aerotape.catalog.file.catalog import Catalog
@@ -34,11 +32,8 @@ from aerotape.catalog.segment_files import (
     segment_file_name,
 )
 from aerotape.catalog.time_index.file import time_index_name
-from aerotape.errors import AerotapeError, CatalogError, MarkFileError
+from aerotape.errors import CatalogError, MarkFileError
 from aerotape.url_path import UrlPath
-
-_AT_ONCE: Final = 16
-"""How many recordings are looked at together."""
 
 
 class RemoteRecording(StoredRecording):
@@ -60,14 +55,9 @@ class RemoteRecording(StoredRecording):
         """How to reach the directory."""
         return self._folder.options
 
-    @cached_property
-    def recorded_position(self) -> int:
-        """As for a recording of this machine; found in a few reads of the last segment file."""
-        self.check()
-        descriptor = self._entry.descriptor
-        if not descriptor.is_active:
-            return descriptor.stop_position
-        return find_remote_end(self._folder, descriptor, self.segment_files())
+    def _find_position(self) -> int:
+        """As for a local recording; found in a few reads of the last segment file."""
+        return find_remote_end(self._folder, self.descriptor, self.segment_files())
 
     def recorded_after(self, position: int) -> int:
         """Return `recorded_position`, but never less than `position` without a stop position."""
@@ -80,7 +70,7 @@ class RemoteRecording(StoredRecording):
         return False
 
     def segment_files(self) -> list[SegmentFile]:
-        """List the segment files as for a recording of this machine; they cannot be opened."""
+        """List the segment files as for a local recording; they cannot be opened."""
         self.check()
         descriptor = self._entry.descriptor
         return [
@@ -91,7 +81,7 @@ class RemoteRecording(StoredRecording):
         ]
 
     def find_end(self, checksum: ChecksumName = "none") -> RecordingEnd:
-        """As for a recording of this machine; the last two segment files are fetched for it."""
+        """As for a local recording; the last two segment files are fetched for it."""
         # Behind a full segment there may be one that nothing was written to yet.
         last = self.segment_files()[-2:]
         with self.local_copies(last) as copies:
@@ -105,7 +95,7 @@ class RemoteRecording(StoredRecording):
         return self._folder.open_stream(segment_file_name(self.recording_id, base_position))
 
     def read_segment(self, base_position: int, offset: int, length: int) -> bytes:
-        """As for a recording of this machine, in two requests."""
+        """As for a local recording, in two requests."""
         file = self._folder.open(segment_file_name(self.recording_id, base_position))
         try:
             return file.read(offset, length)
@@ -129,32 +119,6 @@ class RemoteRecording(StoredRecording):
                 self._folder.copy_to(number, segment.path.name)
                 copies.append(SegmentFile(path, segment.base_position))
             yield copies
-
-
-def find_ends(recordings: Iterable[StoredRecording]) -> None:
-    """Find where recordings without a stop position end, several at once.
-
-    Each takes a few reads one after the other, which would add up. What fails, fails again for who
-    asks for that recording's `recorded_position`. Recordings of this machine are left alone.
-    """
-
-    def find(recording: RemoteRecording) -> None:
-        with suppress(AerotapeError):
-            position = find_remote_end(
-                recording._folder, recording.descriptor, recording.segment_files()
-            )
-            recording.__dict__["recorded_position"] = position
-
-    live = [
-        recording
-        for recording in recordings
-        if isinstance(recording, RemoteRecording)
-        and not recording.damage
-        and recording.descriptor.is_active
-    ]
-    if len(live) > 1:
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="aerotape-ends") as threads:
-            list(threads.map(find, live))
 
 
 class RemoteDirectory(StoredDirectory[RecordingT]):

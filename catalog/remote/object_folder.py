@@ -70,14 +70,13 @@ class ObjectFile:
             return data
 
     def close(self) -> None:
-        """Close it. What is being read meanwhile is read to its end."""
-        # There is nothing left to be lost.
+        """Close it; concurrent reads complete. An error loses nothing."""
         with suppress(Exception):
             self._file.close()
 
 
 class _RawFile(io.RawIOBase):
-    """An opened file with a place to read on from."""
+    """An opened file with a read position."""
 
     def __init__(self, file: ObjectFile) -> None:
         self._file = file
@@ -110,17 +109,17 @@ class _RawFile(io.RawIOBase):
 
 
 def reach(path: UrlPath, options: StorageOptions) -> tuple[fs.FileSystem, str]:
-    """Return the file system that a URL is in, and the path by which that knows it.
+    """Return the file system of a URL, and the path within it.
 
     No request is sent yet.
 
     Raises:
-        ConfigurationError: there is no way to such a storage, or an option cannot be.
-        StorageError: its package connects at once, and cannot.
+        ConfigurationError: the scheme is not supported, or an option is wrong.
+        StorageError: its package connects at once, and fails.
     """
     scheme, _, rest = str(path).partition("://")
     authority = rest.partition("/")[0]
-    # Where credentials come from the environment, others there mean another file system.
+    # Credentials may come from the environment: other ones need another file system.
     environment = tuple(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
     return _file_system(scheme, authority, options, environment), _path_within(scheme, rest)
 
@@ -130,7 +129,7 @@ class ObjectFolder:
 
     Attributes:
         path: where it is.
-        options: how it is reached.
+        options: storage options.
     """
 
     def __init__(self, path: UrlPath, options: StorageOptions) -> None:
@@ -159,7 +158,7 @@ class ObjectFolder:
             file = self._file_system.open_input_file(path)
         except FileNotFoundError:
             if str(self._file_system.type_name).startswith("py::"):
-                # In fsspec that may be any failure to look for it; asked for that, it says which.
+                # fsspec raises it for any failure of the lookup; this call raises the real one.
                 with self.failures(name):
                     self._file_system.get_file_info(path)
             raise
@@ -183,7 +182,7 @@ class ObjectFolder:
         return io.BufferedReader(_RawFile(self.open(name)), _BUFFER_LENGTH)
 
     def copy_to(self, descriptor: int, name: str) -> None:
-        """Copy a file into an open one of this machine (StorageError)."""
+        """Copy a file into an open local one (StorageError)."""
         try:
             file = self.open(name)
         except FileNotFoundError:
@@ -197,7 +196,7 @@ class ObjectFolder:
 
     @contextmanager
     def failures(self, name: str) -> Iterator[None]:
-        """Turn whatever a file system raises into StorageError."""
+        """Convert any exception of a file system to StorageError."""
         try:
             yield
         except Exception as error:
@@ -205,14 +204,16 @@ class ObjectFolder:
 
     def _failure(self, name: str, error: Exception) -> StorageError:
         place = self.path / name if name else self.path
-        return StorageError(f"cannot read {place}: {told(error, self.options)} ({ADVICE})", place)
+        return StorageError(
+            f"cannot read {place}: {one_line(error, self.options)} ({ADVICE})", place
+        )
 
 
-def told(error: Exception, options: StorageOptions) -> str:
-    """Say in one line what a file system has raised, without what shall not be shown."""
+def one_line(error: Exception, options: StorageOptions) -> str:
+    """Describe in one line what a file system has raised, without secrets."""
     line = str(error).strip().partition("\n")[0]
     if line and not isinstance(error, (OSError, ValueError, NotImplementedError)):
-        # Others than Arrow's and Python's own may say little without their names.
+        # Messages of other packages may mean little without the exception's name.
         line = f"{type(error).__name__}: {line}"
     # A message from outside may quote what was sent.
     return options.redacted(line) or type(error).__name__
@@ -249,31 +250,31 @@ def _file_system(
     try:
         return make(**arguments)
     except TypeError as error:
-        # It names the argument, which is all that can be wrong here.
+        # It names the argument that is wrong.
         reason = str(error).replace(f"{name}.__init__() ", "")
         raise ConfigurationError(
             f"storage options are the arguments of pyarrow's {name}: {reason}", "storage"
         ) from None
     except Exception as error:
         if scheme in _HADOOP and find_spec("hdfs_native"):
-            # It speaks HDFS without Hadoop's library and Java, as a file system of fsspec.
+            # An fsspec file system for HDFS that needs neither Hadoop's library nor Java.
             return _fsspec(f"{scheme}://{authority}", dict(options.items), options)
         needs = _HADOOP_NEEDS if scheme in _HADOOP else ""
         raise ConfigurationError(
-            f"{scheme}://{authority}: {told(error, options)}{needs}", "path"
+            f"{scheme}://{authority}: {one_line(error, options)}{needs}", "path"
         ) from None
 
 
 def _find_s3(fs: Any, bucket: str, given: dict[str, Any]) -> None:
-    """Say which server or region has a bucket; what nothing tells, AWS is asked for."""
+    """Add the server or region of a bucket; where neither is given, query AWS."""
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
         # Arrow itself looks at them for URLs only, not where it is given anything else.
         if os.environ.get(name):
             given.setdefault("endpoint_override", os.environ[name])
-    told = "region" in given or "endpoint_override" in given
-    if told or "AWS_REGION" in os.environ or "AWS_DEFAULT_REGION" in os.environ:
+    is_known = "region" in given or "endpoint_override" in given
+    if is_known or "AWS_REGION" in os.environ or "AWS_DEFAULT_REGION" in os.environ:
         return
-    # Where AWS does not know the bucket, the first request says so better.
+    # Where AWS does not know the bucket, the first request reports it better.
     with suppress(Exception):
         given["region"] = fs.resolve_s3_region(bucket)
 
@@ -339,7 +340,7 @@ def _fsspec(place: str, given: dict[str, Any], options: StorageOptions) -> fs.Fi
         inner[last] = _value(last, value)
     try:
         kind = fsspec.get_filesystem_class(place.partition("://")[0])
-        # What is before the path (host, port, user) is the file system's to understand.
+        # The file system parses what precedes the path: host, port, user.
         arguments = {**kind._get_kwargs_from_urls(f"{place}/"), **arguments}
         return PyFileSystem(DatedHandler(kind(**arguments)))
     except (ImportError, TypeError, ValueError) as error:
@@ -348,12 +349,12 @@ def _fsspec(place: str, given: dict[str, Any], options: StorageOptions) -> fs.Fi
     except Exception as error:
         # Some connect here.
         raise StorageError(
-            f"cannot reach {place}: {told(error, options)} ({ADVICE})", place
+            f"cannot reach {place}: {one_line(error, options)} ({ADVICE})", place
         ) from None
 
 
 def _path_within(scheme: str, rest: str) -> str:
-    """Return the path that a file system knows a folder by."""
+    """Return the path of a folder within its file system."""
     authority, _, path = rest.partition("/")
     if scheme in (*_S3, *_GCS):
         return rest

@@ -47,7 +47,7 @@ def find_remote_end(
         before = segment.base_position - descriptor.segment_file_length
         if index == 0 or segments[index - 1].base_position != before:
             return max(descriptor.start_position, segment.base_position)
-        # A segment without frames counts only behind a full one: that one tells.
+        # A segment without frames counts only after a full one, which shows the end.
     return descriptor.start_position
 
 
@@ -70,7 +70,7 @@ def _last_written_term(
 ) -> int | None:
     """Return the offset of the last term that has a frame at its start, None when none has.
 
-    Terms are written one after the other, so it is found by halving.
+    Terms are written in order, so a binary search finds it.
     """
     term = descriptor.term_buffer_length
     length = min(file.length, descriptor.segment_file_length)
@@ -117,7 +117,7 @@ def _end_in_term(
 
 @contextmanager
 def unnamed_file(length: int) -> Iterator[tuple[int, Path]]:
-    """Make a sparse file that is gone when it is closed, however the process ends.
+    """Create a sparse file without a name.
 
     Yields:
         Its descriptor, and a path under which this process can open it.

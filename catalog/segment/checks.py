@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segment_files import SegmentFile
@@ -29,8 +30,8 @@ class SegmentTask:
     Attributes:
         path: the file.
         start_offset: where its first frame begins, bytes.
-        end_offset: where its frames are to end, bytes.
-        limit: up to where to look for what is behind that; no further when it is not more.
+        end_offset: where its frames must end, bytes.
+        limit: offset up to which data after the end is searched for; none when it is not larger.
         base_position: position in the stream of its first byte.
         term_length: of the stream, bytes.
         initial_term_id: of the stream.
@@ -52,7 +53,7 @@ def segment_task(
     segment: SegmentFile,
     end_position: int,
     *,
-    look_behind: bool = False,
+    past_end: bool = False,
 ) -> SegmentTask:
     """Describe the check of one of a recording's segments.
 
@@ -60,7 +61,7 @@ def segment_task(
         descriptor: the recording.
         segment: the file.
         end_position: where the recording ends.
-        look_behind: look at what is behind that in this file, too.
+        past_end: search for data after the end in this file, too.
     """
     length = descriptor.segment_file_length
     start = max(descriptor.start_position - segment.base_position, 0)
@@ -69,7 +70,7 @@ def segment_task(
         path=segment.path,
         start_offset=start,
         end_offset=end,
-        limit=length if look_behind else end,
+        limit=length if past_end else end,
         base_position=segment.base_position,
         term_length=descriptor.term_buffer_length,
         initial_term_id=descriptor.initial_term_id,
@@ -92,12 +93,10 @@ def check_segments(
     Returns:
         The results, in the order of the tasks.
     """
-    from aerotape import _native
-
     total = sum(task.end_offset - task.start_offset for task in tasks)
-    tell = progress or (lambda done, of: None)
+    report = progress or (lambda done, of: None)
     return _native.check_segments(
-        list(tasks), checksum=checksum, progress=lambda done: tell(done, total)
+        list(tasks), checksum=checksum, progress=lambda done: report(done, total)
     )
 
 
@@ -111,7 +110,7 @@ def check_recording(
     """Check all segments of a recording up to `end_position` (StorageError)."""
     tasks = [
         segment_task(
-            descriptor, segment, end_position, look_behind=_holds(descriptor, segment, end_position)
+            descriptor, segment, end_position, past_end=_holds(descriptor, segment, end_position)
         )
         for segment in segments
     ]

@@ -40,23 +40,28 @@ def holds_data(path: Path) -> bool:
 
 def _data_chunks(path: Path, start_offset: int) -> Iterator[tuple[int, bytes]]:
     """Read a file from an offset on without its holes, in pieces (StorageError)."""
-    offset = start_offset
     try:
         with path.open("rb", buffering=0) as file:
-            length = os.fstat(file.fileno()).st_size
-            while offset < length:
-                try:
-                    offset = os.lseek(file.fileno(), offset, os.SEEK_DATA)
-                    hole = os.lseek(file.fileno(), offset, os.SEEK_HOLE)
-                except OSError as error:
-                    if error.errno == errno.ENXIO:
-                        break  # only a hole is left
-                    hole = length  # a file system that cannot tell: all of it is data
-                while offset < hole:
-                    chunk = os.pread(file.fileno(), min(hole - offset, _CHUNK_LENGTH), offset)
-                    if not chunk:
-                        return
-                    yield offset, chunk
-                    offset += len(chunk)
+            number = file.fileno()
+            yield from data_chunks(number, os.fstat(number).st_size, start_offset)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+
+
+def data_chunks(file: int, length: int, start_offset: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Read an open file up to `length` without its holes, in pieces, or to its end (OSError)."""
+    offset = start_offset
+    while offset < length:
+        try:
+            offset = os.lseek(file, offset, os.SEEK_DATA)
+            hole = min(os.lseek(file, offset, os.SEEK_HOLE), length)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return  # only a hole is left
+            hole = length  # a file system that cannot tell: all of it is data
+        while offset < hole:
+            chunk = os.pread(file, min(hole - offset, _CHUNK_LENGTH), offset)
+            if not chunk:
+                return  # cut short meanwhile
+            yield offset, chunk
+            offset += len(chunk)

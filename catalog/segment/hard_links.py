@@ -16,11 +16,11 @@ from typing import Final
 
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.no_follow import open_no_follow
+from aerotape.catalog.segment.data_extents import data_chunks
 from aerotape.catalog.segment_files import file_names, parse_segment_file_name
 from aerotape.errors import StorageError
 
 _COPY_SUFFIX: Final = ".own"
-_CHUNK_LENGTH: Final = 1 << 20
 
 
 def break_hard_link(path: Path) -> None:
@@ -82,19 +82,10 @@ def remove_copies(archive_dir: Path, recording_ids: Collection[int] | None = Non
 
 
 def _copy_data(source: int, target: int, length: int) -> None:
-    offset = 0
-    while offset < length:
-        try:
-            offset = os.lseek(source, offset, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                return  # only a hole is left
-            raise
-        hole = os.lseek(source, offset, os.SEEK_HOLE)
-        while offset < hole:
-            data = os.pread(source, min(_CHUNK_LENGTH, hole - offset), offset)
-            if not data:
-                raise OSError(errno.EIO, "it was cut short meanwhile")
-            while data:
-                count = os.pwrite(target, data, offset)
-                offset, data = offset + count, data[count:]
+    for offset, chunk in data_chunks(source, length):
+        data, at = chunk, offset
+        while data:
+            count = os.pwrite(target, data, at)
+            at, data = at + count, data[count:]
+    if os.fstat(source).st_size < length:
+        raise OSError(errno.EIO, "it was cut short meanwhile")

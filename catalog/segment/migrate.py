@@ -42,7 +42,7 @@ def base_positions(descriptor: RecordingDescriptor, position: int, end_position:
 
 @dataclass(frozen=True, slots=True)
 class DetachedSegments:
-    """Segment files before a recording's start that are its own.
+    """Detached segment files before a recording's start that belong to it.
 
     Attributes:
         start_position: where the recording starts with them, bytes.
@@ -56,7 +56,7 @@ class DetachedSegments:
 
 
 def find_detached(archive_dir: Path, descriptor: RecordingDescriptor) -> DetachedSegments:
-    """Look backwards from a recording's start for segment files that lead up to it without a gap.
+    """Find the segment files that precede a recording's start without a gap.
 
     Each must have the length of a segment, and its first frame the term and stream id that it has
     to have there. A file that begins with unwritten bytes is the first one of a recording that
@@ -147,7 +147,7 @@ class SegmentMove:
     blank_length: int = 0
 
     def begin(self) -> None:
-        """Give the file its other name as well; without hard links, instead."""
+        """Link the file under its other name; without hard links, rename it."""
         if self.blank_length:
             self.target.unlink(missing_ok=True)
         try:
@@ -158,7 +158,7 @@ class SegmentMove:
             self.source.rename(self.target)
 
     def undo(self) -> None:
-        """Take `begin` back, also where it has failed half way."""
+        """Undo `begin`, also where it has failed half way."""
         if self.source.exists():
             self.target.unlink(missing_ok=True)
         else:
@@ -167,7 +167,7 @@ class SegmentMove:
             make_blank_segment(self.target, self.blank_length)
 
     def finish(self) -> None:
-        """Take the first name away."""
+        """Remove the first name."""
         self.source.unlink(missing_ok=True)
 
 
@@ -218,14 +218,14 @@ def plan_moves(
 
 
 def _length_if_blank(path: Path) -> int:
-    """Return the length of a file of zeros; 0 when there is none, or something else is in it."""
+    """Return the length of a file of zeros; 0 when it is missing or holds other bytes."""
     if not path.is_file() or holds_data(path):
         return 0
     return segment_file_size(path)
 
 
 def begin_moves(moves: Sequence[SegmentMove], archive_dir: Path, *, sync: bool) -> None:
-    """Give each file its new name as well: all, or none.
+    """Link each file under its new name: all, or none.
 
     A crash leaves both recordings whole, and the one that was to get the files with some of them
     outside its range.
@@ -252,14 +252,14 @@ def begin_moves(moves: Sequence[SegmentMove], archive_dir: Path, *, sync: bool) 
 
 
 def undo_moves(moves: Sequence[SegmentMove]) -> None:
-    """Take moves back that were begun, each if it can be."""
+    """Undo moves that were begun, as far as possible."""
     for move in moves:
         with contextlib.suppress(OSError):
             move.undo()
 
 
 def finish_moves(moves: Sequence[SegmentMove]) -> None:
-    """Take the old names away, from the last segment on.
+    """Remove the old names, from the last segment on.
 
     A crash leaves the source without some of its last files; the other recording has them all.
 

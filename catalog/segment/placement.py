@@ -34,7 +34,7 @@ class SegmentHead(NamedTuple):
     """The first bytes of a segment file, as `_native.read_segment_heads` returns them.
 
     Attributes:
-        error: number of the error that kept it from being read, 0 for none.
+        error: number of the error of the read, 0 for none.
         is_file: whether it is a regular file.
         length: of the file, bytes.
         offset: of its first bytes that are not all zero, a multiple of 32.
@@ -49,13 +49,13 @@ class SegmentHead(NamedTuple):
 
 
 def read_heads(paths: Sequence[str | Path]) -> Iterator[SegmentHead]:
-    """Read how segment files begin: many at once, without holding up other threads."""
+    """Read the first bytes of segment files, many at once, with the interpreter released."""
     for begin in range(0, len(paths), _BATCH):
         yield from starmap(SegmentHead, _native.read_segment_heads(paths[begin : begin + _BATCH]))
 
 
 def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int) -> str:
-    """Say which other place the first frame of a segment file is of; "" when of none.
+    """Describe the other place that the first frame of a segment file belongs to, or return "".
 
     That is so of a file with its right frames, of an empty one, and of one that begins with
     something that is not a frame; also of one that no longer exists. Where the descriptor is so
@@ -73,7 +73,7 @@ def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int
 def sort_out(
     descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]
 ) -> tuple[list[Path], list[str]]:
-    """Sort out which files of a recording that is to go hold frames of another place.
+    """Find the files of a recording to be removed that hold frames of another place.
 
     Of a recording whose descriptor is so damaged that this is not known, all are its own.
 
@@ -96,7 +96,7 @@ def sort_out(
 
 
 def misplaced_head(descriptor: RecordingDescriptor, head: SegmentHead, base_position: int) -> str:
-    """As `misplacement`, for a file that has been looked at."""
+    """As `misplacement`, for a file whose first bytes were read."""
     if head.error == errno.ENOENT:
         return ""
     if head.error:
@@ -118,7 +118,7 @@ def misplaced_head(descriptor: RecordingDescriptor, head: SegmentHead, base_posi
     )
 
 
-def goes_on_at(descriptor: RecordingDescriptor, path: Path, base_position: int, at: int) -> bool:
+def continues_at(descriptor: RecordingDescriptor, path: Path, base_position: int, at: int) -> bool:
     """Whether a segment file has a frame of the recording at position `at`."""
     try:
         found = _decode(_read_header(path, at - base_position), descriptor)

@@ -1,4 +1,4 @@
-"""The file in which the recorder remembers when a recording had which position.
+"""The time index file: when a recording had which position.
 
 ``aerotape-<recordingId>.time-index`` lies beside the segment files; the Java archive and
 ArchiveTool pass over names that do not end in ``.rec`` or ``.del``. All numbers are little endian.
@@ -36,14 +36,14 @@ offset
 28      CRC-32 of what is before it (uint32)
 ======  =====================================================================================
 
-A point says: what lies before the position was recorded by then, and what lies after it was not
-recorded before. Positions never descend. Times do where the clock was put back; there are three
+Data before a point's position was recorded by its time, data after it not before that. Positions
+never descend. Times do where the clock was put back; there are three
 points with one position then: with the time that the old clock would have shown, with the one that
 the new clock would have shown at the point before, and with what it shows.
 
-Points are appended, one write for each; nothing forces them to storage. What a crash leaves of one
-at the end is passed over. A point in the middle that fails its CRC makes the file useless: it may
-have recorded a change of the clock. Losing the file loses no data.
+Points are appended, one write for each; nothing forces them to storage. An incomplete one at the
+end is ignored. A point in the middle that fails its CRC makes the file useless: it may have
+recorded a change of the clock. Losing the file loses no data.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ MAGIC: Final = b"AEROTIDX"
 VERSION: Final = 1
 HEADER_LENGTH: Final = 64
 _MAX_TORN_LENGTH: Final = 1 << 20
-"""What a crash leaves at the end is less than that."""
+"""More than a crash can leave at the end."""
 
 _HEADER: Final = struct.Struct("<8sHHIqqqqiII")
 _CRC: Final = struct.Struct("<I")
@@ -82,10 +82,10 @@ class DamagedTimeIndexError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Which recording it is, and who has recorded it last, going by the catalog.
+    """The recording of an index, and the last request and session that recorded it.
 
     The Java archive changes the two ids of a request also when it describes the recording to a
-    client, so they prove only that nothing has changed.
+    client: equal ids prove that nothing changed, different ones prove nothing.
     """
 
     recording_id: int
@@ -138,13 +138,13 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class TimeIndexFile:
-    """What such a file holds.
+    """The content of a time index file.
 
     Attributes:
         path: the file.
         provenance: whose it is.
         points: in the order of the file.
-        torn_bytes: bytes at the end that are no whole point.
+        torn_bytes: bytes at the end that are not a whole point.
     """
 
     path: Path
@@ -211,10 +211,10 @@ def parse_time_index(path: Path, data: bytes) -> TimeIndexFile:
 
 
 def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePoint]) -> None:
-    """Write a file in place of the one that is there.
+    """Write or replace a file.
 
     Raises:
-        StorageError: it cannot be written; the one that was there is as it was.
+        StorageError: it cannot be written; an existing one is unchanged.
     """
     # Not forced to storage: losing the file loses no recorded data.
     try:

@@ -1,24 +1,21 @@
-"""When what was recorded: from wall-clock times to positions and back.
+"""Time index of a recording: from wall-clock times to positions and back.
 
     index = TimeIndex.of(aerotape.open_directory("recordings").recording(3))
     begin, end = index.positions(TimeRange.of("2026-03-01T09:30Z", "2026-03-01T10:00Z"))
     index.time_at(position)
 
-What is known are *points*, a time and the position that the recording had then, which the recorder
-writes down now and then (`time_index_file`). A message that begins at a position was recorded
-between the point before it and the one after it. Ranges are therefore never too small: `positions`
-takes in all that may have been recorded in a range of times, and so a little more at both ends, up
-to about a second of a steady stream.
+The recorder stores *points* (`file`): a time, and the position that the recording had then. A
+message was recorded between the points before and after it. `positions` returns all that may have
+been recorded in a range of times, so a little more at both ends, up to about a second of a steady
+stream.
 
-Where there are no points, as in a recording that another archive has made, some bounds are still
-known. Nothing was recorded after the segment file that holds it was last written to, or after the
-recording's stop; and nothing before its start. Times of the segment files tell no more: what a
-copy has made of them may be later than what is in them. `aerotape tool DIR time-index ID --rebuild`
-makes *estimates* of them all the same, where somebody knows that the files are as recorded.
+Without points, as in a recording of another archive, there are bounds: data was not recorded after
+the last write to its segment file or after the recording's stop, nor before its start. A copied
+file may have a later time. `aerotape tool DIR time-index ID --rebuild` derives *estimates* from
+these times, for files that are known to be as recorded.
 
-Times are those of the clock of the machine that recorded, as it was then: of a replica, when it was
-copied. Where that clock was put back, a time may stand for two ranges of positions; `positions`
-spans both.
+Times are those of the recording machine's clock; of a replica, when it was copied. Where that clock
+was put back, a time may belong to two ranges of positions; `positions` spans both.
 """
 
 from __future__ import annotations
@@ -46,17 +43,17 @@ if TYPE_CHECKING:
 Source = Literal["recorded", "estimated", "none"]
 
 _NS_PER_MS: Final = 1_000_000
-# The clock that times of files are taken from may be one tick of the system behind.
+# Times of files may lag the clock by one tick of the system.
 _TICK_NS: Final = 10 * _NS_PER_MS
 
 
 @dataclass(frozen=True, slots=True)
 class TimeBounds:
-    """What is known of when something was recorded, nanoseconds since 1970.
+    """Bounds of the time at which something was recorded, nanoseconds since 1970.
 
     Attributes:
-        not_before_ns: it was recorded then or later; None when nothing is known.
-        not_after_ns: it was recorded then or earlier; None when nothing is known.
+        not_before_ns: earliest possible time; None when unknown.
+        not_after_ns: latest possible time; None when unknown.
     """
 
     not_before_ns: int | None
@@ -64,15 +61,15 @@ class TimeBounds:
 
 
 class TimeIndex:
-    """When what was recorded of one recording.
+    """The time index of one recording.
 
     Attributes:
-        points: what was written down, or estimated, by ascending position. Of two with one
-            position the first tells when it was reached, the second when it was left: in between
-            nothing came, or the clock was put back.
+        points: recorded or estimated, by ascending position. Of two with one position the first
+            has the time when it was reached, the second when it was left: in between nothing was
+            recorded, or the clock was put back.
         start_position: the recording's, bytes.
-        recorded_position: how far it was recorded when looked at, bytes.
-        problem: why points are missing that should be there; else empty.
+        recorded_position: the recording's when the index was read, bytes.
+        problem: why points are missing; else empty.
     """
 
     def __init__(
@@ -85,7 +82,7 @@ class TimeIndex:
         not_after: Sequence[tuple[int, int]] = (),
         problem: str = "",
     ) -> None:
-        """Make one of what is known.
+        """Create an index from points and bounds.
 
         Args:
             points: by ascending position.
@@ -104,16 +101,15 @@ class TimeIndex:
         self._not_before = not_before
         self._not_after = not_after
         self._positions = self.points.positions
-        # A clock that was put back shows a time again: what came before a point may have been
-        # recorded as late as the latest point so far tells, what comes after it as early as the
-        # earliest from there on.
+        # Where the clock was put back, data before a point may be as late as the latest point so
+        # far, data after it as early as the earliest from there on.
         self._latest, self._earliest = self.points.extremes()
 
     @classmethod
     def of(cls, recording: StoredRecording) -> TimeIndex:
-        """Find out what is known of a recording of an opened directory.
+        """Read the index of a recording in an opened directory.
 
-        A file of points that cannot be used is reported in `problem`, and never an error.
+        A file of points that cannot be used is reported in `problem`, never raised.
 
         Raises:
             CatalogError: the recording's descriptor is damaged.
@@ -136,7 +132,7 @@ class TimeIndex:
             for time_ns, (_, position) in zip(latest, written, strict=True)
             if min(position, end) - 1 not in covered
         ]
-        # Points tell better of the ends that they reach.
+        # Points are more exact for the ends that they reach.
         not_before = []
         start_ns = descriptor.start_timestamp_ms * _NS_PER_MS
         is_known = bool(points) and points[0].position <= start
@@ -159,15 +155,15 @@ class TimeIndex:
 
     @property
     def source(self) -> Source:
-        """Where the points come from: ``none`` when there are none."""
+        """The origin of the points: ``none`` without points."""
         if not self.points:
             return "none"
         return "estimated" if self.points.has_estimates else "recorded"
 
     def positions(self, times: TimeRange) -> tuple[int, int]:
-        """Return where all that may have been recorded in a range of times begins and ends.
+        """Return the begin and end of all that may have been recorded in a range of times.
 
-        Both are where frames begin. They are equal when nothing can have been.
+        Both are where frames begin. They are equal when nothing can have been recorded then.
         """
         begin, end = self.start_position, self.recorded_position
         if times.from_ns is not None:
@@ -191,7 +187,7 @@ class TimeIndex:
         return self._clip(min(found, default=self.recorded_position))
 
     def time_at(self, position: int) -> TimeBounds:
-        """Return when what stands at a position was recorded, as far as is known."""
+        """Return the bounds of the time at which the data at a position was recorded."""
         after = bisect_right(self._positions, position)
         earliest = list(self._earliest[after - 1 : after]) if after else []
         earliest += [time_ns for time_ns, bound in self._not_before if bound <= position]
@@ -200,10 +196,9 @@ class TimeIndex:
         return TimeBounds(max(earliest, default=None), min(latest, default=None))
 
     def estimate(self, position: int) -> int | None:
-        """Return about when what stands at a position was recorded, nanoseconds since 1970.
+        """Estimate when the data at a position was recorded, nanoseconds since 1970.
 
-        Between two points as if the stream had been steady; else the one bound that is known;
-        None when none is.
+        Linear between two points; else the one bound that is known; None without any.
         """
         bounds = self.time_at(position)
         if bounds.not_before_ns is None or bounds.not_after_ns is None:
@@ -222,7 +217,7 @@ class TimeIndex:
 def read_points(
     recording: StoredRecording, segments: Sequence[SegmentFile], end: int
 ) -> tuple[TimePoints, str]:
-    """Return the points of a recording that hold, and why there are fewer than there could be."""
+    """Return the valid points of a recording, and why others were ignored."""
     path = time_index_path(recording.archive_dir, recording.recording_id)
     try:
         data = recording.read_time_index()
@@ -233,16 +228,16 @@ def read_points(
         return NO_POINTS, str(error)
     provenance = Provenance.of(recording.entry)
     if not found.provenance.is_same_recording(provenance):
-        return NO_POINTS, f"time index {path} is of another recording: it is passed over"
+        return NO_POINTS, f"time index {path} is of another recording: it is ignored"
     points, problem = found.points, ""
     if found.provenance != provenance:
         points = proven_points(points, recording.descriptor, segments)
         if len(points) < len(found.points):
             problem = (
-                f"time index {path}: {len(found.points) - len(points)} of its points are passed "
-                "over, because another archive may have overwritten those positions"
+                f"time index {path}: {len(found.points) - len(points)} of its points are ignored, "
+                "because another archive may have overwritten those positions"
             )
-    # Behind the end are those that a crash or a truncation has made void.
+    # Points after the end are void after a crash or a truncation.
     return points[: bisect_right(points.positions, end)], problem
 
 

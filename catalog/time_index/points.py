@@ -29,7 +29,7 @@ class TimePoint(NamedTuple):
         time_ns: nanoseconds since 1970.
         position: bytes.
         session_id: of the image that was recorded; 0 for an estimate.
-        is_estimate: it was not written down while recording.
+        is_estimate: it was added afterwards, not while recording.
     """
 
     time_ns: int
@@ -38,7 +38,7 @@ class TimePoint(NamedTuple):
     is_estimate: bool = False
 
     def encode(self) -> bytes:
-        """Return it as it stands in the file."""
+        """Encode it as in the file."""
         flags = FLAG_ESTIMATE if self.is_estimate else 0
         data = _POINT.pack(self.time_ns, self.position, self.session_id, flags, 0)
         return data + _CRC.pack(zlib.crc32(data))
@@ -57,7 +57,7 @@ class TimePoints(Sequence[TimePoint]):
     def __init__(
         self, data: memoryview, times: memoryview, positions: memoryview, estimates: memoryview
     ) -> None:
-        """See `parse` and `of`, which make them."""
+        """Use `parse` or `of`."""
         self._data = data
         self.times = times
         self.positions = positions
@@ -65,11 +65,11 @@ class TimePoints(Sequence[TimePoint]):
 
     @classmethod
     def parse(cls, data: bytes, begin: int = 0) -> tuple[TimePoints, str]:
-        """Take the points of a file apart that stand there from an offset on.
+        """Parse the points of a file from an offset on.
 
         Returns:
-            The points, without what fails its checksum at the end; and why they are of no use, for
-            one in the middle does, or their positions descend. "" when they are good.
+            The points, without those that fail their checksum at the end; and the damage when one
+            in the middle fails or positions descend, else "".
         """
         times, positions, estimates, damage = _native.decode_time_points(data, begin)
         body = memoryview(data)[begin : begin + len(estimates) * POINT_LENGTH]
@@ -78,7 +78,7 @@ class TimePoints(Sequence[TimePoint]):
 
     @classmethod
     def of(cls, points: Iterable[TimePoint]) -> TimePoints:
-        """Return points as these; ValueError when their positions descend."""
+        """Convert points; ValueError when their positions descend."""
         if isinstance(points, TimePoints):
             return points
         found, damage = cls.parse(b"".join(point.encode() for point in points))
@@ -88,7 +88,7 @@ class TimePoints(Sequence[TimePoint]):
 
     @classmethod
     def joined(cls, *parts: Iterable[TimePoint]) -> TimePoints:
-        """Return the points of several runs, one after the other; errors as `of`."""
+        """Concatenate points; errors as `of`."""
         encoded = b"".join(cls.of(part).encode() for part in parts)
         found, damage = cls.parse(encoded)
         if damage:
@@ -96,7 +96,7 @@ class TimePoints(Sequence[TimePoint]):
         return found
 
     def encode(self) -> bytes:
-        """Return them as they stand in the file."""
+        """Encode them as in the file."""
         return bytes(self._data)
 
     def extremes(self) -> tuple[memoryview, memoryview]:

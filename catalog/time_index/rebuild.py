@@ -1,9 +1,9 @@
 """Rebuild of a time index from the files of a recording.
 
-Points that hold are retained. Where there are none, the time when a segment file was last written
-to is taken for the time when the recording reached its end, and the start and stop timestamps of
-the descriptor for the times of its two ends. That is right if the files were not touched since; it
-is checked as far as possible, and each such point is marked as an *estimate*.
+Valid points are retained. Where there are none, the time of the last write to a segment file is
+taken for the time when the recording reached its end, and the descriptor's start and stop
+timestamps for its two ends. That is right if the files were not touched since; it is checked as far
+as possible, and each such point is marked as an *estimate*.
 """
 
 from __future__ import annotations
@@ -28,20 +28,19 @@ if TYPE_CHECKING:
     from aerotape.catalog.directory import StoredRecording
 
 _NS_PER_MS: Final = 1_000_000
-# A file is closed and its recording's stop written down a moment after the last write to it, by
-# another clock than that of the file system.
+# The stop timestamp is taken a moment after the last write, and by another clock.
 _SLACK_NS: Final = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """What a rebuilt index of a recording has.
+    """The plan of a rebuilt index.
 
     Attributes:
         recording_id: the recording.
         points: all of its points.
-        kept: how many were there before.
-        doubt: why there are no estimates, though points are missing; else empty.
+        kept: number of those that existed before.
+        doubt: why there are no estimates although points are missing; else empty.
     """
 
     recording_id: int
@@ -51,17 +50,17 @@ class Rebuild:
 
     @property
     def estimates(self) -> int:
-        """How many points are estimates made now."""
+        """Number of new estimates."""
         return len(self.points) - self.kept
 
 
 def plan_rebuild(recording: StoredRecording) -> Rebuild:
-    """Find out what an index of a stopped recording can be made of.
+    """Plan the index of a stopped recording.
 
     Raises:
         CatalogError: its descriptor is damaged.
-        StorageError: its segment files cannot be listed, or an index that is there cannot be read,
-            though it may be whole: what it holds would be lost.
+        StorageError: its segment files cannot be listed, or an existing index that may be whole
+            cannot be read.
     """
     recording.check()
     path = time_index_path(recording.archive_dir, recording.recording_id)
@@ -77,7 +76,7 @@ def plan_rebuild(recording: StoredRecording) -> Rebuild:
         after = [point for point in estimates if point.position > last]
         points = [*before, *kept, *after]
         if estimates and any(b.time_ns < a.time_ns for a, b in pairwise(points)):
-            points, doubt = list(kept), "times of segment files and of points do not go together"
+            points, doubt = list(kept), "times of segment files and of points contradict each other"
         if first <= start and last >= end:
             doubt = ""
     else:
@@ -92,7 +91,7 @@ def rebuild(recording: StoredRecording, plan: Rebuild) -> None:
 
 
 def _estimates(recording: StoredRecording, start: int, end: int) -> tuple[list[TimePoint], str]:
-    """Return an estimate for each end of a segment and of the recording, or why there is none."""
+    """Return estimates for the ends of segments and of the recording, or why there are none."""
     descriptor = recording.descriptor
     start_ns = descriptor.start_timestamp_ms * _NS_PER_MS
     stop_ns = descriptor.stop_timestamp_ms * _NS_PER_MS

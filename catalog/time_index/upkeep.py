@@ -12,8 +12,8 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.time_index.file import (
     Provenance,
@@ -22,29 +22,27 @@ from aerotape.catalog.time_index.file import (
     time_index_path,
     write_time_index,
 )
+from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.catalog.time_index.points import NO_POINTS, TimePoint, TimePoints
 from aerotape.errors import AerotapeError, StorageError
 
-if TYPE_CHECKING:
-    from aerotape.catalog.time_index.index import TimeIndex
-
 
 def prepare_extension(archive_dir: Path, entry: CatalogEntry, provenance: Provenance) -> str:
-    """Make the index of a stopped recording ready to be gone on with.
+    """Prepare the index of a stopped recording for its extension.
 
     Args:
-        entry: of the recording as it is before.
-        provenance: as it will be once it is extended.
+        entry: of the recording before the extension.
+        provenance: of the extended recording.
 
     Returns:
-        Why points were lost that should have been there, or empty.
+        Why points were lost, or empty.
     """
     try:
         index = _index_of(archive_dir, entry)
     except AerotapeError as error:
         _replace(archive_dir, provenance, NO_POINTS)
         return str(error)
-    # By when all of it was there: the clock may have been put back since, or be another one.
+    # By when all of it was recorded: the clock may have been put back since, or be another one.
     closing = _closing(index) if index.recorded_position > index.start_position else []
     _replace(archive_dir, provenance, TimePoints.joined(index.points, closing))
     return index.problem
@@ -56,9 +54,9 @@ def cut_after(archive_dir: Path, recording_id: int, position: int) -> None:
 
 
 def cut_before(archive_dir: Path, recording_id: int, position: int) -> None:
-    """Take out the points before a position, where the recording starts now.
+    """Remove the points before a position, where the recording starts now.
 
-    The recording may go on meanwhile: at worst a point that is written at this moment is lost.
+    The recording may continue meanwhile: at worst a point that is being written is lost.
     """
     _cut(
         archive_dir,
@@ -68,12 +66,12 @@ def cut_before(archive_dir: Path, recording_id: int, position: int) -> None:
 
 
 def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> None:
-    """Join the points of a recording with those of another, which takes its segments over.
+    """Join the points of a recording with those of another, which takes over its segments.
 
-    The two were recorded at different times, maybe by different clocks. So where they meet it must
-    be known when the first one came to its end, and when the second one had begun: otherwise what
-    the points beside the joint tell would be taken for what lies between them. The same goes for
-    the ends of the source, as the target's timestamps say nothing of it.
+    The two were recorded at different times, perhaps by different clocks. So points are added where
+    they meet, for the end of the first and the start of the second: data near the joint must not be
+    dated by points of the other. The same holds for the ends of the source, to which the target's
+    timestamps do not apply.
     """
     if source.descriptor.start_position == source.descriptor.stop_position:
         return
@@ -96,15 +94,11 @@ def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> 
 
 
 def _index_of(archive_dir: Path, entry: CatalogEntry) -> TimeIndex:
-    # Loaded here, for an archive starts without.
-    from aerotape.catalog.directory import StoredRecording
-    from aerotape.catalog.time_index.index import TimeIndex
-
     return TimeIndex.of(StoredRecording(archive_dir, entry, []))
 
 
 def _opened(index: TimeIndex) -> TimePoints:
-    """Return the points from the start on, the first of which says since when there is anything."""
+    """Return the points from the start on, with one for the start itself."""
     start = index.start_position
     points = index.points[bisect_left(index.points.positions, start) :]
     if points and points[0].position == start:
@@ -114,7 +108,7 @@ def _opened(index: TimeIndex) -> TimePoints:
 
 
 def _closing(index: TimeIndex) -> list[TimePoint]:
-    """Return the point that says by when all of a stopped recording was there, if it is missing."""
+    """Return the point for the end of a stopped recording, if it is missing."""
     end = index.recorded_position
     if index.points and index.points[-1].position >= end:
         return []

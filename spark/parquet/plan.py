@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.directory import find_ends
 from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.location import absolute_location
-from aerotape.catalog.remote.directory import find_ends
 from aerotape.errors import (
     AerotapeError,
     ConfigurationError,

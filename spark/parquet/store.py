@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
-from aerotape.catalog.remote.object_folder import ADVICE, reach, told
+from aerotape.catalog.remote.object_folder import ADVICE, one_line, reach
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.url_path import UrlPath
 
@@ -370,4 +370,4 @@ class OutputStore:
         reason = found[1] if found else None
         if reason is None and isinstance(error, OSError):
             reason = error.strerror
-        return self._options.redacted(reason or told(error, self._options))
+        return self._options.redacted(reason or one_line(error, self._options))

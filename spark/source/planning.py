@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from aerotape.catalog.remote.directory import find_ends
+from aerotape.catalog.directory import find_ends
 from aerotape.errors import CatalogError
 from aerotape.replay.offline.reader import RecordingRange, recording_range
 from aerotape.spark.source.options import ReadOptions

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import segment_base_position
-from aerotape.catalog.remote.directory import find_ends
+from aerotape.catalog.directory import find_ends
 from aerotape.errors import DataLossError, UnknownRecordingError
 from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.replay.offline.boundaries import LastMessage, message_checksum

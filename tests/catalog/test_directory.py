@@ -24,7 +24,7 @@ def add(directory: Path, stream: SegmentBuilder, **changes: int) -> int:
 
 
 def settle(path: Path) -> None:
-    """Make a segment look as if nobody had written to it for long."""
+    """Make a segment look as if it had not been written to for long."""
     os.utime(path, (1, 1))
 
 
@@ -53,7 +53,7 @@ def test_a_recording_is_asked_for_by_an_integer(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_a_catalog_is_refused(tmp_path: Path) -> None:
-    """A wrong path is told at once, not at the first recording."""
+    """A wrong path is reported at once, not at the first recording."""
     for path, words in ((tmp_path, "no catalog at"), (tmp_path / "nowhere", "no such directory")):
         with pytest.raises(CatalogError, match=words):
             open_directory(path)

@@ -93,9 +93,7 @@ def test_new_files_are_not_for_everyone(tmp_path: Path) -> None:
     suspect_marks.add_notes(
         directory, 0, [suspect_marks.SuspectNote("checksum mismatch", "here", 0, 1)]
     )
-    suspect_marks.copy_tail(
-        directory / "0-0.rec", 0, 32, directory / "aerotape-0-0-1.quarantine"
-    )
+    quarantine.copy_tail(directory / "0-0.rec", 0, 32, directory / "copy")
     quarantine.write_note(quarantine.make_folder(directory, 0, 1), {})
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").rglob("*")}
     assert len(modes) >= 11, modes

@@ -20,7 +20,7 @@ from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
 from aerotape.catalog.mark.mark_file import MarkFile
-from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery import quarantine, suspect_marks
 from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.catalog.time_index.file import Provenance, read_time_index, write_time_index
 from aerotape.catalog.time_index.points import TimePoint
@@ -74,7 +74,7 @@ def make_sparse(path: Path, length: int) -> None:
 
 
 def long_catalog(directory: Path, length: int) -> None:
-    """Make a catalog with its header if there is none, and give it holes up to a length."""
+    """Create a catalog with its header if there is none, and give it holes up to a length."""
     if not (directory / CATALOG).exists():
         with Catalog.open(directory, create=True):
             pass
@@ -210,8 +210,8 @@ def test_a_time_index_of_holes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         with pytest.raises(StorageError, match=r"1099511627776 bytes long and has a hole"):
             read_time_index(path)
         assert main(["tool", str(tmp_path), "time-index", "0"]) in (0, 1, 3)
-        told = capsys.readouterr()
-        assert "has a hole" in told.out + told.err
+        printed = capsys.readouterr()
+        assert "has a hole" in printed.out + printed.err
         path.unlink()
 
 
@@ -231,7 +231,7 @@ def test_the_tool_and_a_broken_mark_file(
     spoil: Callable[[Path], object],
     expected: str,
 ) -> None:
-    """The same for what only looks at the mark file; describe goes on without it."""
+    """The same for commands that only read the mark file; describe works without it."""
     with Catalog.open(tmp_path, create=True):
         pass
     spoil(tmp_path)
@@ -268,7 +268,7 @@ def test_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     os.seteuid(65534)
     try:
         if not os.access(aerotape.__file__, os.R_OK, effective_ids=True):
-            pytest.skip("nobody else may read this checkout, so the command cannot run")
+            pytest.skip("other users may not read this checkout, so the command cannot run")
         for call in calls:
             with pytest.raises(AerotapeError, match=str(directory)):
                 call()
@@ -351,7 +351,7 @@ def test_a_segment_behind_a_link_is_read_and_not_written_to(tmp_path: Path) -> N
     assert "0-0.rec is a symbolic link" in str(outcome)
     assert link.is_symlink()
     assert target.read_bytes() == before
-    assert not list(link.parent.glob("*.quarantine"))
+    assert not list(link.parent.glob("aerotape-quarantine/*/*.rec*"))
 
 
 @pytest.mark.parametrize("base", [(1 << 47) - 131_072, 1 << 47, (1 << 63) - 131_072])
@@ -388,14 +388,14 @@ def test_bytes_in_quarantine_are_never_replaced(tmp_path: Path) -> None:
     for data in (b"\xffone", b"\xfftwo"):
         torn(tmp_path, data)
         refresh_all(tmp_path)
-    kept = sorted(path.read_bytes() for path in tmp_path.glob("*.quarantine"))
+    kept = sorted(path.read_bytes() for path in tmp_path.glob("aerotape-quarantine/*/*.rec*"))
     assert kept == [b"\xffone", b"\xfftwo"]
-    there = next(tmp_path.glob("*.quarantine"))
+    there = next(tmp_path.glob("aerotape-quarantine/*/*.rec*"))
     before = there.read_bytes()
     with pytest.raises(AerotapeError, match="exists"):
-        suspect_marks.copy_tail(tmp_path / "0-0.rec", 0, 10, there)
+        quarantine.copy_tail(tmp_path / "0-0.rec", 0, 10, there)
     with pytest.raises(AerotapeError, match="exists"):
-        suspect_marks.move_segment(tmp_path / "0-0.rec", there)
+        quarantine.move_segment(tmp_path / "0-0.rec", there)
     assert there.read_bytes() == before
 
 
@@ -404,7 +404,7 @@ def test_a_copy_that_comes_out_short_is_no_copy(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"x" * 100)
     with pytest.raises(AerotapeError, match="28 bytes early"):
-        suspect_marks.copy_tail(source, 0, 128, tmp_path / "copy")
+        quarantine.copy_tail(source, 0, 128, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
@@ -421,7 +421,7 @@ def test_the_mark_comes_before_the_bytes_go(
 
     stream = torn(tmp_path, b"\xff" * 50)
     with monkeypatch.context() as patch:
-        patch.setattr(suspect_marks, "erase_tail", killed)
+        patch.setattr(quarantine, "erase_tail", killed)
         with pytest.raises(KilledError):
             refresh_all(tmp_path)
     (note,) = suspect_marks.read_marks(tmp_path)[0]
@@ -478,7 +478,7 @@ def test_a_link_that_leads_nowhere(tmp_path: Path, content: bytes) -> None:
 
 
 def test_errors_that_are_no_text(tmp_path: Path) -> None:
-    """File names of any bytes can be told in the error log and are saved by the next start."""
+    """File names of any bytes can be in the error log, and the next start saves them."""
     with acquire(tmp_path) as mark_file:
         assert mark_file.record_error("cannot read a-" + os.fsdecode(b"\xff"), 5)
     with acquire(tmp_path) as mark_file:

@@ -87,7 +87,7 @@ def test_a_java_archive_keeps_us_out_until_it_has_stopped(java_archive: JavaArch
 
 
 def test_we_keep_a_java_archive_out(tmp_path: Path, aeron_dir: Path) -> None:
-    """A Java archive refuses a directory that we hold, and ArchiveTool tells who holds it."""
+    """A Java archive refuses a directory that we hold, and ArchiveTool names the holder."""
     directory = tmp_path / "archive"
     directory.mkdir()
     Catalog.open(directory, create=True).close()

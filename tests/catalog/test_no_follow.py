@@ -29,7 +29,7 @@ from aerotape.catalog.time_index.file import Provenance, write_time_index
 from aerotape.errors import AerotapeError, StorageError
 from aerotape.tools._cli.main import main
 
-CONTENT = b"of somebody else" * 9000
+CONTENT = b"not an archive's" * 9000
 
 
 @pytest.fixture
@@ -66,9 +66,9 @@ def test_a_link_is_refused_and_named(archive: Path, outside: Path) -> None:
         for flags in (os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
             with pytest.raises(
                 OSError, match="link is a symbolic link, not a regular file"
-            ) as told:
+            ) as raised:
                 open_no_follow(link, flags)
-            assert (told.value.errno, told.value.filename) == (errno.ELOOP, str(link))
+            assert (raised.value.errno, raised.value.filename) == (errno.ELOOP, str(link))
         link.unlink()
     check_untouched(outside)
 
@@ -103,7 +103,7 @@ def rewrite_catalog(archive: Path) -> None:
 
 
 def replaced_meanwhile(archive: Path) -> None:
-    """A catalog whose name is that of a link when it is written anew."""
+    """A catalog whose name is that of a link when it is rewritten."""
     with Catalog.open(archive) as catalog:
         (archive / CATALOG_FILE_NAME).rename(archive / "moved")
         (archive / CATALOG_FILE_NAME).symlink_to("../outside")
@@ -130,14 +130,14 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "catalog": (CATALOG_FILE_NAME, lambda d: Catalog.open(d)),
     "catalog to be changed": (CATALOG_FILE_NAME, lambda d: Catalog.open(d, lazily=True)),
     "new catalog": (CATALOG_FILE_NAME, lambda d: Catalog.open(d, create=True)),
-    "catalog written anew": ("", rewrite_catalog),
+    "rewritten catalog": ("", rewrite_catalog),
     "catalog replaced meanwhile": ("", replaced_meanwhile),
     "mark file": (FILE_NAME, acquire),
     "link file": (f"{LINK_FILE_NAME}.tmp", lambda d: acquire(d, mark_file_dir=d / "quarantine")),
     "mark": ("aerotape-0.suspect.tmp", mark),
-    "copied tail": ("0-0.rec", lambda d: suspect_marks.copy_tail(d / "0-0.rec", 0, 64, d / "copy")),
-    "erased tail": ("0-0.rec", lambda d: suspect_marks.erase_tail(d / "0-0.rec", 64)),
-    "segment of its own": ("0-0.rec.own", make_copy),
+    "copied tail": ("0-0.rec", lambda d: quarantine.copy_tail(d / "0-0.rec", 0, 64, d / "copy")),
+    "erased tail": ("0-0.rec", lambda d: quarantine.erase_tail(d / "0-0.rec", 64)),
+    "copied segment": ("0-0.rec.own", make_copy),
     "blank segment": ("0-0.rec", as_os_error(lambda d: make_blank_segment(d / "0-0.rec", 1 << 16))),
     "time index": (
         "aerotape-0.time-index.tmp",
@@ -268,8 +268,8 @@ def test_checksums_are_not_written_through_a_link(
     (archive / "0-0.rec").symlink_to("../outside")
     before, other = outside.read_bytes(), (archive / "1-0.rec").read_bytes()
     assert main(["tool", str(archive), "checksum", "crc-32", "-a"]) == 3
-    told = capsys.readouterr()
-    assert "symbolic link" in told.out + told.err
+    printed = capsys.readouterr()
+    assert "symbolic link" in printed.out + printed.err
     assert outside.read_bytes() == before
     assert (archive / "1-0.rec").read_bytes() != other
 

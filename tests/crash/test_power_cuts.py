@@ -170,7 +170,7 @@ FORCED = (
     "native code, bytes",
     "native code, names",
     "removal.py _truncate_recording",
-    "suspect_marks.py erase_tail",
+    "quarantine.py erase_tail",
 )
 
 
@@ -239,8 +239,7 @@ def contents(directory: Path) -> set[bytes]:
     """Return the runs of 32 bytes in segment files and in quarantine."""
     return {
         data[at : at + 32].ljust(32, b"\0")
-        for path in directory.iterdir()
-        if path.suffix in (".rec", ".quarantine")
+        for path in directory.rglob("*.rec*")
         for data in [path.read_bytes()]
         for at in range(0, len(data), 32)
     }

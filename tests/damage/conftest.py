@@ -16,6 +16,7 @@ import pytest
 from support.daemon.archives import EMBEDDED_DRIVER
 from support.damage.damaged_directory import BuiltDirectory, build, copy_directory, surviving
 from support.damage.damages import DAMAGES, Damaged
+from support.damage.tool_commands import POLICY, run
 
 import aerotape
 
@@ -58,6 +59,17 @@ def directory(damaged: Damaged, tmp_path: Path) -> Iterator[Path]:
     """A copy of the damaged directory, for one test to change."""
     yield copy_directory(damaged.path, tmp_path / "archive")
     shutil.rmtree(tmp_path)
+
+
+@pytest.fixture
+def aside(built: BuiltDirectory, tmp_path: Path) -> Path:
+    """A folder for what commands read and write besides the directory."""
+    folder = tmp_path / "aside"
+    folder.mkdir()
+    (folder / "policy.toml").write_text(POLICY)
+    (folder / "original").symlink_to(built.path)
+    assert run("tool", built.path, "export", "5", folder / "recording").code == 0
+    return folder
 
 
 @pytest.fixture(scope="module")

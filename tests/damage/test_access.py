@@ -1,4 +1,4 @@
-"""Directories that must not, or cannot, be written: what reads goes on, what writes says so."""
+"""Directories that must not, or cannot, be written: commands that read work, others are refused."""
 
 from __future__ import annotations
 
@@ -12,22 +12,11 @@ import pytest
 from support.damage.assertions import check_untouched
 from support.damage.damaged_directory import BuiltDirectory, content, copy_directory, surviving
 from support.damage.damages import MARK_FILE, Hit
-from support.damage.tool_commands import COMMANDS, POLICY, Done, run
+from support.damage.tool_commands import COMMANDS, Done, run
 from support.jvm.java import ROOT
 
 _UNTOUCHED = Hit("nothing", frozenset())
 _DISK_BYTES = 8 << 20
-
-
-@pytest.fixture
-def aside(built: BuiltDirectory, tmp_path: Path) -> Path:
-    """A folder for what commands read and write besides the directory."""
-    folder = tmp_path / "aside"
-    folder.mkdir()
-    (folder / "policy.toml").write_text(POLICY)
-    (folder / "original").symlink_to(built.path)
-    assert run("tool", built.path, "export", "5", folder / "recording").code == 0
-    return folder
 
 
 def run_all(directory: Path, aside: Path) -> dict[str, Done]:
@@ -105,7 +94,7 @@ def test_no_archive_starts_with_a_mark_file_of_another_version(
 def test_commands_with_a_mark_file_of_another_version(
     built: BuiltDirectory, tmp_path: Path, aside: Path
 ) -> None:
-    """What writes is refused, for nobody knows whether its archive runs; verify tells only."""
+    """Commands that write are refused, as its archive may run; verify only reports."""
     source = copy_directory(built.path, tmp_path / "archive")
     put_version(source, 4 << 16)
     before = content(source)

@@ -102,8 +102,8 @@ def test_statistics_with_a_stop_position_that_is_very_far_away(directory: Path) 
     stop_at(directory, 0, 1 << 46)
     done = run("tool", directory, "stats", "0", "--json")
     assert done.code == 3
-    told = json.loads(done.out)
-    assert told["gaps"][-1]["to_position"] == 1 << 46
+    results = json.loads(done.out)
+    assert results["gaps"][-1]["to_position"] == 1 << 46
 
 
 def test_frames_behind_many_missing_segments_are_found(
@@ -120,9 +120,9 @@ def test_frames_behind_many_missing_segments_are_found(
     add_recording(directory, stream)
     for base in range(_TERM, 40 * _TERM, _TERM):
         (directory / f"0-{base}.rec").unlink()
-    told = json.loads(run("tool", directory, "stats", "0", "--json").out)
-    assert told["messages"] == 2
-    assert [gap["to_position"] for gap in told["gaps"]] == [40 * _TERM]
+    results = json.loads(run("tool", directory, "stats", "0", "--json").out)
+    assert results["messages"] == 2
+    assert [gap["to_position"] for gap in results["gaps"]] == [40 * _TERM]
 
 
 @pytest.mark.parametrize("left", [None, b""])
@@ -158,12 +158,12 @@ def test_a_state_that_is_none_is_damage(built: BuiltDirectory, directory: Path) 
 def orphans(directory: Path) -> tuple[int, list[str], dict[str, str]]:
     """Delete orphaned segments; return the exit code, what went, and why other files did not."""
     done = run("tool", directory, "delete-orphaned-segments", "--yes", "--json")
-    told = json.loads(done.out)
-    kept = {each["segment_file"]: each["reason"] for each in told["kept"]}
+    results = json.loads(done.out)
+    kept = {each["segment_file"]: each["reason"] for each in results["kept"]}
     for name in kept:
         assert f"retained {name}: " in done.err
         assert (directory / name).exists()
-    return done.code, told["segment_files_deleted"], kept
+    return done.code, results["segment_files_deleted"], kept
 
 
 def test_orphans_that_are_segments_of_another_place_are_kept(directory: Path) -> None:
@@ -189,9 +189,9 @@ def test_segments_behind_a_stop_position_at_which_frames_go_on_are_kept(
     assert (stop in frames) == (at != 2)
     stop_at(directory, 0, stop)
     code, deleted, kept = orphans(directory)
-    behind = [f"0-{base}.rec" for base in (2 * _TERM, 4 * _TERM) if base > stop]
+    after = [f"0-{base}.rec" for base in (2 * _TERM, 4 * _TERM) if base > stop]
     assert (code, deleted) == (3, [])
-    assert sorted(kept) == behind
+    assert sorted(kept) == after
     assert all("continue after the stop position" in reason for reason in kept.values())
 
 
@@ -270,9 +270,9 @@ def test_compact_keeps_what_is_of_another_recording(built: BuiltDirectory, direc
     bare.write_bytes(content)
     done = run("tool", directory, "compact", "--yes", "--json")
     assert done.code == 3
-    told = json.loads(done.out)
-    assert 3 in told["recordings_removed"]
-    assert {each["segment_file"] for each in told["kept"]} == {mistaken.name, bare.name}
+    results = json.loads(done.out)
+    assert 3 in results["recordings_removed"]
+    assert {each["segment_file"] for each in results["kept"]} == {mistaken.name, bare.name}
     assert mistaken.read_bytes() == bare.read_bytes() == content
     mistaken.rename(directory / "0-0.rec")
     assert read(recordings(directory)[0]).messages == built.originals[0].messages
@@ -282,8 +282,8 @@ def test_orphaned_segments_without_a_position_are_looked_into(directory: Path) -
     """One that begins with a frame may be all there is of it; one that does not is rubbish."""
     (directory / "0-0.rec").rename(directory / "0-0.bak.rec")
     (directory / "0-rubbish.rec").write_bytes(b"no frame " * 100)
-    told = run("tool", directory, "delete-orphaned-segments", "0", "--yes", "--json")
-    done = json.loads(told.out)
+    results = run("tool", directory, "delete-orphaned-segments", "0", "--yes", "--json")
+    done = json.loads(results.out)
     assert done["segment_files_deleted"] == ["0-rubbish.rec"]
     assert [each["segment_file"] for each in done["kept"]] == ["0-0.bak.rec"]
 

@@ -31,7 +31,7 @@ def aside(built: BuiltDirectory, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def check_nothing_lost(
     built: BuiltDirectory, damaged: Damaged, directory: Path, done: Done
 ) -> None:
-    """Each frame that was there still is; but for a recording that was told to be deleted."""
+    """Each frame is still there, but those of recordings reported as deleted."""
     lost = damaged.surviving - surviving(built, directory)
     whose = {recording_of(key) for key in lost}
     if '"recordings_removed"' in done.out:

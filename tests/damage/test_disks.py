@@ -22,7 +22,7 @@ from support.damage.damaged_directory import (
 )
 from support.damage.damages import CATALOG, DAMAGES, SEGMENT_DAMAGES, Hit
 from support.damage.small_disk import SmallDisk, small_disk
-from support.damage.tool_commands import COMMANDS, POLICY, check_tidy, run
+from support.damage.tool_commands import COMMANDS, check_tidy, run
 
 _UNTOUCHED = Hit("nothing", frozenset())
 _DISK_BYTES = 16 << 20
@@ -43,17 +43,6 @@ _KINDS = (
 )
 # What these write is there already where nothing is damaged, or of an old version.
 _NOTHING_TO_DO = {"verify-checksum", "migrate"}
-
-
-@pytest.fixture
-def aside(built: BuiltDirectory, tmp_path: Path) -> Path:
-    """A folder for what commands read and write besides the directory."""
-    folder = tmp_path / "aside"
-    folder.mkdir()
-    (folder / "policy.toml").write_text(POLICY)
-    (folder / "original").symlink_to(built.path)
-    assert run("tool", built.path, "export", "5", folder / "recording").code == 0
-    return folder
 
 
 @pytest.fixture
@@ -105,15 +94,15 @@ def test_a_read_only_file_system(
     remount(disk, "ro")
     try:
         assert "Read-only file system" in try_start(directory, driver_dir)
-        told = {name: run(*each.arguments(directory, aside)) for name, each in COMMANDS.items()}
+        results = {name: run(*each.arguments(directory, aside)) for name, each in COMMANDS.items()}
         check_untouched(built, directory, hit)
     finally:
         remount(disk, "rw")
     assert content(directory) == before
-    for name, done in told.items():
+    for name, done in results.items():
         check_tidy(name, done)
     if kind == "none":
-        refused = {name for name, done in told.items() if done.code != 0}
+        refused = {name for name, done in results.items() if done.code != 0}
         assert refused == {name for name, each in COMMANDS.items() if each.writes} - _NOTHING_TO_DO
 
 

@@ -1,4 +1,4 @@
-"""Recordings of damaged directories about to be extended: what is behind their ends is not lost."""
+"""Extensions of recordings in damaged directories: data after their ends is not lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOW_MS = 1_800_000_000_000
 
 
 def lower(directory: Path) -> None:
-    """Have recordings end where frames that are good go on: in the middle of what they have."""
+    """Set the ends of recordings in the middle of their good frames."""
     with Catalog.open(directory) as catalog:
         for recording_id in list(catalog.recording_ids()):
             descriptor = catalog.descriptor(recording_id)
@@ -50,7 +50,7 @@ def get_ready(directory: Path) -> int:
 def test_extensions_lose_nothing(
     built: BuiltDirectory, damaged: Damaged, directory: Path, *, is_lowered: bool
 ) -> None:
-    """Neither behind an end that `verify` has set nor anywhere behind one."""
+    """Neither after an end that `verify` has set nor after any other."""
     run("tool", directory, "verify")
     try:
         if is_lowered:

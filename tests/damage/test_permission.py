@@ -1,4 +1,4 @@
-"""Directories of which something may not be read, or not be written, by whoever tries."""
+"""Directories with files that the process may not read or not write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.damage.damaged_directory import (
 )
 from support.damage.damages import MARK_FILE, Hit
 from support.damage.permissions import without_privileges
-from support.damage.tool_commands import COMMANDS, POLICY, Done, check_tidy, run
+from support.damage.tool_commands import COMMANDS, Done, check_tidy, run
 
 from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
@@ -78,17 +78,6 @@ def source(built: BuiltDirectory, tmp_path_factory: pytest.TempPathFactory) -> P
     directory = copy_directory(built.path, tmp_path_factory.mktemp("permission") / "archive")
     add_notes(directory, 4, [SuspectNote("checksum mismatch", "somewhere", 0, 1)])
     return directory
-
-
-@pytest.fixture
-def aside(built: BuiltDirectory, tmp_path: Path) -> Path:
-    """A folder for what commands read and write besides the directory."""
-    folder = tmp_path / "aside"
-    folder.mkdir()
-    (folder / "policy.toml").write_text(POLICY)
-    (folder / "original").symlink_to(built.path)
-    assert run("tool", built.path, "export", "5", folder / "recording").code == 0
-    return folder
 
 
 @pytest.fixture
@@ -177,7 +166,7 @@ def test_commands_without_permission(
         for each in unreadable(source, modes):
             assert after[each] == before[each], (name, done)
         lost = {recording_of(key) for key in frames - surviving(built, directory)}
-        assert lost <= told_to_be_removed(name, done), (name, done)
+        assert lost <= reported_removals(name, done), (name, done)
         if name.startswith("verify"):
             # What hides a recording that cannot be read brings it back when it can be.
             run("tool", directory, "verify", "-a", "--yes")
@@ -187,8 +176,8 @@ def test_commands_without_permission(
         copy_directory(source, directory)
 
 
-def told_to_be_removed(name: str, done: Done) -> set[int]:
-    """Return the recordings that a command told it has removed, in whole or in part."""
+def reported_removals(name: str, done: Done) -> set[int]:
+    """Return the recordings that a command reports as removed, in whole or in part."""
     if name == "compact" and done.code != 1:
         return set(json.loads(done.out)["recordings_removed"]) & {HIDDEN}
     if name == "retain" and done.code != 1:

@@ -1,4 +1,4 @@
-"""Named pipes where files are to be: nobody waits for somebody to write to them."""
+"""Named pipes in place of files: no command waits for a writer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from support.damage.assertions import check_untouched
 from support.damage.damaged_directory import BuiltDirectory, content, copy_directory
 from support.damage.damages import MARK_FILE, Hit
-from support.damage.tool_commands import COMMANDS, POLICY, Done, in_child, run
+from support.damage.tool_commands import COMMANDS, Done, in_child, run
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import CATALOG_FILE_NAME
@@ -17,8 +17,8 @@ from aerotape.catalog.recovery.refresh import refresh
 
 _TERM = 65_536
 _HIT = Hit("pipes", frozenset({0, 2, 4, 6}))
-# Within a recording, at the end of one without a stop position, behind an end, of one that is not
-# valid, of nobody, and what else is named for recordings.
+# Within a recording, at the end of one without a stop position, after an end, of one that is not
+# valid, of none, and other files that are named for recordings.
 _BESIDE_THE_CATALOG = (
     f"0-{2 * _TERM}.rec",
     f"2-{2 * _TERM}.rec",
@@ -56,14 +56,9 @@ def source(built: BuiltDirectory, tmp_path: Path, names: tuple[str, ...]) -> Pat
 
 
 def test_no_command_waits_for_a_pipe(
-    built: BuiltDirectory, source: Path, names: tuple[str, ...], tmp_path: Path
+    built: BuiltDirectory, source: Path, names: tuple[str, ...], aside: Path, tmp_path: Path
 ) -> None:
     """Each ends, and what reads has changed nothing."""
-    aside = tmp_path / "aside"
-    aside.mkdir()
-    (aside / "policy.toml").write_text(POLICY)
-    (aside / "original").symlink_to(built.path)
-    assert run("tool", built.path, "export", "5", aside / "recording").code == 0
     before = content(source)
     # One process for those that read; each of those that write has its own copy.
     reads = {name: each for name, each in COMMANDS.items() if not each.writes}
@@ -71,19 +66,19 @@ def test_no_command_waits_for_a_pipe(
     begun = tmp_path / "begun"
 
     def run_all() -> dict[str, Done]:
-        told = {}
+        results = {}
         for name, command in {**reads, **writes}.items():
             begun.write_text(name)
             directory = source if name in reads else copy_directory(source, tmp_path / name)
-            told[name] = run(*command.arguments(directory, aside))
-        return told
+            results[name] = run(*command.arguments(directory, aside))
+        return results
 
     try:
-        told = in_child(run_all, timeout_s=120)
+        results = in_child(run_all, timeout_s=120)
     except AssertionError as error:
         error.add_note(f"in {begun.read_text()}")
         raise
-    for name, done in told.items():
+    for name, done in results.items():
         assert done.code in (0, 1, 3), (name, done)
     assert content(source) == before
     if names == _BESIDE_THE_CATALOG:

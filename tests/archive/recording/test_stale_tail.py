@@ -26,6 +26,7 @@ from aerotape.archive.recording.extension import clear_stale_tail
 from aerotape.archive.recording.storage_space import is_out_of_space
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery import stale_tail, suspect_marks
+from aerotape.catalog.recovery.quarantine import NOTE_NAME
 from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.replay.offline.directory import open_directory
@@ -60,15 +61,17 @@ class Lowered:
         """The positions of all whole frames in a directory."""
         headers = {frame[:32]: position for position, frame in self.stream.frames.items()}
         found = set()
-        for path in (directory or self.path).iterdir():
-            if path.suffix in (".rec", ".quarantine"):
-                # Copies end before trailing zeros.
-                data = path.read_bytes() + bytes(64)
-                for at in range(0, len(data), 32):
-                    position = headers.get(data[at : at + 32])
-                    if position is not None and data.startswith(self.stream.frames[position], at):
-                        found.add(position)
+        for path in (directory or self.path).rglob("*.rec*"):
+            # Copies end before the trailing zeros after the last byte that is not zero.
+            data = path.read_bytes() + bytes(64)
+            for at in range(0, len(data), 32):
+                position = headers.get(data[at : at + 32])
+                if position is not None and data.startswith(self.stream.frames[position], at):
+                    found.add(position)
         return found
+
+    def files(self) -> dict[str, bytes]:
+        return {p.name: p.read_bytes() for p in self.path.rglob("*") if p.is_file()}
 
     def is_as_it_was(self, directory: Path) -> bool:
         return {p.name: p.read_bytes() for p in directory.glob("*.rec")} == self.segments
@@ -90,6 +93,7 @@ class Lowered:
         told = {note.quarantine for note in suspect_marks.read_marks(directory).get(0, [])}
         for name in copies(directory).keys() - told:
             (directory / name).unlink()
+        assert all((directory / name).with_name(NOTE_NAME).is_file() for name in told)
         assert self.frames(directory) == self.frames_before
         remove_copies(directory)
         clear(directory)
@@ -108,18 +112,20 @@ def clear(directory: Path) -> list[str]:
 
 
 def copies(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in directory.glob("*.quarantine")}
+    """What is in quarantine, by its path in the directory."""
+    found = directory.glob("aerotape-quarantine/*/*.rec*")
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
 
 
 def test_data_after_the_stop_position_is_quarantined(lowered: Lowered) -> None:
     """As by a start: copies with position and time in their names, and a mark that names them."""
     kept = clear(lowered.path)
     offset = lowered.stop - SEGMENT
+    tail = lowered.segments[f"0-{SEGMENT}.rec"][offset:].rstrip(b"\0")
+    end, last = offset + len(tail), f"0-{2 * SEGMENT}.rec"
     expected = {
-        f"aerotape-0-{lowered.stop}-{NOW_MS}.quarantine": lowered.segments[f"0-{SEGMENT}.rec"][
-            offset:
-        ].rstrip(b"\0"),
-        f"aerotape-0-{2 * SEGMENT}-{NOW_MS}.quarantine": lowered.segments[f"0-{2 * SEGMENT}.rec"],
+        f"aerotape-quarantine/0-{NOW_MS}/0-{SEGMENT}.rec.{offset}-{end}": tail,
+        f"aerotape-quarantine/0-{NOW_MS}-1/{last}": lowered.segments[last],
     }
     assert copies(lowered.path) == expected
     assert lowered.is_cleared(lowered.path)
@@ -192,7 +198,9 @@ def test_killed_anywhere_nothing_is_lost(lowered: Lowered, tmp_path: Path) -> No
         assert lowered.frames(copy) == every
         assert lowered.is_cleared(copy)
         marks = suspect_marks.read_marks(copy)[0]
-        assert {note.quarantine for note in marks} <= copies(copy).keys()
+        # Killed between the mark and the move, a file is in the folder of the next try.
+        there = {Path(name).name for name in copies(copy)}
+        assert {Path(note.quarantine).name for note in marks} <= there
         kept = list(copies(copy).values())
         assert len(set(kept)) == len(kept)
     assert killed > 10
@@ -212,17 +220,21 @@ clear_stale_tail(directory, open_directory(directory).recording(0).descriptor, 1
 
 
 # Left out together: at the end, the directory is forced for all files that have gone.
-TOGETHER = ("suspect_marks.py move_segment|extension.py clear_stale_tail",)
-AT_THE_END = [*TOGETHER, "suspect_marks.py erase_tail < stale_tail.py StaleTail.clear_tail"]
-# Names of copies: the directory is forced again for the mark, before anything goes.
-COPY = "suspect_marks.py copy_tail < stale_tail.py StaleTail._copy"
+TOGETHER = ("quarantine.py move_segment|extension.py clear_stale_tail",)
+AT_THE_END = [*TOGETHER, "quarantine.py erase_tail < stale_tail.py StaleTail.clear_tail"]
+# Names of folders and copies: the directories are forced for the note and the mark, before
+# anything goes.
+NAMES = [
+    "quarantine.py copy_tail < quarantine.py Quarantine.copy",
+    "quarantine.py make_folder < quarantine.py Quarantine.folder",
+]
 # That of the file's own copy: at the end, and an old name of what is shared leads to what it was.
-OWN = "hard_links.py break_hard_link < suspect_marks.py erase_tail"
+OWN = "hard_links.py break_hard_link < quarantine.py erase_tail"
 
 
 @pytest.mark.parametrize(
     ("is_shared", "covered"),
-    [(False, [COPY]), (True, [OWN, COPY])],
+    [(False, NAMES), (True, [OWN, *NAMES])],
     ids=["own files", "hard links"],
 )
 def test_a_power_cut_anywhere_loses_nothing(
@@ -264,13 +276,13 @@ def test_a_power_cut_anywhere_loses_nothing(
 def test_a_full_disk_refuses(disk: SmallDisk) -> None:
     """With an error that names the cause, and without changes; with space it succeeds."""
     lowered = Lowered(disk.path / "archive")
-    every, files = lowered.frames(), {p.name: p.read_bytes() for p in lowered.path.iterdir()}
+    every, files = lowered.frames(), lowered.files()
     disk.fill()
     with pytest.raises(StorageError, match="No space left on device") as failed:
         clear(lowered.path)
     assert is_out_of_space(failed.value)
     assert str(lowered.path / f"0-{SEGMENT}.rec") in str(failed.value)
-    assert {p.name: p.read_bytes() for p in lowered.path.iterdir()} == files
+    assert lowered.files() == files
     disk.clear()
     clear(lowered.path)
     assert lowered.frames() == every

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders.built_archive import ENTRY
 
 from aerotape.archive.control.responses import MESSAGE_HEADER_LENGTH
 from aerotape.catalog import layout
@@ -17,23 +18,9 @@ from aerotape.catalog.layout import RecordingState
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import CatalogError, ClosedError, UnknownRecordingError
 
-FIELDS: dict[str, Any] = {
-    "start_position": 96,
-    "start_timestamp_ms": 5,
-    "initial_term_id": -3,
-    "segment_file_length": 1 << 17,
-    "term_buffer_length": 1 << 16,
-    "mtu_length": 1408,
-    "session_id": 11,
-    "stream_id": 10,
-    "stripped_channel": "aeron:ipc",
-    "original_channel": "aeron:ipc?alias=prices",
-    "source_identity": "aeron:ipc",
-}
-
 
 def add(catalog: Catalog, **changes: Any) -> int:
-    return catalog.add_recording(**{**FIELDS, **changes})
+    return catalog.add_recording(**{**ENTRY, **changes})
 
 
 def catalog_file(directory: Path) -> Path:
@@ -52,7 +39,7 @@ def test_what_is_added_is_there_after_reopening(tmp_path: Path) -> None:
                 recording_id=1,
                 stop_position=4096,
                 stop_timestamp_ms=77,
-                **{**FIELDS, "session_id": 1},
+                **{**ENTRY, "session_id": 1},
             )
             assert (catalog.start_position(2), catalog.stop_position(2)) == (96, -1)
             assert catalog.descriptor(2).is_active
@@ -86,7 +73,7 @@ def test_find_last_takes_the_highest_id_that_matches(tmp_path: Path) -> None:
 
 
 def test_a_channel_is_looked_for_in_the_original_channel_alone(tmp_path: Path) -> None:
-    """Not in the stripped one before it, nor in the source identity behind it."""
+    """Not in the stripped channel before it, nor in the source identity after it."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(
             catalog,

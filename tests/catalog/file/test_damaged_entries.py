@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.builders.built_archive import add_entry
+from support.builders.built_archive import ENTRY, add_entry
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog import layout
@@ -120,7 +119,7 @@ def test_a_start_names_it_and_goes_on(archive: Path, damage: tuple[int, bytes]) 
             Outcome.CLEAN,
         ]
         assert catalog.stop_position(3) == 544
-        added = catalog.add_recording(**figures())
+        added = catalog.add_recording(**ENTRY)
         assert added == COUNT
         descriptor = catalog.descriptor(added)
     after = (archive / layout.CATALOG_FILE_NAME).read_bytes()
@@ -130,22 +129,6 @@ def test_a_start_names_it_and_goes_on(archive: Path, damage: tuple[int, bytes]) 
     changed = {at for at in range(end) if before[at] != after[at]}
     stopped = offset_of(archive, 3) + HEADER + layout.STOP_TIMESTAMP_OFFSET
     assert changed <= {*range(stopped, stopped + 8), *range(stopped + 16, stopped + 24), 8}
-
-
-def figures() -> dict[str, Any]:
-    return {
-        "start_position": 0,
-        "start_timestamp_ms": 1,
-        "initial_term_id": 0,
-        "segment_file_length": 131_072,
-        "term_buffer_length": 65_536,
-        "mtu_length": 1408,
-        "session_id": 99,
-        "stream_id": 1,
-        "stripped_channel": "aeron:ipc",
-        "original_channel": "aeron:ipc",
-        "source_identity": "aeron:ipc",
-    }
 
 
 def test_lookups_pass_over_it(archive: Path) -> None:
@@ -183,20 +166,20 @@ def test_a_catalog_of_damaged_entries_has_no_descriptors(archive: Path) -> None:
 
 @pytest.mark.parametrize("value", [1 << 30, 16, -1])
 def test_the_last_entry_is_not_written_over(archive: Path, value: int) -> None:
-    """Where nobody knows how long the last entry was, the next one goes behind all its bytes."""
+    """Where the length of the last entry is unknown, the next one follows all its bytes."""
     offset = offset_of(archive, 4)
     overwrite(archive, offset, layout.INT.pack(value))
     before = (archive / layout.CATALOG_FILE_NAME).read_bytes()
     used = len(before.rstrip(b"\0"))
     with Catalog.open(archive) as catalog:
         assert catalog.entry(4).damage
-        assert catalog.add_recording(**figures()) == 5
+        assert catalog.add_recording(**ENTRY) == 5
         assert catalog.entry(5).offset >= used
     after = (archive / layout.CATALOG_FILE_NAME).read_bytes()
     assert after[32:used] == before[32:used]
     with Catalog.open(archive, read_only=True) as catalog:
         assert list(catalog.recording_ids()) == [0, 1, 2, 3, 4, 5]
-        assert catalog.descriptor(5).session_id == 99
+        assert catalog.descriptor(5).session_id == ENTRY["session_id"]
 
 
 def test_two_damaged_ids_in_a_row(archive: Path) -> None:
@@ -252,7 +235,7 @@ def test_random_damage_to_one_entry(archive: Path, seed: int) -> None:
 
 
 def test_a_lost_header_is_no_new_catalog(archive: Path) -> None:
-    """Zeros where the header was, with entries behind: refused, and no byte changed."""
+    """Zeros in place of the header, with entries after them: refused, and no byte changed."""
     overwrite(archive, 0, bytes(layout.CATALOG_HEADER_LENGTH))
     before = (archive / layout.CATALOG_FILE_NAME).read_bytes()
     with pytest.raises(CatalogError, match="lost its header"):
@@ -261,7 +244,7 @@ def test_a_lost_header_is_no_new_catalog(archive: Path) -> None:
 
 
 def test_a_stump_of_a_header_is_left_alone(tmp_path: Path) -> None:
-    """A file that was cut within its header is no catalog to begin anew on."""
+    """A file that was cut within its header is refused, not initialised again."""
     path = tmp_path / layout.CATALOG_FILE_NAME
     path.write_bytes(layout.CATALOG_HEADER.pack(layout.SEMANTIC_VERSION, 32, 3, 64)[:14])
     with pytest.raises(CatalogError, match="14 bytes long"):
@@ -281,7 +264,7 @@ def test_a_length_that_cuts_the_last_string_is_told_though_the_next_entry_is_fou
     overwrite(archive, offset, layout.INT.pack(used - missing))
     with Catalog.open(archive) as catalog:
         assert "sourceIdentity" in catalog.entry(2).damage
-        assert sorted(catalog.extents()) == [0, 1, 3, 4]
+        assert sorted(catalog.readable_extents()[0]) == [0, 1, 3, 4]
         found = {each.recording_id: each.outcome for each in refresh(catalog, archive, now_ms=3)}
     assert found == {
         recording_id: Outcome.DAMAGED_DESCRIPTOR if recording_id == 2 else Outcome.CLEAN

@@ -1,4 +1,4 @@
-"""Catalog and mark file where storage gives nothing: refused in words, and nothing left behind."""
+"""Catalog and mark file where storage gives nothing: refused in words, and no file is left."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.builders.built_archive import ENTRY
 from support.builders.mark_files import acquire
 from support.damage.small_disk import small_disk
 
@@ -21,17 +22,7 @@ from aerotape.errors import CatalogError, MarkFileError
 
 def add(catalog: Catalog, channel: str = "aeron:ipc") -> int:
     return catalog.add_recording(
-        start_position=0,
-        start_timestamp_ms=1,
-        initial_term_id=0,
-        segment_file_length=65_536,
-        term_buffer_length=65_536,
-        mtu_length=1_408,
-        session_id=1,
-        stream_id=1,
-        stripped_channel=channel,
-        original_channel=channel,
-        source_identity="aeron:ipc",
+        **{**ENTRY, "stripped_channel": channel, "original_channel": channel}
     )
 
 

@@ -7,9 +7,9 @@ import errno
 import os
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.builders.built_archive import ENTRY
 
 from aerotape import _native
 from aerotape.catalog import layout
@@ -17,24 +17,10 @@ from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.layout import RecordingState
 from aerotape.errors import CatalogError, UnknownRecordingError
 
-FIELDS: dict[str, Any] = {
-    "start_position": 96,
-    "start_timestamp_ms": 5,
-    "initial_term_id": -3,
-    "segment_file_length": 1 << 17,
-    "term_buffer_length": 1 << 16,
-    "mtu_length": 1408,
-    "session_id": 11,
-    "stream_id": 10,
-    "stripped_channel": "aeron:ipc",
-    "original_channel": "aeron:ipc?alias=prices",
-    "source_identity": "aeron:ipc",
-}
-
 
 def add(catalog: Catalog, count: int = 1) -> None:
     for _ in range(count):
-        catalog.add_recording(**FIELDS)
+        catalog.add_recording(**ENTRY)
 
 
 def channel(length: int) -> str:
@@ -105,7 +91,7 @@ def test_hidden_entries_move_along(tmp_path: Path) -> None:
 
 
 def test_a_failure_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When there is no room for the new file the catalog is as it was, and goes on."""
+    """When there is no room for the new file the catalog is unchanged and usable."""
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -143,7 +129,7 @@ def test_the_file_keeps_its_place_and_mode(tmp_path: Path) -> None:
 def test_a_failure_after_the_new_file_is_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told, and the catalog goes on with the new file."""
+    """The error is raised, and the catalog continues with the new file."""
 
     def fail(path: Path) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -198,7 +184,7 @@ def test_channels_and_recordings_that_cannot_be(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [10, 3000])
 def test_a_whole_descriptor(tmp_path: Path, length: int) -> None:
-    """All that is told of a recording may change but its id and whom it was last sent to."""
+    """Everything in the descriptor may change but the id and the ids of the last request."""
     with Catalog.open(tmp_path, create=True, checksum="crc-32c") as catalog:
         add(catalog, 3)
         before = catalog.descriptor(1)

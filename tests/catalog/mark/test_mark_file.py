@@ -265,7 +265,7 @@ def test_a_killed_archive_leaves_no_lock(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [layout.SEMANTIC_VERSION, 2 << 16])
 def test_a_claim_of_a_java_archive_stands(tmp_path: Path, version: int) -> None:
     """Java marks a file it takes over with the largest timestamp until it is ready. Its process
-    may be in another container, so that its id tells nothing."""
+    may be in another container, so that its id proves nothing."""
     abandoned(tmp_path, age_ms=60_000)
     put_timestamp(tmp_path, CLAIMED_TIMESTAMP_MS)
     put(tmp_path, VERSION, layout.INT.pack(version))
@@ -310,7 +310,7 @@ def test_a_start_that_crashed_at_once_is_no_obstacle(tmp_path: Path, content: by
 def test_an_archive_of_another_version_keeps_its_directory(
     tmp_path: Path, version: int, is_named: bool
 ) -> None:
-    """While it gives signs of life; of an unknown version nobody knows whether it does."""
+    """While it gives signs of life; of an unknown version that cannot be decided."""
     abandoned(tmp_path, age_ms=1_000)
     put(tmp_path, VERSION, layout.INT.pack(version))
     if not is_named:
@@ -375,7 +375,7 @@ def test_a_full_error_log_goes_on_counting(tmp_path: Path) -> None:
 
 
 def test_errors_are_counted_and_saved_by_the_next_start(tmp_path: Path) -> None:
-    """The error log counts repeats; a later start saves it to a file and begins anew."""
+    """The error log counts repeats; a later start saves it to a file and begins an empty one."""
     with acquire(tmp_path) as mark_file:
         for timestamp in (5, 6, 7):
             assert mark_file.record_error("disk on fire", timestamp)
@@ -410,7 +410,7 @@ def test_the_mark_file_can_lie_elsewhere(tmp_path: Path) -> None:
 
 
 def test_reading_says_what_is_not_there(tmp_path: Path) -> None:
-    """No file and a file that is none are MarkFileErrors with the path."""
+    """A missing file and one that is not a mark file are MarkFileErrors with the path."""
     with pytest.raises(MarkFileError, match="is this an archive directory"):
         MarkFile.read(tmp_path)
     (tmp_path / FILE_NAME).write_bytes(b"\xff" * 9000)
@@ -422,7 +422,7 @@ def test_reading_says_what_is_not_there(tmp_path: Path) -> None:
 def test_signs_of_life_go_on_while_a_start_is_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The timestamp moves although nobody calls update_activity, and not after the block."""
+    """The timestamp advances without calls of update_activity, and not after the block."""
     monkeypatch.setattr("aerotape.catalog.mark.mark_file.KEEP_ALIVE_INTERVAL_S", 0.01)
     with acquire(tmp_path) as mark_file:
         mark_file.update_activity(1)

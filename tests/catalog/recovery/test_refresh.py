@@ -1,73 +1,25 @@
-"""What a start makes of recordings that a crash left without an end: outcomes and bytes."""
+"""The refresh of recordings that a crash left without a stop position: outcomes and bytes."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.builders.built_archive import add_entry
+from support.builders.crashed_recording import NOW_MS, SEGMENT_LENGTH, Crashed
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.damage.holes import PAGE_LENGTH, punch
-from support.damage.tool_commands import run
 
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery import refresh as refresh_module
-from aerotape.catalog.recovery import suspect_marks, trailing_segment
-from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
+from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.quarantine import FOLDER_NAME
+from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.replay.offline.directory import open_directory
 
-NOW_MS = 1_700_000_000_123
-SEGMENT_LENGTH = 131_072
 BLANK = bytes(SEGMENT_LENGTH)
-
-
-class Crashed:
-    """A directory with one recording that was being written when the archive went away."""
-
-    def __init__(self, path: Path, checksum: ChecksumName = "none", start_position: int = 0):
-        self.path = path
-        self.checksum: ChecksumName = checksum
-        self.stream = SegmentBuilder(
-            start_position=start_position, checksum=crc32 if checksum == "crc-32" else None
-        )
-        self.catalog = Catalog.open(path, create=True, checksum=checksum)
-        self.recording_id = add_entry(self.catalog, self.stream)
-
-    def segment(self, base: int = 0) -> Path:
-        return self.path / f"{self.recording_id}-{base}.rec"
-
-    def refresh(self) -> RecordingOutcome:
-        outcomes = refresh(self.catalog, self.path, checksum=self.checksum, now_ms=NOW_MS)
-        assert outcomes[0].recording_id == self.recording_id
-        return outcomes[0]
-
-    def is_verified(self) -> bool:
-        """Whether `verify` finds no fault with it."""
-        self.catalog.close()
-        done = run("tool", self.path, "verify", self.recording_id, "--json")
-        return done.code == 0 and json.loads(done.out)[0]["marked"] is None
-
-    def files(self) -> dict[str, bytes]:
-        return {p.name: p.read_bytes() for p in self.path.iterdir() if p.suffix != ".catalog"}
-
-
-@pytest.fixture
-def crashed(tmp_path: Path) -> Iterator[Crashed]:
-    made = Crashed(tmp_path)
-    yield made
-    made.catalog.close()
-
-
-@pytest.fixture
-def summed(tmp_path: Path) -> Iterator[Crashed]:
-    made = Crashed(tmp_path, "crc-32")
-    yield made
-    made.catalog.close()
 
 
 def overwrite(path: Path, offset: int, data: bytes) -> None:
@@ -88,7 +40,7 @@ def straddling_last_frame(stream: SegmentBuilder) -> int:
 def test_a_recording_with_its_stop_position_is_clean_and_untouched(crashed: Crashed) -> None:
     """A recording that was stopped is reported clean; no byte of it changes."""
     crashed.stream.message(b"x" * 100)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     crashed.catalog.recording_stopped(0, crashed.stream.position, 77)
     before = crashed.files()
     outcome = crashed.refresh()
@@ -103,7 +55,7 @@ def test_whole_frames_give_the_stop_position_and_the_time(crashed: Crashed) -> N
         crashed.stream.message(b"x" * 3000)
     crashed.stream.pad_term()
     crashed.stream.frame(b"y" * 10)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     before = crashed.files()
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.repaired, outcome.suspect) == (Outcome.REPAIRED, True, False)
@@ -129,15 +81,15 @@ def test_padding_as_the_last_frame_is_whole(crashed: Crashed) -> None:
     """A padding frame's body is never written, and its zeros are no sign of a torn frame."""
     crashed.stream.message(b"x" * 100)
     crashed.stream.pad_term()
-    crashed.stream.write(crashed.path)
+    crashed.write()
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.REPAIRED, 65_536)
 
 
 def test_a_torn_frame_without_checksum_is_left_out_and_named(crashed: Crashed) -> None:
-    """A last frame that is empty behind a page boundary goes to quarantine; the tail is zeros."""
+    """A last frame that is empty after a page boundary goes to quarantine; the tail is zeros."""
     torn = straddling_last_frame(crashed.stream)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     boundary = (torn // 4096 + 1) * 4096
     overwrite(crashed.segment(), boundary, bytes(crashed.stream.position - boundary))
     before = crashed.segment().read_bytes()
@@ -154,20 +106,20 @@ def test_a_torn_frame_without_checksum_is_left_out_and_named(crashed: Crashed) -
 def test_a_straddling_frame_with_data_in_every_sector_is_whole(crashed: Crashed) -> None:
     """Crossing a page boundary is no fault by itself."""
     straddling_last_frame(crashed.stream)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.REPAIRED, crashed.stream.position)
 
 
-def test_a_sector_of_zeros_behind_the_boundary_is_not_proof(crashed: Crashed) -> None:
-    """Storage writes sectors: one empty one behind the boundary makes the frame doubtful."""
+def test_a_sector_of_zeros_after_the_boundary_is_not_proof(crashed: Crashed) -> None:
+    """Storage writes sectors: one empty one after the boundary makes the frame doubtful."""
     torn = straddling_last_frame(crashed.stream)
     crashed.stream.frame(b"c" * 1300)
     crashed.stream.frame(b"c" * 1300)
     torn = straddling_last_frame(crashed.stream)
     while crashed.stream.position - (torn // 4096 + 1) * 4096 <= 600:
         torn = straddling_last_frame(crashed.stream)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     boundary = (torn // 4096 + 1) * 4096
     overwrite(crashed.segment(), boundary, bytes(512))
     outcome = crashed.refresh()
@@ -178,7 +130,7 @@ def test_a_checksum_proves_a_straddling_frame_of_zeros_whole(summed: Crashed) ->
     """With a checksum the checksum decides, whatever the payload looks like."""
     summed.stream.message(b"a" * 4000)
     summed.stream.frame(bytes(1300))
-    summed.stream.write(summed.path)
+    summed.write()
     outcome = summed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.REPAIRED, summed.stream.position)
 
@@ -189,7 +141,7 @@ def test_a_failing_checksum_at_the_end_cuts_even_within_a_page(summed: Crashed) 
         summed.stream.frame(b"a" * 64)
     end = summed.stream.frame(b"a" * 64)
     summed.stream.frame(b"a" * 64)
-    summed.stream.write(summed.path)
+    summed.write()
     overwrite(summed.segment(), end + 40, b"?")
     overwrite(summed.segment(), end + 96 + 40, b"?")
     before = summed.segment().read_bytes()
@@ -202,9 +154,9 @@ def test_a_failing_checksum_at_the_end_cuts_even_within_a_page(summed: Crashed) 
 
 
 def test_damage_before_the_end_is_named_and_nothing_is_cut(summed: Crashed) -> None:
-    """A failing frame with good ones behind it stays, and so do they."""
+    """A failing frame with good ones after it stays, and so do they."""
     positions = [summed.stream.frame(b"a" * 64) for _ in range(5)]
-    summed.stream.write(summed.path)
+    summed.write()
     overwrite(summed.segment(), positions[2] + 40, b"?")
     before = summed.segment().read_bytes()
     outcome = summed.refresh()
@@ -218,7 +170,7 @@ def test_a_recording_made_without_checksum_is_not_emptied(crashed: Crashed) -> N
     """When no frame carries the checksum that is configured now, frames are judged without it."""
     for _ in range(5):
         crashed.stream.frame(b"a" * 64)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     crashed.checksum = "crc-32"
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (
@@ -239,9 +191,9 @@ def many_frames(stream: SegmentBuilder) -> list[int]:
 
 
 def test_frames_in_a_hole_are_named_where_good_ones_follow(crashed: Crashed) -> None:
-    """After a power cut a page is missing: what lacks it is told; padding has no body anyway."""
+    """A frame that lacks a page after a power cut is reported; padding has no body anyway."""
     positions = many_frames(crashed.stream)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     punch(crashed.segment(), positions[9] - 100)
     lacking = next(each for each in positions[9:] if each % PAGE_LENGTH + 6032 > 2 * PAGE_LENGTH)
     punch(crashed.segment(), lacking - lacking % PAGE_LENGTH + PAGE_LENGTH)
@@ -255,7 +207,7 @@ def test_frames_in_a_hole_are_named_where_good_ones_follow(crashed: Crashed) -> 
 def test_frames_in_a_hole_at_the_end_go_to_quarantine(crashed: Crashed) -> None:
     """What lacks a page, and nothing good follows, is not recorded."""
     positions = many_frames(crashed.stream)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     for position in positions[-2:]:
         punch(crashed.segment(), position + PAGE_LENGTH)
     outcome = crashed.refresh()
@@ -267,7 +219,7 @@ def test_frames_in_a_hole_at_the_end_go_to_quarantine(crashed: Crashed) -> None:
 def test_a_hole_between_whole_frames_is_nothing(crashed: Crashed) -> None:
     """Padding that the recorder has written as a header only."""
     positions = many_frames(crashed.stream)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     punch(crashed.segment(), positions[9] - 100)
     outcome = crashed.refresh()
     assert outcome.outcome is Outcome.REPAIRED and not outcome.findings
@@ -300,7 +252,7 @@ def test_a_segment_missing_within_is_named_by_its_base_position(crashed: Crashed
         crashed.stream.frame(b"x" * 1000)
         if crashed.stream.position % 65_536 > 64_000:
             crashed.stream.pad_term()
-    crashed.stream.write(crashed.path)
+    crashed.write()
     crashed.segment(SEGMENT_LENGTH).unlink()
     outcome = crashed.refresh()
     assert outcome.outcome is Outcome.MISSING_SEGMENTS
@@ -310,96 +262,10 @@ def test_a_segment_missing_within_is_named_by_its_base_position(crashed: Crashed
     assert (again.outcome, again.repaired) == (Outcome.MISSING_SEGMENTS, False)
 
 
-def full_first_segment(stream: SegmentBuilder) -> None:
-    stream.frame(b"x" * 100)
-    stream.pad_term()
-    stream.frame(b"x" * 100)
-    stream.pad_term()
-    assert stream.position == SEGMENT_LENGTH
-
-
-def test_a_zero_length_segment_after_a_full_one_is_harmless(crashed: Crashed) -> None:
-    """The crash came just after the next file was made: the recording ends before it."""
-    full_first_segment(crashed.stream)
-    crashed.stream.write(crashed.path)
-    crashed.segment(SEGMENT_LENGTH).touch()
-    before = crashed.files()
-    outcome = crashed.refresh()
-    assert (outcome.outcome, outcome.suspect) == (Outcome.ZERO_LENGTH_SEGMENT, False)
-    assert outcome.stop_position == SEGMENT_LENGTH
-    assert crashed.files() == {**before, crashed.segment(SEGMENT_LENGTH).name: BLANK}
-    assert crashed.is_verified()
-
-
-def test_a_zero_length_first_segment_is_an_empty_recording(crashed: Crashed) -> None:
-    """Nothing was written at all."""
-    crashed.segment().touch()
-    outcome = crashed.refresh()
-    assert (outcome.outcome, outcome.stop_position) == (Outcome.ZERO_LENGTH_SEGMENT, 0)
-    assert not outcome.suspect
-    assert crashed.files() == {crashed.segment().name: BLANK}
-    assert crashed.is_verified()
-
-
-def test_a_next_segment_whose_name_is_lost_is_made_again(crashed: Crashed) -> None:
-    """Without it `verify` would take the recording for one that goes beyond its files."""
-    full_first_segment(crashed.stream)
-    crashed.stream.write(crashed.path)
-    before = crashed.files()
-    assert not crashed.refresh().findings
-    assert crashed.files() == {**before, crashed.segment(SEGMENT_LENGTH).name: BLANK}
-    assert crashed.is_verified()
-
-
-def test_a_next_segment_is_made_again_for_a_recording_with_a_stop_position(
-    crashed: Crashed,
-) -> None:
-    """A truncation to where a segment ends has deleted it."""
-    full_first_segment(crashed.stream)
-    crashed.stream.write(crashed.path)
-    crashed.refresh()
-    after = crashed.files()
-    crashed.segment(SEGMENT_LENGTH).unlink()
-    outcome = crashed.refresh()
-    assert (outcome.findings, outcome.repaired, outcome.stop_position) == (
-        (),
-        False,
-        SEGMENT_LENGTH,
-    )
-    assert crashed.files() == after
-    assert crashed.is_verified()
-
-
-def test_no_next_segment_is_made_where_the_last_one_is_lost(crashed: Crashed) -> None:
-    """It would look as if that were all there is."""
-    full_first_segment(crashed.stream)
-    crashed.stream.write(crashed.path)
-    crashed.refresh()
-    for path in (crashed.segment(), crashed.segment(SEGMENT_LENGTH)):
-        path.unlink()
-    assert crashed.refresh().outcome == Outcome.MISSING_SEGMENTS
-    assert not crashed.segment(SEGMENT_LENGTH).exists()
-
-
-def test_a_next_segment_that_cannot_be_made_is_done_without(
-    crashed: Crashed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The recording has its end all the same."""
-
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(trailing_segment, "make_blank_segment", fail)
-    full_first_segment(crashed.stream)
-    crashed.stream.write(crashed.path)
-    outcome = crashed.refresh()
-    assert (outcome.repaired, outcome.stop_position) == (True, SEGMENT_LENGTH)
-
-
 def test_an_empty_segment_after_one_that_is_not_full_is_moved_away(crashed: Crashed) -> None:
     """The recording ends in the earlier file; the later one cannot stand in an extension's way."""
     crashed.stream.frame(b"x" * 100)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     crashed.segment(SEGMENT_LENGTH).write_bytes(bytes(SEGMENT_LENGTH))
     first = crashed.segment().read_bytes()
     outcome = crashed.refresh()
@@ -417,7 +283,7 @@ def test_a_segment_cut_short_within_a_frame_keeps_its_whole_frames(crashed: Cras
     """A file shorter than the catalog says is named; the frame that is cut off goes."""
     crashed.stream.frame(b"x" * 100)
     cut = crashed.stream.frame(b"y" * 1000)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     before = crashed.segment().read_bytes()
     os.truncate(crashed.segment(), cut + 500)
     outcome = crashed.refresh()
@@ -430,9 +296,9 @@ def test_a_segment_cut_short_within_a_frame_keeps_its_whole_frames(crashed: Cras
 
 
 def test_a_segment_cut_short_between_frames_is_named(crashed: Crashed) -> None:
-    """Nothing behind the end: the file is left as it is, and the recording is suspect."""
+    """No data after the end: the file is left as it is, and the recording is suspect."""
     crashed.stream.frame(b"x" * 100)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     os.truncate(crashed.segment(), 160)
     before = crashed.files()
     outcome = crashed.refresh()
@@ -443,8 +309,8 @@ def test_a_segment_cut_short_between_frames_is_named(crashed: Crashed) -> None:
 
 def test_a_segment_too_long_is_read_up_to_its_length(crashed: Crashed) -> None:
     """What is over in the file is passed over and left there."""
-    full_first_segment(crashed.stream)
-    crashed.stream.write(crashed.path)
+    crashed.fill_first_segment()
+    crashed.write()
     with crashed.segment().open("ab") as file:
         file.write(b"\x40\0\0\0" * 64)
     before = crashed.files()
@@ -455,9 +321,9 @@ def test_a_segment_too_long_is_read_up_to_its_length(crashed: Crashed) -> None:
 
 
 def test_foreign_files_are_named_and_left_alone(crashed: Crashed) -> None:
-    """Names that stop the Java archive from starting, and segments of nobody, are passed over."""
+    """Names that stop the Java archive from starting, and unowned segments, are ignored."""
     crashed.stream.frame(b"x" * 100)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     names = ["0--5.rec", "0-abc.rec", "0-00.rec", "notes.rec", "readme.txt", "9-0.rec", "x-1.rec"]
     for name in [*names, "0-96.rec"]:
         (crashed.path / name).write_bytes(b"foreign")
@@ -472,12 +338,12 @@ def test_foreign_files_are_named_and_left_alone(crashed: Crashed) -> None:
     assert all((crashed.path / name).read_bytes() == b"foreign" for name in names)
 
 
-def test_bytes_behind_an_unwritten_frame_go_to_quarantine(crashed: Crashed) -> None:
-    """A hole ends the recording; what is behind it could pass for recorded later on."""
+def test_bytes_after_an_unwritten_frame_go_to_quarantine(crashed: Crashed) -> None:
+    """A hole ends the recording; data after it could pass for recorded later on."""
     crashed.stream.frame(b"x" * 100)
     hole = crashed.stream.frame(b"y" * 100)
     crashed.stream.frame(b"z" * 100)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     overwrite(crashed.segment(), hole, bytes(160))
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, hole)
@@ -491,7 +357,7 @@ def test_a_frame_of_another_stream_ends_the_recording(crashed: Crashed) -> None:
     """A header that does not belong at its place is not part of the recording."""
     crashed.stream.frame(b"x" * 100)
     strange = crashed.stream.frame(b"y" * 100)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     overwrite(crashed.segment(), strange + 16, b"\x01\0\0\0")
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, strange)
@@ -508,21 +374,8 @@ def test_an_unreadable_segment_leaves_the_recording_as_it_is(crashed: Crashed) -
 
 def test_impossible_figures_in_a_descriptor_do_not_stop_the_others(crashed: Crashed) -> None:
     """A term length of zero is named; the next recording is repaired all the same."""
-    fields: dict[str, Any] = {
-        "start_position": 0,
-        "start_timestamp_ms": 1,
-        "initial_term_id": 7,
-        "mtu_length": 1408,
-        "session_id": -42,
-        "stream_id": 1001,
-        "stripped_channel": "a",
-        "original_channel": "a",
-        "source_identity": "a",
-    }
-    crashed.catalog.add_recording(**fields, segment_file_length=0, term_buffer_length=0)
-    second = crashed.catalog.add_recording(
-        **fields, segment_file_length=131_072, term_buffer_length=65_536
-    )
+    add_entry(crashed.catalog, crashed.stream, segment_file_length=0, term_buffer_length=0)
+    second = add_entry(crashed.catalog, crashed.stream)
     stream = SegmentBuilder(recording_id=second)
     stream.frame(b"x" * 10)
     stream.write(crashed.path)
@@ -539,7 +392,7 @@ def test_suspicion_is_remembered_and_visible(crashed: Crashed) -> None:
     """The mark outlives the start that made it, shows offline, and goes when it is cleared."""
     crashed.stream.frame(b"x" * 100)
     torn = crashed.stream.frame(b"y" * 100)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     overwrite(crashed.segment(), torn, b"\xff\xff\xff\xff")
     crashed.refresh()
     again = crashed.refresh()
@@ -550,11 +403,12 @@ def test_suspicion_is_remembered_and_visible(crashed: Crashed) -> None:
         torn,
         NOW_MS,
     )
-    marks = [path for path in crashed.path.iterdir() if path.name.startswith("aerotape-")]
-    assert {path.suffix for path in marks} == {".suspect", ".quarantine"}
+    assert (crashed.path / note.quarantine).is_file()
     suspect_marks.clear_marks(crashed.path, 0)
     assert not crashed.refresh().suspect
-    assert not any(path.exists() for path in marks)
+    left = {path.name for path in crashed.path.iterdir() if path.name.startswith("aerotape-")}
+    assert left <= {FOLDER_NAME}
+    assert not list((crashed.path / FOLDER_NAME).iterdir())
 
 
 def test_a_mark_that_cannot_be_read_still_marks(crashed: Crashed) -> None:
@@ -568,7 +422,7 @@ def test_a_mark_that_cannot_be_read_still_marks(crashed: Crashed) -> None:
 def test_the_descriptor_checksum_follows_the_repair(summed: Crashed) -> None:
     """With a checksum configured, the repaired descriptor carries the right one."""
     summed.stream.frame(b"a" * 64)
-    summed.stream.write(summed.path)
+    summed.write()
     summed.refresh()
     assert summed.catalog.entry(0).checksum == summed.catalog.compute_checksum(0) != 0
     assert summed.catalog.entry(0).checksum == crc32(summed.catalog.entry(0).body)
@@ -577,7 +431,7 @@ def test_the_descriptor_checksum_follows_the_repair(summed: Crashed) -> None:
 def test_an_absurd_stop_position_costs_nothing(crashed: Crashed) -> None:
     """An end as far away as can be is named as quickly as any other; one further cannot be."""
     crashed.stream.frame(b"x" * 100)
-    crashed.stream.write(crashed.path)
+    crashed.write()
     crashed.catalog.recording_stopped(0, 1 << 47, 5)
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.suspect) == (Outcome.MISSING_SEGMENTS, True)
@@ -602,21 +456,10 @@ def test_many_are_repaired_as_each_is_alone(
                 for _ in range(10 * recording_id):
                     stream.message(bytes([recording_id]) * 700)
                 end = stream.position
-                catalog.add_recording(
-                    start_position=0,
-                    stop_position=end if recording_id == 1 else -1,
-                    start_timestamp_ms=1,
-                    initial_term_id=stream.initial_term_id,
-                    # One whose figures cannot be, which nobody may look for the end of.
-                    segment_file_length=0 if recording_id == 2 else stream.segment_length,
-                    term_buffer_length=stream.term_length,
-                    mtu_length=stream.mtu_length,
-                    session_id=stream.session_id,
-                    stream_id=stream.stream_id,
-                    stripped_channel="aeron:ipc",
-                    original_channel="aeron:ipc",
-                    source_identity="aeron:ipc",
-                )
+                changes = {"stop_position": end} if recording_id == 1 else {}
+                if recording_id == 2:  # whose end must not be looked for
+                    changes["segment_file_length"] = 0
+                add_entry(catalog, stream, **changes)
                 if recording_id == 3:
                     (folder / "3-0.rec").mkdir()
                 elif recording_id != 4:

@@ -15,9 +15,9 @@ from support.builders.timed_directory import SECOND, build
 from support.spark import object_store
 from support.spark.object_store import ObjectStore, Request
 
+from aerotape.catalog.directory import find_ends
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
-from aerotape.catalog.remote.directory import find_ends
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.errors import (
     CatalogError,
@@ -97,8 +97,8 @@ def test_only_the_segments_and_bytes_of_a_range_are_fetched(
 def test_no_more_is_fetched_than_a_little_ahead(
     store: ObjectStore, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the first batch only so many pieces were asked for, of dozens; and a scan that nobody
-    goes on with leaves no thread behind."""
+    """After the first batch only so many pieces were asked for, of dozens; and an
+    abandoned scan leaves no thread."""
     monkeypatch.setattr(remote_scan, "PIECE_LENGTH", 10_000)
     add_recording(tmp_path, fill(SegmentBuilder(), 300))
     local, remote = both(store, prefix, tmp_path)
@@ -150,8 +150,8 @@ def test_a_recording_without_a_stop_position_ends_where_it_does_here(
 
 
 def test_many_ends_are_looked_for_at_once(store: ObjectStore, prefix: str, tmp_path: Path) -> None:
-    """All that have no stop position, while others wait; one that cannot be looked at says so only
-    to who asks for it."""
+    """All that have no stop position, while others wait; the error of one
+    that cannot be read is raised for that one alone."""
     for count in range(8):
         add_recording(tmp_path, fill(SegmentBuilder(), 5 + count), live=count != 3)
     url = store.upload(tmp_path, prefix)
@@ -240,7 +240,7 @@ def iterate(recording: Recording, positions: list[int]) -> None:
 def test_a_file_that_vanishes_while_it_is_read_is_named(
     store: ObjectStore, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between two fetches from one file somebody deletes it."""
+    """A file is deleted between two fetches from it."""
     monkeypatch.setattr(remote_scan, "PIECE_LENGTH", 20_000)
     monkeypatch.setattr(remote_scan, "PIECES_AHEAD", 1)
     builder = fill(SegmentBuilder(), 100)

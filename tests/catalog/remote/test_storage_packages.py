@@ -1,4 +1,4 @@
-"""What packages of storages raise, of whatever kind, told as failures of the storage."""
+"""Exceptions of any kind from storage packages, reported as failures of the storage."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MoodError(Exception):
 
 
 class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
-    """A storage whose calls fail when told to.
+    """A storage whose calls fail on request.
 
     Attributes:
         fails: the name of the call that fails.
@@ -176,7 +176,7 @@ def test_writing_fails_with_the_place_and_the_reason(
 
 
 def test_a_rename_that_did_nothing_is_noticed(moody: type[MoodyFileSystem]) -> None:
-    """Where the package tells nobody that the name was taken, a file is replaced all the same."""
+    """Where the package does not report that the name was taken, a file is replaced anyway."""
     store = OutputStore.open("moody://table", StorageOptions.of(SECRET))
     store.make_folder()
     moody.fails = "move to what is there"

@@ -120,7 +120,7 @@ def a_directory(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "problem"),
     [
         (no_length, f"fileLength={SEGMENT + 1} not equal to segmentLength={SEGMENT}"),
         (no_frame, "holds no frame"),
@@ -130,14 +130,14 @@ def a_directory(path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_the_recordings(
-    tmp_path: Path, spoil: Callable[[Path], None], told: str
+    tmp_path: Path, spoil: Callable[[Path], None], problem: str
 ) -> None:
     """Those after it are found; it is named."""
     builder = built(tmp_path, 6)
     spoil(tmp_path / "0-0.rec")
     looked = find_detached(tmp_path, descriptor(builder, start_position=2 * SEGMENT))
     assert (looked.start_position, looked.count) == (SEGMENT, 1)
-    assert told in looked.problem
+    assert problem in looked.problem
     assert "0-0.rec" in looked.problem
 
 

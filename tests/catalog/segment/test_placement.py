@@ -1,4 +1,4 @@
-"""Segment files told by their first frame from those of another place."""
+"""Segment files recognised by their first frame as those of another place."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_file_of_another_place_is_named(tmp_path: Path, descriptor: RecordingD
 def test_what_is_no_file_or_cannot_be_read_is_not_taken_for_one(
     tmp_path: Path, descriptor: RecordingDescriptor
 ) -> None:
-    """And nobody waits for the writer of a pipe."""
+    """And a pipe is not waited for."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     assert misplacement(descriptor, tmp_path / "pipe", 0) == "it is not a regular file"

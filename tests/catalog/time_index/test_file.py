@@ -177,7 +177,7 @@ def test_points_behind_a_cut_that_an_archive_has_made_are_not_believed(built: Bu
     index = built.index()
     assert list(index.points) == [point for point in built.points if point.position < cut]
     assert "may have overwritten" in index.problem
-    # What is behind the cut was recorded an hour later.
+    # Data after the cut was recorded an hour later.
     late = built.points[-1].time_ns + 1800 * SECOND
     with pytest.warns(RuntimeWarning, match="may have overwritten"):
         found = [message.position for message in built.recording().messages(from_time=late)]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from support.builders.built_archive import ENTRY
+
 import aerotape
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.time_index.file import (
@@ -61,21 +63,15 @@ class Half:
 
     def put(self, archive_dir: Path, catalog: Catalog, which: str) -> None:
         """Add it to a directory, with some of its points."""
-        recording_id = catalog.add_recording(
-            start_position=self.start,
-            start_timestamp_ms=self.start_ns // 1_000_000,
-            stop_position=self.start + LENGTH,
-            stop_timestamp_ms=self.start_ns // 1_000_000 + (COUNT + 1) * 1_000,
-            initial_term_id=0,
-            segment_file_length=65_536,
-            term_buffer_length=65_536,
-            mtu_length=1408,
-            session_id=SESSION_ID,
-            stream_id=1001,
-            stripped_channel="aeron:ipc",
-            original_channel="aeron:ipc",
-            source_identity="aeron:ipc",
-        )
+        changes = {
+            "start_position": self.start,
+            "start_timestamp_ms": self.start_ns // 1_000_000,
+            "stop_position": self.start + LENGTH,
+            "stop_timestamp_ms": self.start_ns // 1_000_000 + (COUNT + 1) * 1_000,
+            "segment_file_length": 65_536,
+            "session_id": SESSION_ID,
+        }
+        recording_id = catalog.add_recording(**(ENTRY | changes))
         assert recording_id == self.recording_id
         if which != "none":
             path = time_index_path(archive_dir, recording_id)

@@ -17,7 +17,7 @@ STEP = 32
 class Recorder:
     """Messages of 32 bytes, each recorded at a time of the wall clock; points now and then.
 
-    The rule by which points are written is that of `native/src/worker/time_index.rs`, stated anew.
+    Points are written by the rule of `native/src/worker/time_index.rs`, implemented again.
     """
 
     def __init__(self) -> None:

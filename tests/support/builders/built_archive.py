@@ -22,6 +22,22 @@ def fill(builder: SegmentBuilder, count: int, seed: int = 1) -> SegmentBuilder:
     return builder
 
 
+ENTRY: dict[str, Any] = {
+    "start_position": 96,
+    "start_timestamp_ms": 5,
+    "initial_term_id": -3,
+    "segment_file_length": 1 << 17,
+    "term_buffer_length": 1 << 16,
+    "mtu_length": 1408,
+    "session_id": 11,
+    "stream_id": 10,
+    "stripped_channel": "aeron:ipc",
+    "original_channel": "aeron:ipc?alias=prices",
+    "source_identity": "aeron:ipc",
+}
+"""Arguments of `Catalog.add_recording`, for tests of the catalog alone."""
+
+
 def add_entry(catalog: Catalog, builder: SegmentBuilder, **others: Any) -> int:
     """Enter a builder's recording into a catalog; return the recording id it got.
 

@@ -34,10 +34,8 @@ SUMMED = frozenset({1, 3, 5})
 """Recordings whose frames and descriptor have CRC-32C."""
 _START_MS = 1_700_000_000_000
 _MAX_MESSAGE = 6_000
-# What a repair has cut out of a segment file.
+# A part of a segment file in quarantine.
 _PART = re.compile(r"(.+\.rec)\.([0-9]+)-[0-9]+")
-# What a start has taken out behind the end of a recording: whose, and the position.
-_TAIL = re.compile(r"aerotape-([0-9]+)-([0-9]+)-[0-9]+(?:-[0-9]+)?\.quarantine")
 
 
 @dataclass(frozen=True)
@@ -172,23 +170,11 @@ def surviving(built: BuiltDirectory, directory: Path) -> set[bytes]:
     files = {name: data for name, (_, data) in content(directory).items()}
     for name, data in files.items():
         found.update(_frames_in(built, data))
-        for segment, offset in _where_it_was(Path(name).name, files):
-            left = files.get(segment, b"")[:offset].ljust(offset, b"\0")
+        if match := _PART.fullmatch(Path(name).name):
+            offset = int(match[2])
+            left = files.get(match[1], b"")[:offset].ljust(offset, b"\0")
             found.update(_frames_in(built, left + data))
     return found
-
-
-def _where_it_was(name: str, files: Mapping[str, bytes]) -> Iterator[tuple[str, int]]:
-    """Return from which segment files a copy may be, and from which offset in them."""
-    if match := _PART.fullmatch(name):
-        yield match[1], int(match[2])
-    elif match := _TAIL.fullmatch(name):
-        for segment, data in files.items():
-            number, _, base = segment.removesuffix(".rec").partition("-")
-            if number == match[1] and base.isdigit():
-                offset = int(match[2]) - int(base)
-                if 0 <= offset < len(data):
-                    yield segment, offset
 
 
 def _frames_in(built: BuiltDirectory, data: bytes) -> Iterator[bytes]:

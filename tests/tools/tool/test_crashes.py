@@ -326,13 +326,13 @@ AT_THE_END = {
     "migrate": ["migrate_version.py _store_version < migrate_version.py migrate"],
     "repair": [
         "mapped_file.py CatalogFile.close",
+        "quarantine.py erase_tail < repair.py _take_out",
         "repair.py _fill < repair.py _take_out",
-        "suspect_marks.py erase_tail < repair.py _take_out",
     ],
     "repair --cut": [
         "mapped_file.py CatalogFile.close",
+        "quarantine.py erase_tail < repair.py _take_out",
         "repair.py _take_out",
-        "suspect_marks.py erase_tail < repair.py _take_out",
     ],
     "repair of what is gone": ["mapped_file.py CatalogFile.close"],
     "import": ["mapped_file.py CatalogFile.close"],
@@ -343,13 +343,13 @@ OTHERS_COVER = {
     # The names of the quarantine, and of what is copied into a folder of it: the same directories
     # are forced for the mark and the note, before anything goes.
     "repair": [
-        "quarantine.py make_folder < repair.py repair",
-        "suspect_marks.py copy_tail < repair.py _copy",
+        "quarantine.py copy_tail < quarantine.py Quarantine.copy",
+        "quarantine.py make_folder < quarantine.py Quarantine.folder",
     ],
     # That of the mark: files that are moved away from beside it afterwards.
     "repair --cut": [
-        "quarantine.py make_folder < repair.py repair",
-        "suspect_marks.py copy_tail < repair.py _copy",
+        "quarantine.py copy_tail < quarantine.py Quarantine.copy",
+        "quarantine.py make_folder < quarantine.py Quarantine.folder",
     ],
     # Names of new files, and of the new catalog: changes to a directory come in their order, and
     # the files come into the archive's after it, by a rename that is in both directories or none.

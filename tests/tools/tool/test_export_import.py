@@ -320,7 +320,7 @@ def test_a_damaged_recording_is_not_exported(source: Path, tmp_path: Path) -> No
     """The position is named; and an export does not replace a file."""
     file = tmp_path / "recording"
     file.write_bytes(b"mine")
-    assert "is there already" in tool(source, "export", "1", file, expect=1).err
+    assert "exists: name another file" in tool(source, "export", "1", file, expect=1).err
     assert file.read_bytes() == b"mine"
     file.unlink()
     path = source / "1-196608.rec"

@@ -146,7 +146,7 @@ def test_a_last_frame_that_may_be_torn_is_cut_off_on_request(
     archive_tool(theirs, "verify", "0", answers="y\n")
     assert end_of(directory) == end_of(theirs) == 2 * SEGMENT_LENGTH + begin
     assert path.read_bytes() == (theirs / LAST).read_bytes()
-    [kept] = directory.glob("aerotape-0-*.quarantine")
+    [kept] = directory.glob("aerotape-quarantine/0-*/*.rec*")
     assert kept.read_bytes().rstrip(b"\0") == torn
 
 

@@ -161,7 +161,7 @@ def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> 
             "state_before": marked.state_before.name,
             "stop_position": marked.stop_position,
             "stop_position_before": marked.stop_position_before,
-            "bytes_behind": 0 if marked.behind is None else marked.behind[1],
+            "bytes_behind": 0 if marked.after_stop is None else marked.after_stop[1],
             "reason": marked.reason,
         }
     return row
@@ -195,8 +195,8 @@ def _print_check(
         print(
             f"  its stop position {verb} {marked.stop_position} (was {marked.stop_position_before})"
         )
-    if marked.behind is not None:
-        path, length = marked.behind
+    if marked.after_stop is not None:
+        path, length = marked.after_stop
         what = (
             "would remain in the file; `repair`, run first, retains valid frames in the recording"
             if args.dry_run

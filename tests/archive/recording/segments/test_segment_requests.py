@@ -69,6 +69,9 @@ class Rig:
         self.work_until(lambda: len(self.client.received) >= count)
         return self.client.received
 
+    def name_of(self, copy: Path) -> str:
+        return copy.relative_to(self.directory).as_posix()
+
     def files(self) -> set[str]:
         return {path.name for path in self.directory.glob("*.rec")}
 
@@ -153,11 +156,11 @@ def test_frames_where_the_next_file_begins_are_kept(
     behind.write_bytes(frames)
     migrate(rig)
     assert rig.answers(2) == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
-    [copy] = rig.directory.glob("*.quarantine")
+    [copy] = rig.directory.glob("aerotape-quarantine/*/*.rec*")
     assert copy.read_bytes() == frames
     assert not behind.exists()
     [note] = suspect_marks.read_marks(rig.directory)[LATER]
-    assert (note.quarantine, note.position) == (copy.name, 4 * SEGMENT)
+    assert (note.quarantine, note.position) == (rig.name_of(copy), 4 * SEGMENT)
     assert any(copy.name in record.getMessage() for record in caplog.records)
 
 
@@ -180,10 +183,10 @@ def test_all_files_behind_a_stop_position_that_was_lowered_are_kept(
     rig.moves.migrate(rig.client, 7, source, target)
     rig.answers(2)
     rig.work_until(lambda: not rig.deletions.is_held(source))
-    copies = sorted(rig.directory.glob("*.quarantine"))
+    copies = sorted(rig.directory.glob("aerotape-quarantine/*/*.rec*"))
     assert [each.read_bytes() for each in copies] == frames
     notes = suspect_marks.read_marks(rig.directory)[target]
-    assert {note.quarantine for note in notes} == {each.name for each in copies}
+    assert {note.quarantine for note in notes} == {rig.name_of(each) for each in copies}
     assert sorted(note.position for note in notes) == [first, first + SEGMENT]
     renamed = {name.replace(f"{source}-", f"{target}-", 1) for name in others}
     assert rig.files() == {n for n in renamed | others if n.startswith(f"{target}-")}
