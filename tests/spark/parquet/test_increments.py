@@ -77,36 +77,36 @@ def test_a_message_that_has_not_ended_is_left_to_the_next_job(
 
 
 def test_what_cuts_a_message_that_has_not_ended_is_no_work_left(
-    archive_dir: Path, out: Path
+    archive_dir: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A midnight, or where an earlier job began, within a message whose end is to come: nothing is
-    done until there is more, and then the message comes once."""
+    """A midnight, or the start of an earlier job, within an unfinished message: nothing is
+    converted until it ends, and then it is converted once."""
     builder = fill(SegmentBuilder(), 20)
     begin = builder.frame(b"first part, ", flags=BEGIN)
     middle = builder.frame(b"second part, ", flags=0)
     add_recording(archive_dir, builder, live=True)
     day_ns = 86_400 * 10**9
-    dated: dict[str, Any] = {
-        "by_date": True, "times": lambda _: [(0, 0), (middle, day_ns)],
-    }  # fmt: skip
-    first = only(archive_dir, out, **dated)
+    monkeypatch.setattr(
+        "aerotape.spark.parquet.job.recorded_times", lambda _: [(0, 0), (middle, day_ns)]
+    )
+    first = only(archive_dir, out, by_date=True)
     assert (first.result, first.messages, first.to_position) == ("converted", 20, begin)
-    assert only(archive_dir, out, **dated).result == "up to date"
-    assert only(archive_dir, out, from_position=middle, **dated).result == "converted"
-    assert only(archive_dir, out, **dated).result == "up to date"
+    assert only(archive_dir, out, by_date=True).result == "up to date"
+    assert only(archive_dir, out, from_position=middle, by_date=True).result == "converted"
+    assert only(archive_dir, out, by_date=True).result == "up to date"
 
     builder.frame(b"third part, ", flags=0)
     builder.write(archive_dir)
-    more = only(archive_dir, out, **dated)
+    more = only(archive_dir, out, by_date=True)
     assert (more.result, more.messages, more.to_position) == ("converted", 0, begin)
-    assert only(archive_dir, out, **dated).result == "up to date"
+    assert only(archive_dir, out, by_date=True).result == "up to date"
     builder.frame(b"last part", flags=END)
     builder.message(b"the next")
     builder.write(archive_dir)
-    last = only(archive_dir, out, **dated)
+    last = only(archive_dir, out, by_date=True)
     assert (last.result, last.messages, last.warnings) == ("converted", 2, ())
     assert positions_of(out, 0) == expected_positions(archive_dir, 0)
-    assert only(archive_dir, out, **dated).result == "up to date"
+    assert only(archive_dir, out, by_date=True).result == "up to date"
 
 
 def test_a_recording_that_begins_with_such_a_message_is_looked_at_once(
@@ -151,7 +151,7 @@ def replace_archive(archive_dir: Path, builder: SegmentBuilder) -> None:
     ("replacement", "complaint"),
     [
         (SegmentBuilder(), "it ends at"),
-        (SegmentBuilder(stream_id=7), "it is not the recording that the table has (stream_id 7"),
+        (SegmentBuilder(stream_id=7), "it is another recording than the table's (stream_id 7"),
         (SegmentBuilder(), "its bytes before position"),
     ],
     ids=["shorter", "another", "other-bytes"],
@@ -265,13 +265,16 @@ def test_a_table_keeps_its_form(archive_dir: Path, out: Path) -> None:
     assert {path.parent.name for path in files_of(out)} == {"date=2023-11-14"}
 
 
-def test_dates_are_those_of_the_positions(archive_dir: Path, out: Path) -> None:
+def test_dates_are_those_of_the_positions(
+    archive_dir: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Files are cut where the date changes, wherever that is, and none has rows of two dates."""
     builder = fill(SegmentBuilder(), 200)
     add_recording(archive_dir, builder)
     day_ns, midnight = 86_400 * 10**9, builder.messages[77].position
     times = [(0, 0), (midnight - 1000, day_ns - 1), (midnight, day_ns), (builder.position, day_ns)]
-    report = only(archive_dir, out, by_date=True, times=lambda _: times, partition_bytes=1 << 30)
+    monkeypatch.setattr("aerotape.spark.parquet.job.recorded_times", lambda _: times)
+    report = only(archive_dir, out, by_date=True, partition_bytes=1 << 30)
     assert (report.messages, report.files) == (200, 2)
     table = dataset.dataset(out, format="parquet", partitioning="hive").to_table()
     dates = {row["position"]: row["date"] for row in table.to_pylist()}

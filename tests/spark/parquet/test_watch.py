@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 from support.builders.built_archive import add_recording, fill
+from support.builders.changed_directory import purge
 from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import (
     DESCRIPTOR_BLOCK_LENGTH,
     DESCRIPTOR_HEADER_LENGTH,
-    RecordingState,
 )
 from aerotape.tools._cli.main import main
 
@@ -57,13 +57,6 @@ def watch(archive_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         )
 
     return run
-
-
-def purge(archive_dir: Path, recording_id: int) -> None:
-    with Catalog.open(archive_dir) as catalog:
-        catalog.change_state(recording_id, RecordingState.INVALID)
-    for path in archive_dir.glob(f"{recording_id}-*.rec"):
-        path.unlink()
 
 
 def rename(archive_dir: Path, recording_id: int, channel: str) -> None:
@@ -176,10 +169,10 @@ def test_what_went_with_a_purged_recording_is_told(
     add_recording(archive_dir, live, live=True)
     options = ("--recording-ids", "0,1") if asked else ()
     assert watch(lambda: purge(archive_dir, 1), lambda: None, options=options) == 3
-    told = capfd.readouterr().err
-    gone = "recording 1: it is no longer in the archive: the table has none of its messages"
-    assert told.count(gone) == 1
-    assert "before: recordings 1\n" in told
+    text = capfd.readouterr().err
+    gone = "recording 1: it is no longer in the archive: its messages"
+    assert text.count(gone) == 1
+    assert "before: recordings 1\n" in text
 
 
 @pytest.mark.parametrize(
