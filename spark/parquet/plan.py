@@ -30,7 +30,7 @@ from aerotape.errors import (
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.parquet.commit import recording_folder
-from aerotape.spark.parquet.fingerprint import changed, has_old_tail
+from aerotape.spark.parquet.fingerprint import changed
 from aerotape.spark.parquet.manifest import Fingerprint, Manifest, joined, missing
 from aerotape.spark.parquet.store import OutputStore
 from aerotape.spark.parquet.table_state import TableState
@@ -331,12 +331,11 @@ class Planner:
         taken = taken or list(manifest.fingerprints[-1:])
         first, gone = changed(recording, taken)
         if first is not None:
-            return _other_bytes(first.to_position), ()
+            return (
+                f"its bytes before position {first.to_position} differ from those that were "
+                "converted"
+            ), ()
         before.update(each for each in taken if each not in gone)
-        if not manifest.fingerprints and manifest.files:
-            last = max(manifest.files, key=lambda entry: entry.to_position)
-            if not has_old_tail(recording, last):
-                return _other_bytes(last.to_position), ()
         if gone:
             return "", (
                 f"segment files from position {gone[0].from_position} on are missing but not "
@@ -382,10 +381,6 @@ def _change(recording: Recording, manifest: Manifest, recorded_position: int) ->
     if recorded_position < end:
         return f"it ends at {recorded_position}, and the table has it up to {end}"
     return ""
-
-
-def _other_bytes(position: int) -> str:
-    return f"its bytes before position {position} differ from those that were converted"
 
 
 def _gone(manifest: Manifest, whole: RecordingRange) -> str:

@@ -64,7 +64,7 @@ def store() -> Iterator[ObjectStore]:
 
 @pytest.fixture(scope="module")
 def environment(store: ObjectStore) -> dict[str, str]:
-    """What driver and workers share: where Python and aerotape are, and the way to the storage."""
+    """Environment of driver and workers: Python, aerotape and the storage."""
     return {
         **store.environment,
         "PYSPARK_PYTHON": sys.executable,
@@ -86,8 +86,8 @@ def master(
 def test_a_script_and_the_parquet_job_on_a_cluster(
     store: ObjectStore, environment: Mapping[str, str], master: str, tmp_path: Path
 ) -> None:
-    """Batch reads of the folder and of the bucket see every byte, in tasks of both workers; the
-    job writes one table to a folder, named by a relative path, and one to the bucket."""
+    """Batch queries of a folder and a bucket read every byte, in tasks of both workers; the job
+    writes a table to a relative path, and one to the bucket."""
     from pyarrow import dataset
 
     archive_dir = tmp_path / "archive"

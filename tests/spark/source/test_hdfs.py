@@ -91,7 +91,7 @@ def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
 
 
 def test_the_lock_of_a_killed_job_grows_old(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its age is known there; until then another job is refused."""
+    """Another job is refused until the lease has expired."""
     store = OutputStore.open(f"{url}/locked")
     with locked(store):
         with pytest.raises(TableInUseError, match=r"if it was killed, 120 s$"), locked(store):

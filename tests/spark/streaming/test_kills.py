@@ -81,7 +81,7 @@ def kill_process(spark: SparkSession, module: str) -> None:
                 os.kill(pid, signal.SIGKILL)
         return bool(found)
 
-    wait_until(killed, f"a process of {module}", timeout_s=30)
+    wait_until(killed, f"a process of {module}")
 
 
 def replace_workers(spark: SparkSession) -> None:
@@ -144,7 +144,7 @@ def test_archives_killed_while_a_reader_follows(
         with publishing(publication, pause_s=0.0002):
             for _ in range(5):
                 archive = start_archive(archive_dir, aeron)
-                wait_until(lambda: bool(query.batch()), "a batch", timeout_s=30)
+                wait_until(lambda: bool(query.batch()), "a batch")
                 killer = threading.Timer(moments.uniform(0, 0.3), archive.kill)
                 killer.start()
                 while killer.is_alive() or moments.random() < 0.5:
