@@ -22,7 +22,6 @@ from aerotape.spark.runtime.failures import cause
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
-    from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[*]"
 _MASTERS: Final = ("local", "yarn")
@@ -170,15 +169,6 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
     if not (had_jvm or whole_log):
         _quiet_gateway = SparkContext._gateway
     return context
-
-
-@contextmanager
-def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
-    """Start a Spark session for one job; as `job_context`, for callers that use SQL."""
-    with job_context(master, app_name):
-        from pyspark.sql import SparkSession
-
-        yield SparkSession.builder.getOrCreate()
 
 
 def check_master(master: str | None) -> None:

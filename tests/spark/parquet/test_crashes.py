@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -170,18 +169,6 @@ def test_failed_and_repeated_tasks_leave_nothing(tmp_path: Path) -> None:
     assert list(out.iterdir()) == [out / "recording_id=0"]
 
 
-KILLED_AT = """
-import os, signal, sys
-from aerotape.spark.parquet.store import OutputStore
-from support.spark.parquet_rig import run_here
-
-def die(*arguments):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(OutputStore, sys.argv[1], die)
-run_here(sys.argv[2], sys.argv[3])
-"""
-
 HOLDS_THE_LOCK = """
 import sys
 from aerotape.spark.parquet.lock import locked
@@ -201,22 +188,6 @@ def python(script: str, *arguments: object) -> subprocess.Popen[str]:
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
     )
-
-
-@pytest.mark.parametrize("operation", ["exchange", "move"])
-def test_a_killed_job_leaves_a_valid_table(tmp_path: Path, operation: str) -> None:
-    """SIGKILL before files are visible: the table is unchanged, and the lock is free."""
-    archive_dir, out = tmp_path / "archive", tmp_path / "out"
-    archive_dir.mkdir()
-    add_recording(archive_dir, fill(SegmentBuilder(), 150))
-    with python(KILLED_AT, operation, archive_dir, out) as job:
-        assert job.wait(60) == -signal.SIGKILL
-    assert (out / "_aerotape" / "lock").exists()
-    assert positions_of(out, 0) == []
-    run_here(archive_dir, out)
-    assert positions_of(out, 0) == expected_positions(archive_dir, 0)
-    assert list(out.iterdir()) == [out / "recording_id=0"]
-    assert sorted(tmp_path.iterdir()) == [archive_dir, out]
 
 
 def test_two_jobs_do_not_write_to_one_table(tmp_path: Path) -> None:

@@ -52,12 +52,15 @@ def files_of(out: Path) -> dict[Path, int]:
 def test_a_message_that_has_not_ended_is_left_to_the_next_job(
     archive_dir: Path, out: Path, live: bool
 ) -> None:
-    """The table ends with a whole message; the unfinished one is converted once, when it ends."""
+    """The table ends with a whole message; the unfinished one is converted once, when it ends. In a
+    stopped recording it is a warning."""
     builder = fill(SegmentBuilder(), 20)
     begin = builder.frame(b"first half, ", flags=BEGIN)
     add_recording(archive_dir, builder, live=live)
     first = only(archive_dir, out)
     assert (first.result, first.messages, first.to_position) == ("converted", 20, begin)
+    warning = "1 fragments of incompletely recorded messages left out"
+    assert first.warnings == (() if live else (warning,))
     files = files_of(out)
     assert only(archive_dir, out).result == "up to date"
 

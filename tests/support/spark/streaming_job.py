@@ -78,10 +78,13 @@ class StreamingJob(Closing):
 
 def main() -> None:
     """Run the query until killed."""
-    from aerotape.spark.runtime.session import job_session
+    from pyspark.sql import SparkSession
+
+    from aerotape.spark.runtime.session import job_context
 
     archive_dir, out, checkpoint = map(Path, sys.argv[1:])
-    with job_session("local[2]", "to be killed") as spark:
+    with job_context("local[2]", "to be killed"):
+        spark = SparkSession.builder.getOrCreate()
         query = start_query(spark, archive_dir, out, checkpoint, maxMessagesPerTrigger=40)
         seen = 0
         while query.isActive:
