@@ -47,8 +47,8 @@ def test_its_schema_is_what_sbe_tool_makes_of_the_xml(
     jars: dict[str, Path], tmp_path: Path
 ) -> None:
     """The .sbeir file next to the notebook is generated from the .xml file."""
-    made = run_sbe_tool(EXAMPLES / "market.xml", jars["sbe-all"], tmp_path)
-    assert made.read_bytes() == (EXAMPLES / "market.sbeir").read_bytes()
+    generated = run_sbe_tool(EXAMPLES / "market.xml", jars["sbe-all"], tmp_path)
+    assert generated.read_bytes() == (EXAMPLES / "market.sbeir").read_bytes()
 
 
 def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

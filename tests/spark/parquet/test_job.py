@@ -149,7 +149,7 @@ def test_readers_ignore_temporary_files(
         assert counted.fetchall() == [(500,)]
         scanned = polars.scan_parquet(out / pattern, hive_partitioning=True)
         assert scanned.select(polars.len()).collect().item() == 500
-    # What is put together beside the table's folder goes in there only where it cannot be made.
+    # Staged files are in the table's folder only if the folder next to it cannot be created.
     staged = out / "_aerotape" / "0123456789ab" / "staged" / "0"
     staged.mkdir(parents=True)
     shutil.copy(file, staged / file.name)

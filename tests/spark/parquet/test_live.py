@@ -16,7 +16,7 @@ from support.spark.parquet_rig import rows_of, run_here
 
 
 def await_sent(live: Live, count: int) -> None:
-    wait_until(lambda: len(live.made.sent) >= count, f"{count} messages", 30.0)
+    wait_until(lambda: len(live.made.sent) >= count, f"{count} messages")
 
 
 @pytest.mark.parametrize("kind", archives.KINDS)
@@ -44,7 +44,7 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
         assert counts[-1] > counts[0]
         # An offer that found the term full has added padding after the last message.
         wait_until(
-            lambda: client.recording_position(id) >= live.made.end, "the recording of it all"
+            lambda: client.recording_position(id) >= live.made.end, "the recording of all messages"
         )
         stop(client, live.made)
         run_here(archive.archive_dir, out)

@@ -1,5 +1,5 @@
-"""The data source and the Parquet job on a Spark standalone cluster: workers in processes and
-working directories of their own, over a shared folder and over object storage."""
+"""The data source and the Parquet job on a Spark standalone cluster, whose workers have separate
+processes and working directories, with a shared folder and object storage."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ pytest.importorskip("moto")
 ROOT = Path(aerotape.__file__).parents[1]
 MESSAGES = 400
 
-# What a user's own script would do: count what each task reads, and say where tasks ran. The
-# command finds the session that there is, which spares the test another driver and its executors.
+# A user's script: counts what each task reads, and prints where tasks ran. The command uses the
+# active session, which saves a second driver and its executors.
 SCRIPT = """
 import json, os, sys
 from pyspark.sql import SparkSession
