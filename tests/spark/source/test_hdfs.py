@@ -94,7 +94,7 @@ def test_the_lock_of_a_killed_job_expires(url: str, monkeypatch: pytest.MonkeyPa
     """Another job is refused until the lease has expired."""
     store = OutputStore.open(f"{url}/locked")
     with locked(store):
-        with pytest.raises(TableInUseError, match=r"if it was killed, 120 s$"), locked(store):
+        with pytest.raises(TableInUseError, match=r"if it was killed, wait 120 s$"), locked(store):
             pass
         monkeypatch.setattr(lock, "_LEASE_NS", 0)
         with locked(store) as taken:
