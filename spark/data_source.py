@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from aerotape.errors import ConfigurationError
-from aerotape.spark.source.batch_reader import BatchReader, FilteringReader, without_calls
+from aerotape.spark.source.batch_reader import BatchReader, FilteringReader, without_traceback
 from aerotape.spark.source.options import (
     STORAGE_PREFIX,
     ReadOptions,
@@ -48,7 +48,7 @@ class AerotapeDataSource(DataSource):
         ConfigurationError: an option is unknown or has an invalid value.
     """
 
-    @without_calls
+    @without_traceback
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self._given = given_options(options)
@@ -66,7 +66,7 @@ class AerotapeDataSource(DataSource):
         """The name for `format()`."""
         return "aerotape"
 
-    @without_calls
+    @without_traceback
     def schema(self) -> StructType:
         """Return the selected columns."""
         if "path" not in self._given:
@@ -78,7 +78,7 @@ class AerotapeDataSource(DataSource):
             schema.fields[0].metadata = {_TABLE_OPTIONS: stored}
         return schema
 
-    @without_calls
+    @without_traceback
     def reader(self, schema: StructType) -> DataSourceReader:
         """Create the reader of a batch query.
 
@@ -93,7 +93,7 @@ class AerotapeDataSource(DataSource):
         reader = FilteringReader if _has_filter_pushdown() else BatchReader
         return reader(self.read_options, schema)
 
-    @without_calls
+    @without_traceback
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Create the reader of a streaming query; the schema is as for `reader`."""
         self._take_schema(schema)

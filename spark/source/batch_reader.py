@@ -28,7 +28,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def without_calls(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def without_traceback(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Raise errors of aerotape without their traceback, which Spark would print."""
 
     @wraps(function)
@@ -56,7 +56,7 @@ class BatchReader(DataSourceReader):
         self._schema = schema
         self._selection: Selection | None = None
 
-    @without_calls
+    @without_traceback
     def partitions(self) -> list[InputPartition]:
         """Cut what is recorded now into partitions."""
         from aerotape.spark.source.planning import (
@@ -81,7 +81,7 @@ class BatchReader(DataSourceReader):
         """Scan a partition's ranges into Arrow record batches."""
         # Without partitions Spark passes a placeholder of another class.
         if isinstance(partition, ScanPartition):
-            try:  # as `without_calls`
+            try:  # as `without_traceback`
                 yield from table_batches(self._options, self._schema, partition.ranges)
             except AerotapeError as error:
                 raise error.with_traceback(None) from None

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 
 from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.boundaries import last_message
-from aerotape.spark.source.batch_reader import BatchReader, ScanPartition, without_calls
+from aerotape.spark.source.batch_reader import BatchReader, ScanPartition, without_traceback
 from aerotape.spark.source.planning import plan_partitions
 from aerotape.spark.streaming.backlog import Backlog, Follower
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
@@ -83,12 +83,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(self._limits.max_messages)
         return ReadAllAvailable()
 
-    @without_calls
+    @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:
         """Store where recordings end now: the query ends there."""
         self._targets = self._follower.ends()
 
-    @without_calls
+    @without_traceback
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Choose what the next batch reads.
 
@@ -132,7 +132,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = {id: Progress(position=position) for id, position in self._recorded.items()}
         return StreamOffset(ends).to_json()
 
-    @without_calls
+    @without_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut the ranges between two offsets into partitions, the same messages each time.
 
