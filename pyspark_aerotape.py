@@ -1,4 +1,4 @@
-"""Where PySpark looks for the data source "aerotape".
+"""Registration of the data source "aerotape" with PySpark.
 
 At the first use of a Python data source, PySpark 4 imports each top-level module whose name
 begins with `pyspark_` and registers its `DefaultSource`. An import that fails would take all

@@ -3,10 +3,9 @@
     >>> aerotape.spark.register(spark)
     >>> spark.read.format("aerotape").option("recordingIds", "0,3").load(archive_dir)
 
-Needs the extra ``spark``. One row is one message; `aerotape.spark.source.options` lists the
-options, docs/architecture.md describes partitions. PySpark finds the data source by itself in
-a session that starts after aerotape was installed, through the module `pyspark_aerotape`;
-`register` is for sessions where that is turned off, and does no harm elsewhere.
+Requires the extra ``spark``. One row is one message; docs/spark.md lists the options. PySpark finds
+the data source by itself in a session that starts after aerotape was installed, through the module
+`pyspark_aerotape`; `register` is for sessions where that is disabled, and harmless in others.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ __all__ = ["register"]
 def register(spark: SparkSession) -> None:
     """Make `spark.read.format("aerotape")` known to a session.
 
-    Workers must be able to import aerotape: set PYSPARK_PYTHON to the interpreter that it is
-    installed for (locally `sys.executable`) before the session starts.
+    Workers must be able to import aerotape: set PYSPARK_PYTHON to the interpreter of its
+    environment (locally `sys.executable`) before the session starts.
 
     Args:
         spark: the session.

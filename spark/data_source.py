@@ -1,16 +1,16 @@
 """The data source "aerotape": `spark.read.format("aerotape").load(archive_dir)`.
 
-Spark makes an `AerotapeDataSource` in a Python process beside the driver and asks it for the schema
-and a reader: of a batch query (`aerotape.spark.source.batch_reader`) or of a streaming query
+Spark creates an `AerotapeDataSource` in a Python worker next to the driver and calls it for the
+schema and a reader: of a batch query (`aerotape.spark.source.batch_reader`) or of a streaming query
 (`aerotape.spark.streaming.reader`).
 
-Spark refuses a reader that takes filters while `spark.sql.python.filterPushdown.enabled` is off,
-and does not tell the data source whether it is. But it plans in another worker where filters are
-to be handed over: that worker gets a `FilteringReader`, any other a `BatchReader`.
+Spark rejects a reader with filter pushdown while `spark.sql.python.filterPushdown.enabled` is
+false, and does not pass that setting to the data source. But with pushdown it plans in another
+worker module: there the reader is a `FilteringReader`, in any other a `BatchReader`.
 
-A query of a table (CREATE TABLE … USING aerotape) makes a data source without the table's options:
-Spark hands them over when the table is created and keeps the schema alone. So the schema of a table
-has them in the metadata of its first column.
+For a query of a table (CREATE TABLE … USING aerotape) Spark does not pass the table's options: it
+passes them when the table is created, and stores only the schema. So the options of a table are in
+the metadata of its schema's first column.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from aerotape.errors import ConfigurationError
-from aerotape.spark.source.batch_reader import BatchReader, FilteringReader, without_calls
+from aerotape.spark.source.batch_reader import BatchReader, FilteringReader, without_traceback
 from aerotape.spark.source.options import (
     STORAGE_PREFIX,
     ReadOptions,
@@ -44,16 +44,16 @@ _FILTERING_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 class AerotapeDataSource(DataSource):
     """Messages of an archive directory's recordings, one row each.
 
-    Raises (when Spark makes one):
-        ConfigurationError: an option is unknown or has a value that cannot be.
+    Raises (in the constructor):
+        ConfigurationError: an option is unknown or has an invalid value.
     """
 
-    @without_calls
+    @without_traceback
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self._given = given_options(options)
         self._is_table = is_table(options)
-        # A query of a table brings no path, but may bring others: FROM t WITH (streamId = 7).
+        # A query of a table has no path, but may have other options: FROM t WITH (streamId = 7).
         if "path" in self._given:
             self._parse(self._given)
 
@@ -66,36 +66,36 @@ class AerotapeDataSource(DataSource):
         """The name for `format()`."""
         return "aerotape"
 
-    @without_calls
+    @without_traceback
     def schema(self) -> StructType:
         """Return the selected columns."""
         if "path" not in self._given:
-            self._parse(self._given)  # which says so
+            self._parse(self._given)  # raises: there is no path
         schema = table_schema(self.read_options)
         if self._is_table:
             _check_table(self._given)
-            kept = self._given | {"path": self.read_options.archive_dir}
-            schema.fields[0].metadata = {_TABLE_OPTIONS: kept}
+            stored = self._given | {"path": self.read_options.archive_dir}
+            schema.fields[0].metadata = {_TABLE_OPTIONS: stored}
         return schema
 
-    @without_calls
+    @without_traceback
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Make the reader of a batch query.
+        """Create the reader of a batch query.
 
         Args:
-            schema: what `schema()` gave, or what the user gave to `spark.read.schema`, which
-                chooses columns as the option `columns` does.
+            schema: the result of `schema()`, or of `spark.read.schema`, which selects columns as
+                the option `columns` does.
         """
         self._take_schema(schema)
         if self.stream_options.given:
             name = self.stream_options.given[0]
             raise ConfigurationError(f"{name}: this option is for spark.readStream only", name)
-        make = FilteringReader if _filters_are_handed_over() else BatchReader
-        return make(self.read_options, schema)
+        reader = FilteringReader if _has_filter_pushdown() else BatchReader
+        return reader(self.read_options, schema)
 
-    @without_calls
+    @without_traceback
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Make the reader of a streaming query; the schema is as for `reader`."""
+        """Create the reader of a streaming query; the schema is as for `reader`."""
         self._take_schema(schema)
         try:
             from aerotape.spark.streaming.reader import StreamReader
@@ -113,7 +113,7 @@ class AerotapeDataSource(DataSource):
         raise ConfigurationError("the data source is read-only: an archive writes recordings")
 
     def _take_schema(self, schema: StructType) -> None:
-        """Take a table's options from its schema, and check the columns."""
+        """Read a table's options from its schema, and check the columns."""
         if "path" not in self._given:
             stored = [field.metadata.get(_TABLE_OPTIONS, {}) for field in schema.fields]
             self._parse({name: of[name] for of in stored for name in of} | self._given)
@@ -131,18 +131,18 @@ class AerotapeDataSource(DataSource):
 
 
 def _check_table(options: Mapping[str, str]) -> None:
-    """Refuse options that must not be in a schema: those who read a table's rows may see that."""
+    """Refuse storage options: they may be credentials, and a schema is visible to all readers."""
     for name in options:
         if name.startswith(STORAGE_PREFIX):
             raise ConfigurationError(
-                f"{name}: a table cannot keep storage options, they would be in the schema of all "
-                "that is made of it; set the environment of the storage, or give them to each "
-                f"query, as in SELECT … FROM t WITH (`{name}` = '…')",
+                f"{name}: storage options cannot be options of a table, because its schema and "
+                "those of tables made from it would show them; set environment variables, or give "
+                f"them to each query, as in SELECT … FROM t WITH (`{name}` = '…')",
                 name,
             )
 
 
-def _filters_are_handed_over() -> bool:
-    """Whether this process is the worker in which Spark pushes filters down."""
+def _has_filter_pushdown() -> bool:
+    """Return whether this process is the worker in which Spark pushes filters down."""
     main = getattr(sys.modules["__main__"], "__spec__", None)
     return _FILTERING_WORKER in sys.modules or getattr(main, "name", "") == _FILTERING_WORKER

@@ -1,20 +1,19 @@
-"""Putting a recording's new files into the table: readers see all of them or none.
+"""Commits of a recording's new files to the table: readers see all of them or none.
 
-Tasks write under ``_aerotape/<job>/``, which Spark and pyarrow pass over, under names that a
-pattern as ``**/*.parquet`` does not match. A commit takes one of two ways.
+Tasks write to ``_aerotape/<job>/``, which Spark and pyarrow ignore, with names that patterns such
+as ``**/*.parquet`` do not match. There are two kinds of commits.
 
-*A folder at once.* Where folders can be renamed, the recording's next folder (its new files,
-second names of those it keeps, its manifest) is put together aside and takes its place in one step.
-Killed before that step, the job has done nothing, and after it everything. DuckDB and Polars do
-look into folders with an underscore when they are given ``**``, so aside is a folder beside the
-table's, ``_aerotape-<name>``, wherever one can be made there and moved from there.
+*By folder.* Where folders can be renamed, the recording's next folder (its new files, hard links to
+those that remain, its manifest) is built in a staging folder and replaces the old one in one step:
+a job that is killed has changed nothing, or everything. With ``**`` DuckDB and Polars read folders
+with an underscore too, so the staging folder is next to the table, ``_aerotape-<name>``, if one can
+be created there.
 
-*By journal.* Object stores rename nothing, and for one new file beside many a folder would be
-waste. There a journal is written first: which files go where, which are deleted, and the manifest.
-From then on the commit counts as made: it is carried out in the order of positions, the manifest
-last, and the journal goes. Each step can be done twice, so the next job carries out whatever
-journal it finds before it looks at anything else. Where one file is all that is new this is one
-step for readers too; where there are more, in an object store, they see them come one by one.
+*By journal.* Object stores cannot rename folders, and for one new file a folder is too costly.
+There a journal is written first, with the files to move and to delete, and the manifest. Then the
+commit is carried out in order of positions, the manifest last, and the journal is deleted. Each
+step may be repeated, so the next job completes a journal that it finds. For readers one new file
+appears in one step; several, in an object store, appear one after the other.
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ def recording_folder(recording_id: int) -> str:
 
 
 class Committer:
-    """Makes the commits of one job, which holds the table's lock."""
+    """Commits of one job, which holds the table's lock."""
 
     def __init__(self, store: OutputStore) -> None:
-        """Name a new job; nothing is made yet."""
+        """Choose a name for the job; nothing is created yet."""
         self._store = store
         self._job_dir = f"{WORK_DIR}/{uuid.uuid4().hex[:12]}"
         self._staging = f"{self._job_dir}/staged"
         self._can_exchange: bool | None = None
 
     def recover(self) -> list[str]:
-        """Finish the commits of a job that was cut short, then remove what it has left.
+        """Complete the commits of a job that was killed, then delete its temporary files.
 
         Returns:
             The folders of the recordings whose commits were finished.
@@ -67,9 +66,9 @@ class Committer:
         return finished
 
     def attempts_folder(self, recording_id: int) -> str:
-        """Make the folder to which tasks write files of a recording.
+        """Create the folder to which tasks write files of a recording.
 
-        Tasks never make it themselves: what is left of a killed job shall fail, not write on.
+        Tasks do not create it, so that tasks of a killed job fail.
         """
         folder = f"{self._job_dir}/attempts/{recording_id}"
         self._store.make_folder(folder)
@@ -107,19 +106,19 @@ class Committer:
             self._commit_by_journal(recording_id, new_files, manifest, replaced)
 
     def tidy(self) -> None:
-        """Remove what lies aside after all commits of a round."""
+        """Delete temporary files after all commits of a round."""
         for folder in (self._job_dir, self._store.beside):
             if folder is not None:
                 with suppress(StorageError):  # a task may still write: close() tries again
                     self._store.delete_folder(folder)
 
     def close(self) -> None:
-        """Remove what the job has written aside, after finishing what was being committed."""
+        """Complete a commit that has begun, and delete the job's temporary files."""
         with suppress(StorageError):
             self.recover()
 
     def abandon(self) -> None:
-        """Remove what only this job has written aside; the table is another job's by now."""
+        """Delete the temporary files of this job only: another job has the table."""
         with suppress(StorageError):
             # A journal that is left may be of this job's files: the other one carries it out.
             if not self._store.entries(_JOURNALS_DIR):
@@ -128,7 +127,7 @@ class Committer:
     # -- a folder at once --------------------------------------------------------------------
 
     def _exchanges(self) -> bool:
-        """Whether folders can change places here; finds out where to put them together."""
+        """Return whether folders can be exchanged, and choose the staging folder."""
         if self._can_exchange is None:
             probe = f"{self._job_dir}/probe"
             for staging in (self._store.beside, self._staging):
@@ -193,7 +192,7 @@ class Committer:
         self._carry_out(path)
 
     def _carry_out(self, path: str) -> str:
-        """Do what a journal says, or what is left of it to do; return the recording's folder."""
+        """Carry out a journal, or the rest of it; return the recording's folder."""
         store = self._store
         data = store.read(path)
         if not data:
@@ -220,7 +219,7 @@ class Committer:
                     store.name,
                 )
         store.make_folder(folder)
-        # Rows that are missing for a moment are better than rows that are there twice.
+        # Missing rows for a moment are better than duplicate ones.
         for name in replaced:
             store.delete_file(name)
         for source, target in moves:

@@ -1,22 +1,22 @@
-"""Which date the messages of a recording belong to, for tables that are partitioned by date."""
+"""Dates of messages, for tables that are partitioned by date.
+
+Functions take pairs of a position and the wall-clock time, epoch nanoseconds, at which the
+recording had it, in ascending order. Messages between two positions have the time of the first.
+"""
 
 from __future__ import annotations
 
 import datetime
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 
-PositionTimes = Callable[[Recording], Sequence[tuple[int, int]]]
-"""Given a recording: pairs of a position, ascending, and the wall-clock time, epoch nanoseconds, at
-which the recording had it. One at least; what follows a position is given its time."""
-
 
 def recorded_times(recording: Recording) -> list[tuple[int, int]]:
-    """Take times from the recording's time index; without one, all is of when recording began."""
+    """Return the times in the recording's time index, or the time when the recording started."""
     points = recording.time_index.points
     if points:
         return list(zip(points.positions, points.times, strict=True))
@@ -25,7 +25,7 @@ def recorded_times(recording: Recording) -> list[tuple[int, int]]:
 
 
 def dates_problem(recording: Recording) -> str:
-    """Say why dates that are taken from `recorded_times` may be wrong; "" when nothing is known."""
+    """Return why dates from `recorded_times` may be wrong; "" when no reason is known."""
     problem = recording.time_index.problem
     if not problem:
         return ""
@@ -38,7 +38,7 @@ def dates_problem(recording: Recording) -> str:
 
 
 def date_at(position: int, times: Sequence[tuple[int, int]]) -> datetime.date:
-    """Return the date (UTC) of a position; what lies before the first pair has that one's."""
+    """Return the date (UTC) of a position; positions before the first pair have its date."""
     after = bisect_right(times, position, key=lambda pair: pair[0])
     return _date(times[max(after - 1, 0)][1])
 

@@ -1,18 +1,16 @@
-"""Whether a recording's bytes are still those that were converted.
+"""Fingerprints of a recording, to detect that it is no longer what was converted.
 
-Reading them all again would cost as much as converting them. Each range that is converted leaves
-a *fingerprint* of the last few kilobytes of it. What changes a recording (truncating and recording
-on, another recording under the same id, another copy of a segment file) mostly changes these.
+Comparing all bytes would cost as much as converting them. For each converted range the manifest has
+a *fingerprint* of its last few kilobytes. What changes a recording (a truncation and extension,
+another recording with the same id, another copy of a segment file) mostly changes these.
 
-A fingerprint is of what was recorded: the session ids in frames' headers are left out, since
-checksums may be put in their place later. Where frames begin need not be known for that. Of all
-places where one could, those count whose header names just this place and the stream; payloads that
-happen to look like this lose four bytes of cover and no more.
+A fingerprint does not cover the session ids in frames' headers, because checksums may replace them
+later. Frame boundaries need not be known: at every aligned offset a header of this position and
+stream is taken for a frame, so a payload that looks like one is not covered in four bytes.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
@@ -28,13 +26,12 @@ from aerotape.frame_header import (
     is_frame_at,
 )
 from aerotape.replay.offline.directory import Recording
-from aerotape.spark.parquet.manifest import FileEntry, Fingerprint, Interval
+from aerotape.spark.parquet.manifest import Fingerprint, Interval
 from aerotape.url_path import UrlPath
 
 _LENGTH: Final = 16 << 10
-# Longer padding than this has no frame behind it: a message is shorter.
+# Padding is at most as long as a message.
 _PADDING_LENGTH: Final = 32 << 20
-_OLD_LENGTH: Final = 64 << 10
 # Waiting for responses of remote storage takes no processor time.
 _READERS: Final = 16
 
@@ -47,8 +44,8 @@ def fingerprints(recording: Recording, ranges: Iterable[Interval]) -> list[Finge
 
     Args:
         recording: the recording.
-        ranges: what was converted of it; those that do not hold a place for a frame have none,
-            and neither have those whose segment files are gone by now.
+        ranges: the converted ranges; those shorter than a frame header have no fingerprint, nor
+            those whose segment files are deleted.
 
     Raises:
         StorageError: the recording cannot be read.
@@ -69,8 +66,8 @@ def changed(
         taken: the fingerprints.
 
     Returns:
-        The first one that the recording no longer has, None when it has all; and those that cannot
-        be compared, for their segment file is gone without having been purged.
+        The first one that differs, None when none does; and those that cannot be compared, because
+        their segment file is missing without a purge.
 
     Raises:
         StorageError: the recording cannot be read, or a segment file is too short.
@@ -88,25 +85,6 @@ def changed(
     compared = list(zip(there, _each(recording, has, there), strict=True))
     first = next((fingerprint for fingerprint, same in compared if same is False), None)
     return first, [fingerprint for fingerprint, same in compared if same is None]
-
-
-def has_old_tail(recording: Recording, entry: FileEntry) -> bool:
-    """Whether a recording has the bytes that manifests without fingerprints tell of.
-
-    These are the last 64 KiB of a file's range, session ids included.
-
-    Raises:
-        StorageError: the recording cannot be read.
-    """
-    base = _base(recording, entry.to_position - 1)
-    begin = max(entry.from_position, entry.to_position - _OLD_LENGTH, base)
-    gone = begin >= entry.to_position or entry.to_position <= recording.start_position
-    if entry.source_crc32 is None or gone:
-        return True
-    try:
-        return zlib.crc32(_read(recording, begin, entry.to_position)) == entry.source_crc32
-    except FileNotFoundError:
-        return True
 
 
 def _fingerprint(recording: Recording, from_position: int, to_position: int) -> Fingerprint | None:
@@ -129,7 +107,7 @@ def _fingerprint(recording: Recording, from_position: int, to_position: int) -> 
 
 
 def _last_written(recording: Recording, begin: int, end: int) -> int:
-    """Return `end`, or where long zeros before it begin, as of padding, which tell nothing."""
+    """Return the end of the data before `end`, without zeros, as of padding."""
     first, upto, length = max(begin, end - _PADDING_LENGTH), end, _LENGTH
     while upto > first:
         since = max(first, upto - length)
@@ -177,7 +155,7 @@ def _read(recording: Recording, begin: int, end: int) -> bytes:
 
 
 def _each(recording: Recording, do: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
-    """Do something for each item, several at once where a storage elsewhere is waited for."""
+    """Call a function for each item, concurrently for remote storage."""
     if len(items) < 2 or not isinstance(recording.archive_dir, UrlPath):
         return [do(item) for item in items]
     with ThreadPoolExecutor(_READERS, thread_name_prefix="aerotape-compare") as threads:

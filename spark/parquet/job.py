@@ -3,13 +3,12 @@
     OUT/recording_id=3/part-0000000000000000000-1f0c9a77.parquet
     OUT/recording_id=3/_manifest.json
 
-A job looks at each recording and its manifest and converts what the table does not have yet
-(`plan`). Tasks write aside (`writer`), the driver lets all new files of a
-recording appear at once (`commit`). Recordings are committed in batches, as their tasks are
-done: what is interrupted late has not worked for nothing. Only one job at a time writes to a table
-(`lock`).
+A job compares each recording with its manifest and converts what the table does not have (`plan`).
+Tasks write to temporary files (`writer`), the driver makes all new files of a recording visible at
+once (`commit`). Recordings are committed in batches, so an interrupted job keeps the batches that
+were done. Only one job at a time writes to a table (`lock`).
 
-A recording that cannot be read to its end is not written at all, and named in the report.
+A recording that cannot be read to its end is left out, and named in the report.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ class RecordingReport:
         payload_bytes: bytes of the messages' payloads.
         parquet_bytes: length of the files together.
         files: how many.
-        to_position: up to where the table has the recording; None when it has nothing.
-        warnings: what is suspect about the rows.
+        to_position: end of what the table has of the recording; None when it has nothing.
+        warnings: reasons why rows are suspect.
         error: why nothing was written, or None.
     """
 
@@ -83,12 +82,12 @@ class RecordingReport:
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What a job did.
+    """Report of one round of a job.
 
     Attributes:
         out_dir: the table's folder.
         recordings: one report each, by ascending id.
-        elapsed_s: seconds from the session's readiness to the last commit.
+        elapsed_s: seconds from the start of the first task to the last commit.
     """
 
     out_dir: str
@@ -108,32 +107,32 @@ def convert(
     on_progress: OnProgress | None = None,
     whole_log: bool = False,
 ) -> JobReport:
-    """Convert recordings to Parquet; what is recorded when planning is what is converted.
+    """Convert what is recorded now to a Parquet table.
 
     Args:
         options: what to convert, and how.
-        out: the table's folder, made when missing: a path that driver and workers see, or a URL.
-            Storages are reached with the options for the archive directory's.
-        master: Spark's master URL, this machine's cores when None.
-        on_progress: called now and then.
-        whole_log: let Spark log warnings, and what tasks died of with Java's traces.
+        out: the table's folder, created when missing: a path that driver and workers see, or a URL,
+            accessed with the storage options for the archive directory.
+        master: Spark's master URL; None for the cores of this machine.
+        on_progress: called several times a second.
+        whole_log: let Spark log by its own configuration, with warnings and Java stack traces.
 
     Raises:
-        ConfigurationError: `out` is no folder, or in no file system that is known.
+        ConfigurationError: `out` is not a folder, or its file system is unknown.
         CatalogError: the archive directory cannot be read.
         UnknownRecordingError: a selected recording does not exist.
         TableInUseError: another job is writing to `out`.
         StorageError: `out` cannot be written.
-        AerotapeError: Spark does not start, or a task failed as often as Spark tries.
+        AerotapeError: Spark does not start, or a task failed as often as Spark retries it.
     """
     tasks = SparkTasks(master, whole_log=whole_log)
-    # Spark is stopped first: no task shall write while the job clears up.
+    # Spark is stopped first: no task may write while the job deletes its temporary files.
     with ParquetJob(options, out, tasks) as job, tasks:
         return job.run(on_progress)
 
 
 def plan_only(options: JobOptions, out: str | os.PathLike[str]) -> list[RecordingPlan]:
-    """Return what `convert` would do, and touch nothing. Raises what it would, but for Spark."""
+    """Return what `convert` would do, without changes. Raises what it would, except for Spark."""
     return Planner(options, OutputStore.open(out, options.read.storage)).plan()
 
 
@@ -143,7 +142,7 @@ class ParquetJob:
     def __init__(
         self, options: JobOptions, out: str | os.PathLike[str] | OutputStore, tasks: TaskRunner
     ) -> None:
-        """Check what can be checked; nothing is changed before the context is entered."""
+        """Check the arguments; nothing is changed before the context is entered."""
         self._options = options
         if not isinstance(out, OutputStore):
             out = OutputStore.open(out, options.read.storage)
@@ -155,8 +154,8 @@ class ParquetJob:
         self._cleanup = ExitStack()
 
     def __enter__(self) -> Self:
-        """Take the table's lock and finish what an earlier job has left unfinished."""
-        self._planner.recordings()  # what is refused must not make a folder
+        """Take the table's lock and complete the commits of an earlier job that was killed."""
+        self._planner.recordings()  # raises before a folder is created
         self._lock = self._cleanup.enter_context(locked(self._store))
         self._cleanup.callback(self._clear_up)
         try:
@@ -177,7 +176,7 @@ class ParquetJob:
     def _clear_up(self) -> None:
         try:
             self._lock.check()
-        except StorageError:  # lost, or nobody can tell
+        except StorageError:  # lost, or perhaps
             self._committer.abandon()
         else:
             self._committer.close()
@@ -190,7 +189,7 @@ class ParquetJob:
         busy = [plan for plan in plans if plan.ranges and plan.action is not Action.WAIT]
         if busy:
             batches = list(self._batches(busy, self._tasks.parallelism))
-            begun_ns = time.monotonic_ns()  # Spark is there now
+            begun_ns = time.monotonic_ns()  # Spark has started
             total = sum(len(partitions) for _, partitions in batches)
             done = 0
             for batch, partitions in batches:
@@ -205,15 +204,15 @@ class ParquetJob:
                 reports[id(plan)] = self._finish(plan, [])
         self._committer.tidy()
         elapsed_s = (time.monotonic_ns() - begun_ns) / 1e9
-        told = [reports[id(plan)] for plan in plans]
-        told.extend(_gone_report(*each) for each in self._planner.gone(plans))
-        told.sort(key=lambda report: report.recording_id)
-        return JobReport(self._store.name, told, round(elapsed_s, 3))
+        result = [reports[id(plan)] for plan in plans]
+        result.extend(_gone_report(*each) for each in self._planner.gone(plans))
+        result.sort(key=lambda report: report.recording_id)
+        return JobReport(self._store.name, result, round(elapsed_s, 3))
 
     def _batches(
         self, plans: Sequence[RecordingPlan], parallelism: int
     ) -> Iterator[tuple[list[RecordingPlan], list[Partition]]]:
-        """Put recordings together that are converted by one Spark job, and cut them."""
+        """Group recordings that one Spark job converts, with their partitions."""
         partition_bytes = self._options.read.partition_bytes
         enough = partition_bytes * _PARTITIONS_PER_CORE * parallelism
         batch: list[RecordingPlan] = []
@@ -232,7 +231,7 @@ class ParquetJob:
     def _dated(self, recording: Recording, part: RecordingRange) -> list[RecordingRange]:
         if not self._options.by_date:
             return [part]
-        return cut_at_midnight(part, self._options.times(recording))
+        return cut_at_midnight(part, recorded_times(recording))
 
     def _run_batch(
         self,
@@ -260,7 +259,7 @@ class ParquetJob:
         return outcomes
 
     def _finish(self, plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> RecordingReport:
-        """Commit what became of a recording, if anything did, and report it."""
+        """Commit the new files of a recording, if any, and return its report."""
         recording_id = plan.recording.recording_id
         had = None if plan.manifest is None else plan.manifest.to_position
         error = next((outcome.error for outcome in outcomes if outcome.error), None)
@@ -280,7 +279,7 @@ class ParquetJob:
                 recording_id, _RESULTS[Action.REFUSE], to_position=had, error=error
             )
         warnings = _warnings(plan, outcomes)
-        if self._options.by_date and self._options.times is recorded_times:
+        if self._options.by_date:
             problem = dates_problem(plan.recording)
             warnings += (problem,) if problem and outcomes else ()
         new = self._new_files(plan.recording, outcomes)
@@ -309,9 +308,9 @@ class ParquetJob:
     def _new_files(
         self, recording: Recording, outcomes: Sequence[RangeOutcome]
     ) -> dict[str, FileEntry]:
-        """Name the files that tasks have written, by where they are."""
+        """Return an entry for each file that tasks have written, by its temporary path."""
         entries: dict[str, FileEntry] = {}
-        times = self._options.times(recording) if self._options.by_date else ()
+        times = recorded_times(recording) if self._options.by_date else ()
         for outcome in outcomes:
             if outcome.path is None:
                 continue
@@ -341,17 +340,17 @@ def _advance(
 
 def _gone_report(recording_id: int, to_position: int | None, is_whole: bool) -> RecordingReport:
     since = "" if to_position is None else f" after position {to_position}"
-    lost = f"it is no longer in the archive: the table has none of its messages{since}"
+    lost = f"it is no longer in the archive: its messages{since} are not in the table"
     return RecordingReport(
         recording_id, "gone", to_position=to_position, warnings=() if is_whole else (lost,)
     )
 
 
 def _up_to_unfinished(outcomes: Sequence[RangeOutcome]) -> list[RangeOutcome]:
-    """Sort outcomes by position and leave out what lies within a message that has not ended.
+    """Sort outcomes by position, without those that follow an unfinished message.
 
-    Ranges that were cut behind that message's beginning, at a midnight or where an earlier job
-    began, hold only fragments of it.
+    Ranges that begin after that message's beginning, at a midnight or where an earlier job began,
+    hold only fragments of it.
     """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.part.from_position)
     ends = [outcome.part.to_position for outcome in outcomes if outcome.unfinished_fragments]
@@ -366,18 +365,18 @@ def _next_manifest(
     options: JobOptions,
     warnings: Sequence[str],
 ) -> Manifest:
-    """Return what the table has of a recording after a commit."""
+    """Return the manifest of a recording after a commit."""
     before = plan.manifest or Manifest(recording={})
     files = sorted([*before.files, *new], key=lambda entry: entry.from_position)
     ranges = joined([*before.ranges, *(o.part.positions for o in outcomes)])
-    kept = {(each.from_position, each.to_position): each for each in (*before.fingerprints, *taken)}
+    known = {(f.from_position, f.to_position): f for f in (*before.fingerprints, *taken)}
     unfinished_at, unfinished_from = before.unfinished_at, before.unfinished_from
     if outcomes and outcomes[-1].unfinished_fragments:
         last = outcomes[-1].part
         unfinished_at, unfinished_from = last.limit_position, last.to_position
-        # Behind it there is nothing but that message, also where an earlier job has looked.
+        # After it there is only that message, also in ranges of an earlier job.
         ranges = joined((begin, min(end, unfinished_from)) for begin, end in ranges)
-        kept = {place: each for place, each in kept.items() if place[1] <= unfinished_from}
+        known = {place: each for place, each in known.items() if place[1] <= unfinished_from}
     elif any(begin <= (unfinished_from or 0) < end for begin, end in ranges):
         unfinished_at = unfinished_from = None
     return Manifest(
@@ -388,7 +387,7 @@ def _next_manifest(
         schema=next((o.columns for o in outcomes if o.columns), before.schema),
         settings=options.settings(),
         files=tuple(files),
-        fingerprints=tuple(kept[place] for place in sorted(kept)),
+        fingerprints=tuple(known[place] for place in sorted(known)),
         warnings=tuple(dict.fromkeys([*before.warnings, *warnings])),
     )
 
@@ -399,7 +398,7 @@ def _warnings(plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> tuple[st
     warnings.extend(plan.warnings)
     skipped = sum(outcome.skipped_fragments for outcome in outcomes)
     if not recording.descriptor.is_active:
-        # In a live recording the rest of the last message is on its way.
+        # In a live recording the rest of the last message may follow.
         skipped += sum(outcome.unfinished_fragments for outcome in outcomes)
     if skipped:
         warnings.append(f"{skipped} fragments of incompletely recorded messages left out")

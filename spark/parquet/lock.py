@@ -1,11 +1,11 @@
-"""One job at a time writes to a table.
+"""The lock of a table: one job at a time writes to it.
 
-In a local folder (a mounted one too, where locks work) a job holds an advisory lock on
-``_aerotape/lock``; the system drops it when the process ends, however it ends. Object stores and
-HDFS have no locks. There a job keeps a file of its own in ``_aerotape/locks`` and puts a younger
-one in its place again and again; one that has grown old was left by a job that is gone. Each job
-first writes its file and then looks for others, so of two that start together at least one is
-refused. Ages are differences between the store's own times: clocks of machines do not matter.
+In a local folder, or a mounted one with locks, a job holds an advisory lock on ``_aerotape/lock``,
+which the system releases when the process ends. Object stores and HDFS have no locks. There a job
+writes a lease, a file in ``_aerotape/locks``, and replaces it regularly; an old one is of a job
+that was killed. Each job first writes its lease and then lists others, so of two that start
+together at least one is refused. Ages are differences between the store's times, not those of
+machines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aerotape.errors import StorageError, TableInUseError
 from aerotape.spark.parquet.store import OutputStore
 
 WORK_DIR: Final = "_aerotape"
-"""Folder in a table for what readers shall not see; they pass over names with an underscore."""
+"""Folder in a table that readers ignore, as all names with an underscore."""
 
 _LOCK_FILE: Final = f"{WORK_DIR}/lock"
 _LEASES_DIR: Final = f"{WORK_DIR}/locks"
@@ -36,7 +36,7 @@ _LATE_S: Final = 3 * _RENEW_S
 
 
 class TableLock:
-    """What a job holds while it may change a table."""
+    """The lock that a job holds while it changes a table."""
 
     def check(self) -> None:
         """Raise TableInUseError when it was lost."""
@@ -83,7 +83,7 @@ def _file_lock(store: OutputStore) -> Iterator[TableLock]:
             raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
         yield TableLock()
     finally:
-        # Gone before it is free: who waits at the old file finds that it is not the one any more.
+        # Deleted before it is released: `_acquire` detects that it has locked a deleted file.
         with suppress(OSError):
             path.unlink()
         store.delete_folder_if_empty(WORK_DIR)
@@ -95,7 +95,7 @@ def _acquire(store: OutputStore, path: Path) -> int:
         store.make_folder(WORK_DIR)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except FileNotFoundError:  # the last holder has just cleared up
+        except FileNotFoundError:  # the last holder has just deleted it
             continue
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
@@ -115,11 +115,11 @@ def _acquire(store: OutputStore, path: Path) -> int:
 
 
 class _Lease(TableLock):
-    """A file in an object store that says: a job is at work.
+    """A lease: a file in an object store that is renewed while a job runs.
 
-    It is never written again: a renewal writes another one and then deletes it, so a renewal that
-    fails leaves it as it was. Who takes a table over looks once more after having deleted what is
-    old; of a renewal and a takeover that meet one sees the other.
+    A renewal writes another file and then deletes the old one, so a renewal that fails leaves the
+    lease valid. A job that takes a table over lists leases again after it has deleted old ones, so
+    of a concurrent renewal and takeover one detects the other.
     """
 
     def __init__(self, store: OutputStore) -> None:
@@ -132,7 +132,7 @@ class _Lease(TableLock):
         self._renewed = time.monotonic()
         self._is_lost = False
         self._ended = threading.Event()
-        self._renewal = threading.Thread(target=self._go_on, name="table-lease", daemon=True)
+        self._renewal = threading.Thread(target=self._keep_alive, name="table-lease", daemon=True)
 
     def acquire(self) -> None:
         self._store.make_folder(_LEASES_DIR)
@@ -156,7 +156,7 @@ class _Lease(TableLock):
 
     def check(self) -> None:
         with self._renewing:
-            # What is done next shall not outlast it.
+            # The next commit must not last longer than the lease.
             if time.monotonic() - self._renewed > _LATE_S:
                 self._renew()
             if self._is_lost or not self._store.exists(self._path):
@@ -167,17 +167,17 @@ class _Lease(TableLock):
                 )
 
     def _others(self) -> list[str]:
-        """Return the leases of jobs that are gone (TableInUseError when there is another one)."""
+        """Return expired leases of other jobs (TableInUseError when one has not expired)."""
         infos = self._store.files(_LEASES_DIR)
         now_ns: Any = infos[self._name].mtime_ns if self._name in infos else None
         others = [name for name in infos if not name.startswith(self._id)]
         for name in others:
-            # A storage that does not tell times cannot say that a job is gone, either.
+            # Without times a lease does not expire.
             written_ns = infos[name].mtime_ns
             is_dated = None not in (written_ns, now_ns)
             if not is_dated or written_ns > now_ns - _LEASE_NS:
                 holder = self._store.read(f"{_LEASES_DIR}/{name}")
-                killed = f"{_LEASE_NS // 10**9} s" if is_dated else f"delete {name} there"
+                killed = f"wait {_LEASE_NS // 10**9} s" if is_dated else f"delete {name} there"
                 raise _in_use(
                     self._store, holder, f"wait until it ends; if it was killed, {killed}"
                 )
@@ -187,14 +187,14 @@ class _Lease(TableLock):
     def _path(self) -> str:
         return f"{_LEASES_DIR}/{self._name}"
 
-    def _go_on(self) -> None:
+    def _keep_alive(self) -> None:
         while not self._ended.wait(_RENEW_S):
-            # A store out of reach for a while is the job's to complain about.
+            # `check` raises if the lease could not be renewed for too long.
             with suppress(StorageError), self._renewing:
                 self._renew()
 
     def _renew(self) -> None:
-        """Put a younger file in place of the lease, or find that it was lost (StorageError)."""
+        """Replace the lease by a new file, or detect that it was lost (StorageError)."""
         if self._is_lost:
             return
         begun, old = time.monotonic(), self._path
@@ -205,13 +205,13 @@ class _Lease(TableLock):
             self._store.write(younger, self._data)
             self._is_lost = not self._store.exists(old)
         except StorageError:
-            # It may be there all the same; the lease is the old one.
+            # It may exist nevertheless; the old lease is still valid.
             with suppress(StorageError):
                 self._store.delete_file(younger)
             raise
         if not self._is_lost:
             self._name, self._renewed = name, begun
-        # What stays is deleted at the end.
+        # A file that remains is deleted by `release`.
         with suppress(StorageError):
             self._store.delete_file(younger if self._is_lost else old)
 

@@ -1,9 +1,8 @@
-"""What a table has of a recording: ``_manifest.json`` in the recording's folder.
+"""The manifest of a recording in a table: ``_manifest.json`` in the recording's folder.
 
-The manifest is written with the files that it names, or after them, so it never tells of a file
-that is not there. It is what the next job goes by: which positions are converted already, with
-which columns, and how the source looked then. Its version is in `manifest_version`; what is newer
-is refused rather than misread.
+The manifest is written with the files that it names, or after them, so every file in it exists. The
+next job reads from it which positions are converted, with which columns, and fingerprints of the
+source. Its version is in `manifest_version`; a newer one is refused.
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ class FileEntry:
         payload_bytes: bytes of their payloads.
         bytes: length of the file.
         checksum: which checksum the frames were verified with.
-        source_crc32: CRC-32 of the source's last 64 KiB before `to_position`; None since there are
-            fingerprints instead.
         converted_at: when, ISO 8601, UTC.
         aerotape_version: by which version.
         date: the partition of a table that has them by date, ISO 8601.
@@ -51,14 +48,13 @@ class FileEntry:
     bytes: int
     checksum: str
     converted_at: str
-    source_crc32: int | None = None
     aerotape_version: str = __version__
     date: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What the source held at the end of a range when that was converted.
+    """Checksum of the source at the end of a converted range.
 
     Attributes:
         from_position: the bytes of the recording from here, a multiple of 32 …
@@ -74,20 +70,19 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What is converted of one recording.
+    """The converted part of one recording.
 
     Attributes:
         recording: its descriptor when it was last converted.
         ranges: positions that are converted, ascending, apart from each other.
-        unfinished_at: what was recorded when a message had begun that had not ended yet; None when
-            there was no such message.
-        unfinished_from: where what is converted of the recording ended then.
+        unfinished_at: the recorded position when a message had begun and not ended; None without
+            such a message.
+        unfinished_from: the end of the converted ranges then.
         schema: the files' columns and their Arrow types.
         settings: what must be the same in the next job for the files to be one table: mode,
             payload schema, partitions.
         files: the files, by position.
-        fingerprints: of the source, for each range that was converted at once, by position. None
-            of ranges that an earlier version has converted.
+        fingerprints: of the source, one for each converted range, by position.
         warnings: what is suspect about the rows.
     """
 
@@ -103,7 +98,7 @@ class Manifest:
 
     @property
     def to_position(self) -> int | None:
-        """Where the last converted range ends; None when there is none."""
+        """The end of the last converted range; None without one."""
         return self.ranges[-1][1] if self.ranges else None
 
     def encode(self) -> bytes:
@@ -130,11 +125,11 @@ class Manifest:
 
     @classmethod
     def decode(cls, data: bytes, name: str) -> Manifest:
-        """Decode what `encode` made.
+        """Decode a manifest.
 
         Args:
             data: the file's bytes.
-            name: what to call it in errors.
+            name: its name in errors.
 
         Raises:
             StorageError: it is damaged, or of another version.
@@ -149,6 +144,8 @@ class Manifest:
                     f"{MANIFEST_VERSION}: use the aerotape that wrote it, {advice}",
                     name,
                 )
+            for entry in document["files"]:
+                entry.pop("source_crc32", None)  # null since there are fingerprints
             return cls(
                 recording=dict(document["recording"]),
                 ranges=tuple(
@@ -156,14 +153,11 @@ class Manifest:
                     for each in document["ranges"]
                 ),
                 unfinished_at=document["unfinished_at"],
-                # Earlier versions noticed it only behind the last range.
-                unfinished_from=document.get("unfinished_from", document["to_position"]),
+                unfinished_from=document["unfinished_from"],
                 schema=dict(document["schema"]),
                 settings=dict(document["settings"]),
                 files=tuple(FileEntry(**entry) for entry in document["files"]),
-                fingerprints=tuple(
-                    Fingerprint(**each) for each in document.get("fingerprints", ())
-                ),
+                fingerprints=tuple(Fingerprint(**each) for each in document["fingerprints"]),
                 warnings=tuple(document["warnings"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -171,7 +165,7 @@ class Manifest:
 
 
 def joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Sort intervals and join those that touch or overlap; empty ones go."""
+    """Sort intervals, join those that touch or overlap, and drop empty ones."""
     result: list[Interval] = []
     for begin, end in sorted(interval for interval in intervals if interval[0] < interval[1]):
         if result and begin <= result[-1][1]:
@@ -182,7 +176,7 @@ def joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 def missing(wanted: Interval, present: Sequence[Interval]) -> list[Interval]:
-    """Return what of `wanted` is in none of `present`, which are ascending and apart."""
+    """Return the parts of `wanted` outside `present`, which are ascending and disjoint."""
     result = []
     begin, end = wanted
     for first, last in present:

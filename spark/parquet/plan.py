@@ -1,9 +1,9 @@
-"""What the Parquet job has to do for each recording, from its manifest and what is recorded now.
+"""Plan of the Parquet job: what to convert of each recording, by its manifest and the archive.
 
-A recording that is in the table is gone on with: only positions that are in none of its ranges are
-converted. Before that it is checked that it still is what the table has: a source that has
-become shorter, or holds other bytes where the last conversion ended, is refused, or converted anew
-where that is asked for. Positions that were purged in the source stay in the table.
+Of a recording in the table only positions outside its converted ranges are converted. Before that
+the recording is compared with the table: one that has become shorter, or holds other bytes where
+the last conversion ended, is refused, or by an option converted again. Positions that were purged
+in the archive stay in the table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
@@ -30,8 +30,7 @@ from aerotape.errors import (
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.parquet.commit import recording_folder
-from aerotape.spark.parquet.dates import PositionTimes, recorded_times
-from aerotape.spark.parquet.fingerprint import changed, has_old_tail
+from aerotape.spark.parquet.fingerprint import changed
 from aerotape.spark.parquet.manifest import Fingerprint, Manifest, joined, missing
 from aerotape.spark.parquet.store import OutputStore
 from aerotape.spark.parquet.table_state import TableState
@@ -40,7 +39,7 @@ from aerotape.spark.source.options import ReadOptions
 from aerotape.spark.source.planning import choose_recordings, wanted_range
 from aerotape.url_path import UrlPath
 
-# A recording keeps these for life.
+# A recording's descriptor never changes these.
 _IDENTITY: Final = (
     "stream_id", "initial_term_id", "term_buffer_length", "mtu_length", "segment_file_length",
     "start_timestamp_ms",
@@ -48,7 +47,7 @@ _IDENTITY: Final = (
 
 
 class Action(Enum):
-    """What is to be done for a recording."""
+    """What to do for a recording."""
 
     CONVERT = "convert"
     RECONVERT = "reconvert"
@@ -59,15 +58,15 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingPlan:
-    """What is to be done for one recording.
+    """Plan for one recording.
 
     Attributes:
         recording: as it is now; it can be damaged where `action` is REFUSE.
         action: what to do.
-        ranges: what is to be converted.
-        manifest: what the table has and keeps.
-        reason: why it is refused or converted anew.
-        warnings: what to say of it beside that.
+        ranges: what to convert.
+        manifest: what the table retains.
+        reason: why it is refused or converted again.
+        warnings: further remarks for the user.
     """
 
     recording: Recording
@@ -79,35 +78,33 @@ class RecordingPlan:
 
     @property
     def recording_bytes(self) -> int:
-        """Bytes of the recording that are to be read."""
+        """Bytes of the recording to read."""
         return sum(part.length for part in self.ranges)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """How a job goes about it.
+    """Options of a job.
 
     Attributes:
         read: which recordings, positions and typed columns; its columns are not used.
-        overwrite: convert anew what the table has already.
-        reconvert_changed: convert a recording anew when it is not what the table has of it any
-            more (truncated, replaced), instead of leaving it out.
-        by_date: make folders for dates in those of the recordings.
-        times: when positions were recorded, for the dates.
-        min_bytes: leave a recording that is being written alone until it has so many new ones …
-        max_delay_s: … or has had new ones for so long, in a job of several rounds.
+        overwrite: convert again what the table has already.
+        reconvert_changed: convert a recording again when it differs from what was converted
+            (truncated, replaced), instead of leaving it out.
+        by_date: partition each recording by date.
+        min_bytes: a recording that is being written waits until it has so many new bytes …
+        max_delay_s: … or has had new ones for so many seconds, in a job of several rounds.
     """
 
     read: ReadOptions
     overwrite: bool = False
     reconvert_changed: bool = False
     by_date: bool = False
-    times: PositionTimes = field(default=recorded_times)
     min_bytes: int = 0
     max_delay_s: float = math.inf
 
     def settings(self) -> dict[str, Any]:
-        """What has to be the same in all jobs on a table."""
+        """Return the settings that must be the same in all jobs on a table."""
         payloads = self.read.payloads
         return {
             "partitioned_by": ["recording_id", "date"] if self.by_date else ["recording_id"],
@@ -118,12 +115,12 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A recording as a round has left it.
+    """State of a recording after a round.
 
     Attributes:
         is_active: it had no stop position.
-        to_position: up to where the table has it; None when it has nothing.
-        is_done: that is all that was asked for.
+        to_position: end of what the table has of it; None when it has nothing.
+        is_done: the table has all that the options select.
     """
 
     is_active: bool
@@ -132,11 +129,11 @@ class _Seen:
 
 
 class Planner:
-    """Plans rounds of a job; remembers what it has read of the table, which nobody else changes."""
+    """Plans rounds of a job; caches what it has read of the table, which no other job changes."""
 
     def __init__(self, options: JobOptions, store: OutputStore) -> None:
-        """Read nothing yet."""
-        # Workers may run in another folder.
+        """Create a planner; nothing is read yet."""
+        # Workers may run in another working directory.
         place = absolute_location(options.read.archive_dir)
         read = dataclasses.replace(options.read, archive_dir=place)
         self._options = dataclasses.replace(options, read=read)
@@ -151,15 +148,15 @@ class Planner:
         self._followed: set[int] = set()
 
     def recordings(self) -> list[Recording]:
-        """Look which recordings there are now, of those that are asked for.
+        """Return the recordings that the options select now.
 
-        One that was asked for in an earlier round still is when its channel is another by now.
+        One that was selected in an earlier round remains so when its channel has changed.
 
         Raises:
             CatalogError: the archive directory cannot be read.
-            UnknownRecordingError: a recording that was asked for does not exist, and did not in an
-                earlier round.
-            ConfigurationError: the table would lie in an archive directory.
+            UnknownRecordingError: a recording in the options does not exist, nor did in an earlier
+                round.
+            ConfigurationError: the table would be in an archive directory.
         """
         read = self._options.read
         directory = read.open_directory()
@@ -183,7 +180,7 @@ class Planner:
         return recordings
 
     def plan(self) -> list[RecordingPlan]:
-        """Decide what is to be done for each recording. Raises what `recordings` does."""
+        """Return the plan for each recording. Raises what `recordings` does."""
         recordings = self.recordings()
         self._table.read(recording.recording_id for recording in recordings)
         plans = [self._plan(recording) for recording in recordings]
@@ -198,16 +195,16 @@ class Planner:
         """Return recordings of earlier rounds that are no longer there, each once.
 
         Args:
-            plans: what this round has to do.
+            plans: the plans of this round.
 
         Returns:
-            For each its id, up to where the table has it (None when it has nothing), and whether
-            that is known to be all that was asked for.
+            For each its id, the end of what the table has of it (None when it has nothing), and
+            whether that is known to be all that the options select.
         """
         there = {plan.recording.recording_id for plan in plans}
         known = {id for id in self._seen.keys() - self._gone - there if id >= 0}
         if known:
-            # One that was damaged may turn out not to be what was asked for, which is not gone.
+            # A recording that was damaged may now turn out not to be selected: it is not gone.
             directory = self._options.read.open_directory()
             known -= {recording.recording_id for recording in directory.recordings()}
         ids = sorted(known)
@@ -215,7 +212,7 @@ class Planner:
         return [(id, self._seen[id].to_position, self._seen[id].is_done) for id in ids]
 
     def committed(self, recording_id: int, manifest: Manifest) -> None:
-        """Take note of what the table has now."""
+        """Update the state after a commit."""
         self._table.committed(recording_id, manifest)
         self._overwritten.add(recording_id)
         self._waiting_since.pop(recording_id, None)
@@ -223,23 +220,23 @@ class Planner:
         self._seen[recording_id] = _Seen(active, manifest.to_position, not active)
 
     def files(self, recording_id: int) -> list[str]:
-        """Return the Parquet files that the table has of a recording, in a manifest or not."""
+        """Return the Parquet files of a recording in the table, in a manifest or not."""
         return self._table.files(recording_id)
 
     def _plan(self, recording: Recording) -> RecordingPlan:
         id = recording.recording_id
-        # In a job of several rounds anew means: in the first one.
+        # A job of several rounds overwrites in the first one only.
         overwrite = self._options.overwrite and id not in self._overwritten
         manifest = None
         try:
-            # What is not in order is put right by overwriting it.
+            # Overwriting also repairs a table whose manifest does not match.
             read = self._table.readable_manifest if overwrite else self._table.manifest
             manifest = read(id)
             exists = self._table.has(id)
             return self._unless_little(
                 self._decide(recording, manifest, exists=exists, overwrite=overwrite)
             )
-        except ConfigurationError:  # of the user's, about all recordings
+        except ConfigurationError:  # concerns all recordings
             raise
         except AerotapeError as error:
             return RecordingPlan(
@@ -281,12 +278,12 @@ class Planner:
         settings = options.settings()
         if manifest.settings != settings:
             raise StorageError(
-                f"the table has it with {_difference(manifest, settings)}; use the same options, "
+                f"the table has it with {_difference(manifest, settings)}: use the same options, "
                 "another folder, or convert it again with --overwrite",
                 self._store.name,
             )
         change, warnings = "", _lost(recording, manifest, options.read)
-        # Within a job a recording that has stopped does not change unseen.
+        # During a job a stopped recording does not change without a change of its descriptor.
         if self._known_same.get(recording.recording_id) != recording.descriptor:
             change = _change(recording, manifest, whole.limit_position)
             if not change:
@@ -306,13 +303,13 @@ class Planner:
             )
         if change:
             raise StorageError(
-                f"{change}; keep the rows that the table has, or convert the recording again with "
-                "--if-changed reconvert",
+                f"{change}: leave the table's rows as they are, or convert the recording again "
+                "with --if-changed reconvert",
                 self._store.name,
             )
         pieces = missing(whole.positions, manifest.ranges)
         if manifest.unfinished_at == whole.limit_position:
-            # What follows there was looked at: a message that has not ended.
+            # That range holds only the beginning of a message that has not ended.
             pieces = [piece for piece in pieces if piece[0] != manifest.unfinished_from]
         return RecordingPlan(
             recording=recording,
@@ -326,20 +323,19 @@ class Planner:
         """Compare a recording's bytes with what was converted (StorageError).
 
         Returns:
-            How it differs, "" when it does not; and what is to be said beside that.
+            How it differs, "" when it does not; and warnings.
         """
         before = self._compared.setdefault(recording.recording_id, set())
-        # Of what a job has compared in an earlier round, the end tells whether it is the same.
+        # For what an earlier round has compared, the last fingerprint suffices.
         taken = [each for each in manifest.fingerprints if each not in before]
         taken = taken or list(manifest.fingerprints[-1:])
         first, gone = changed(recording, taken)
         if first is not None:
-            return _other_bytes(first.to_position), ()
+            return (
+                f"its bytes before position {first.to_position} differ from those that were "
+                "converted"
+            ), ()
         before.update(each for each in taken if each not in gone)
-        if not manifest.fingerprints and manifest.files:
-            last = max(manifest.files, key=lambda entry: entry.to_position)
-            if not has_old_tail(recording, last):
-                return _other_bytes(last.to_position), ()
         if gone:
             return "", (
                 f"segment files from position {gone[0].from_position} on are missing but not "
@@ -348,7 +344,7 @@ class Planner:
         return "", ()
 
     def _unless_little(self, plan: RecordingPlan) -> RecordingPlan:
-        """Let a recording that is being written wait, so that no tiny files are made."""
+        """Let a recording that is being written wait, to avoid tiny files."""
         is_little = 0 < plan.recording_bytes < self._options.min_bytes
         if plan.action is not Action.CONVERT or not is_little:
             return plan
@@ -367,13 +363,13 @@ def _is_within(store: OutputStore, archive_dir: str) -> bool:
 
 def _may_grow(recording: Recording) -> bool:
     if isinstance(recording.archive_dir, UrlPath):
-        # Nothing there tells whether an archive still writes what this is a copy of.
+        # Whether an archive still writes the original of this copy is unknown.
         return recording.descriptor.is_active
     return recording.is_being_written
 
 
 def _change(recording: Recording, manifest: Manifest, recorded_position: int) -> str:
-    """Tell how a recording's descriptor differs from what the table has; "" when it does not."""
+    """Return how a recording's descriptor differs from the table's; "" when it does not."""
     end = manifest.to_position
     if end is None:
         return ""
@@ -381,29 +377,25 @@ def _change(recording: Recording, manifest: Manifest, recorded_position: int) ->
     for name in _IDENTITY:
         now, then = getattr(descriptor, name), manifest.recording.get(name)
         if now != then:
-            return f"it is not the recording that the table has ({name} {now}, in the table {then})"
+            return f"it is another recording than the table's ({name} {now}, in the table {then})"
     if recorded_position < end:
         return f"it ends at {recorded_position}, and the table has it up to {end}"
     return ""
 
 
-def _other_bytes(position: int) -> str:
-    return f"its bytes before position {position} differ from those that were converted"
-
-
 def _gone(manifest: Manifest, whole: RecordingRange) -> str:
-    """Tell which recorded positions a table would have no more if only a range were in it."""
-    kept = [whole.positions] if whole.length > 0 else []
+    """Return the positions that a table would lose if it had only a range; "" for none."""
+    retained = [whole.positions] if whole.length > 0 else []
     pieces = joined(
         piece
         for begin, end in manifest.ranges
-        for piece in missing((begin, min(end, whole.limit_position)), kept)
+        for piece in missing((begin, min(end, whole.limit_position)), retained)
     )
     return ", ".join(f"{begin} to {end}" for begin, end in pieces)
 
 
 def _lost(recording: Recording, manifest: Manifest, options: ReadOptions) -> tuple[str, ...]:
-    """Tell of positions that went before they were converted."""
+    """Return a warning if positions were purged before they were converted."""
     end, start = manifest.to_position, recording.start_position
     if end is None or end >= start or (options.from_position or 0) > start:
         return ()

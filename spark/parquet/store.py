@@ -1,11 +1,10 @@
-"""The files of a table that is written: on this machine, in HDFS or in an object store.
+"""Access to the files of a table: local, in HDFS or in an object store.
 
-All that the Parquet job does to its output goes through here, and so through pyarrow's file
-systems, but for what those do not have: making sure that bytes are on the disk, second names of
-files, and two folders that change places in one step. These are for local folders only; what
-a place can do is asked with `renames_folders` and `can_exchange`.
+The Parquet job accesses its output through this module, which uses pyarrow's file systems. Syncs,
+hard links and the exchange of two folders are for local folders only; `renames_folders` and
+`can_exchange` return what a storage supports.
 
-Paths are relative to the table's folder, with slashes; only what is `beside` it is not below it.
+Paths are relative to the table's folder, with slashes; only `beside` is outside it.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class OutputStore:
         Args:
             filesystem: where it is.
             root: the folder in that file system; need not exist.
-            name: what to call it in reports and errors, `root` when None.
-            options: what it is reached with, to be kept out of errors.
+            name: its name in reports and errors, `root` when None.
+            options: its storage options, whose values errors must not show.
         """
         self._filesystem = filesystem
         self._options = options
@@ -64,15 +63,15 @@ class OutputStore:
     def open(cls, out: str | os.PathLike[str], options: StorageOptions = NO_OPTIONS) -> OutputStore:
         """Find the folder that a path or a URL such as ``s3://bucket/folder`` names.
 
-        Nothing is made.
+        Nothing is created.
 
         Args:
             out: the path or URL.
-            options: how the storage of a URL is reached, as for reading from it.
+            options: storage options of a URL, as for reading.
 
         Raises:
-            ConfigurationError: it is no folder, or in no file system that is known here.
-            StorageError: the storage cannot be reached, or refuses.
+            ConfigurationError: it is not a folder, or its file system is unknown.
+            StorageError: the storage cannot be accessed.
         """
         from pyarrow import fs
 
@@ -88,31 +87,31 @@ class OutputStore:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder of this machine."""
+        """Whether it is a local folder."""
         return str(self._filesystem.type_name) == "local"
 
     @property
     def beside(self) -> str | None:
-        """Path of a folder beside a local one, on the same disk for all that is known; or None."""
+        """Path of a folder next to a local one, probably on the same disk; or None."""
         name = posixpath.basename(self._root)
         return f"../_aerotape-{name}" if self.is_local and name else None
 
     @property
     def is_object_store(self) -> bool:
-        """Whether folders are only names, and files are moved one by one."""
+        """Whether it is an object store, in which files are moved one by one."""
         return str(self._filesystem.type_name) in _OBJECT_STORES
 
     @property
     def puts_whole(self) -> bool:
-        """Whether a file keeps its name until one that replaces it is closed.
+        """Whether a file is replaced only when the new one is closed.
 
-        In Azure one that is opened for writing is empty from then on.
+        In Azure a file that is opened for writing is empty at once.
         """
         return str(self._filesystem.type_name) in _PUTTING
 
     @property
     def renames_folders(self) -> bool:
-        """Whether a folder with all that is in it can be moved in one step."""
+        """Whether a folder can be renamed with its content."""
         return str(self._filesystem.type_name) in _RENAMING
 
     def local_path(self, path: str = "") -> Path:
@@ -148,7 +147,7 @@ class OutputStore:
         return [(info.path[len(base) :].lstrip("/"), info) for info in infos]
 
     def read(self, path: str) -> bytes | None:
-        """Read a whole file; None when there is none."""
+        """Read a whole file; None when it does not exist."""
         try:
             with (
                 self._errors("read", path),
@@ -163,7 +162,7 @@ class OutputStore:
     # -- changing ----------------------------------------------------------------------------
 
     def make_folder(self, path: str = "") -> None:
-        """Make a folder and those above it; it may exist."""
+        """Create a folder and its parents; it may exist."""
         with self._errors("create", path):
             self._filesystem.create_dir(self._full(path), recursive=True)
 
@@ -171,12 +170,11 @@ class OutputStore:
     def new_file(self, path: str) -> Iterator[Any]:
         """Open a new file for writing; it is on the disk when the block ends.
 
-        When the block raises, the file is not kept. Until then an object store may show what was
-        written, so this is for names that no reader looks at; `write` replaces what they do read.
+        When the block raises, the file is deleted. Until then an object store may show a part of
+        it, so this is for temporary names; use `write` for names that readers use.
 
         Raises:
-            OSError: it cannot be written. No StorageError, for what is wrong with a recording is
-                one, and tasks tell these apart.
+            OSError: it cannot be written. Not a StorageError, which tasks raise for a recording.
         """
         try:
             stream = self._filesystem.open_output_stream(self._full(path))
@@ -192,25 +190,25 @@ class OutputStore:
                 with self.local_path(path).open("rb") as written:
                     os.fsync(written.fileno())
         except BaseException as error:
-            # Closing makes an object that was begun visible; it is deleted right after.
+            # Closing makes a partial object visible; it is deleted at once.
             with suppress(Exception):
                 stream.close()
             with suppress(Exception):
                 self._filesystem.delete_file(self._full(path))
             if isinstance(error, OSError) and error.filename is None:
-                # Only the last of several is told of a task.
+                # Spark reports only the last error of a chain.
                 raise self._os_error(path, error) from None
             raise
 
     def write(self, path: str, data: bytes) -> None:
         """Write a small file or replace it; readers see all of the old or all of the new.
 
-        HDFS does not rename to a name that is taken: there, and where renaming fails in what fsspec
-        reaches, the old is deleted first.
+        HDFS does not rename to an existing name: there, and where a rename by fsspec fails, the old
+        file is deleted first.
 
         Raises:
-            StorageError: it cannot be written; what was there is as it was, unless renaming fails
-                again after that deletion. Then the new is beside it, as `path` with ``.tmp``.
+            StorageError: it cannot be written; the old file is unchanged, unless the rename fails
+                again after that deletion. Then the new file is `path` with ``.tmp``.
         """
         if self.puts_whole:
             with self._errors("write", path):
@@ -222,8 +220,7 @@ class OutputStore:
         try:
             self.move(aside, path)
         except StorageError:
-            # HDFS does not rename to a name that is taken, which not every package for it tells
-            # from other failures.
+            # HDFS does not rename to an existing name; not every package has an error for that.
             if self.is_local or self.is_object_store:
                 raise
             if not (self.exists(aside) and self.exists(path)):
@@ -232,11 +229,11 @@ class OutputStore:
             self.move(aside, path)
 
     def _put(self, path: str, data: bytes) -> None:
-        """Make an object of some bytes; an upload that fails leaves what has the name.
+        """Write an object; an upload that fails leaves the old one.
 
-        Whatever lets go of an upload that has begun closes it, and so publishes what it has by
-        then, were it nothing. Therefore it is made in a thread: what a signal raises (SIGTERM,
-        Ctrl-C) it raises in the main thread, which waits for the upload to end all the same.
+        An exception during an upload closes the stream, which publishes a partial object. So the
+        upload runs in a thread: exceptions by signals (SIGTERM, Ctrl-C) are raised in the main
+        thread, which waits for the end of the upload.
         """
         with ThreadPoolExecutor(1, "aerotape-put") as thread:
             thread.submit(self._upload, path, data).result()
@@ -246,10 +243,10 @@ class OutputStore:
             stream.write(data)
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file or a folder; a file takes the place of one that has the name.
+        """Rename a file or a folder; a file replaces an existing one.
 
         Raises:
-            StorageError: it is not renamed. In HDFS it is never when the name is taken.
+            StorageError: it is not renamed; in HDFS also because the name exists.
         """
         with self._errors("move to", target):
             places = self._full(source), self._full(target)
@@ -261,16 +258,16 @@ class OutputStore:
                 self._filesystem.copy_file(*places)
                 self._filesystem.delete_file(places[0])
             if not (self.is_local or self.is_object_store) and self.exists(source):
-                # HDFS says so in an answer, which fsspec does not read.
+                # fsspec ignores the result of HDFS.
                 raise OSError(errno.EEXIST, "not renamed; does the name exist already?")
 
     def link(self, source: str, target: str) -> None:
-        """Give a file of a local folder a second name."""
+        """Create a hard link to a file of a local folder."""
         with self._errors("link", target):
             os.link(self._full(source), self._full(target))
 
     def exchange(self, one: str, other: str) -> None:
-        """Let two folders of a local folder change places, in one step."""
+        """Exchange two folders of a local folder atomically."""
         libc = ctypes.CDLL(None, use_errno=True)
         names = [os.fsencode(self._full(path)) for path in (one, other)]
         with self._errors("replace", other):
@@ -279,7 +276,7 @@ class OutputStore:
                 raise OSError(number, os.strerror(number))
 
     def can_exchange(self, aside: str, inside: str) -> bool:
-        """Whether `link` and `exchange` work between two folders, made for trying it."""
+        """Return whether `link` and `exchange` work between two folders, which are created."""
         if not self.is_local:
             return False
         try:
@@ -297,7 +294,7 @@ class OutputStore:
                     self.delete_folder(folder)
 
     def sync_folder(self, path: str) -> None:
-        """Make sure that the names in a local folder are on the disk."""
+        """Sync a local folder's directory entries."""
         if self.is_local:
             with self._errors("sync", path):
                 descriptor = os.open(self._full(path), os.O_RDONLY | os.O_DIRECTORY)
@@ -316,7 +313,7 @@ class OutputStore:
                 raise
 
     def delete_folder(self, path: str) -> None:
-        """Delete a folder and all that is in it; it need not exist."""
+        """Delete a folder with its content; it need not exist."""
         try:
             with self._errors("delete", path):
                 self._filesystem.delete_dir(self._full(path))
@@ -325,7 +322,7 @@ class OutputStore:
                 raise
 
     def delete_folder_if_empty(self, path: str = "") -> None:
-        """Delete a folder in which nothing is; in an object store there is none then."""
+        """Delete a folder if it is empty."""
         if self.is_local:
             with suppress(OSError):
                 self.local_path(path).rmdir()
@@ -345,12 +342,12 @@ class OutputStore:
 
     @contextmanager
     def _errors(self, what: str, path: str) -> Iterator[None]:
-        """Say where something went wrong, and what, in one line."""
+        """Convert exceptions to a StorageError with operation, path and reason in one line."""
         try:
             yield
         except StorageError:
             raise
-        except Exception as error:  # as many kinds as there are packages for storages
+        except Exception as error:  # storage packages have no common base class
             where = self._where(path)
             advice = "" if self.is_local else f" ({ADVICE})"
             raise StorageError(
@@ -358,7 +355,7 @@ class OutputStore:
             ) from error
 
     def _os_error(self, path: str, error: Exception) -> OSError:
-        """Say of an error in a task where it was; Python's own words then tell it in one line."""
+        """Return an OSError with the path, whose text is one line."""
         number = error.errno if isinstance(error, OSError) else None
         return OSError(number or errno.EIO, self._reason(error), self._where(path))
 

@@ -1,4 +1,4 @@
-"""What a table has of each recording: read once, for only the job that has its lock changes it."""
+"""Manifests and files of a table, read once: only the job with its lock changes them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class TableState:
     """Manifests and files of a table, by recording id."""
 
     def __init__(self, store: OutputStore) -> None:
-        """Read nothing yet."""
+        """Create a state; nothing is read yet."""
         self._store = store
         self._files: dict[int, set[str]] | None = None
         self._data: dict[int, bytes | None] = {}
         self._manifests: dict[int, Manifest] = {}
 
     def read(self, recording_ids: Iterable[int]) -> None:
-        """Read what there is of recordings, in as few requests as can be (StorageError)."""
+        """Read the manifests of recordings, in few requests (StorageError)."""
         files = self._listed()
         new = [id for id in recording_ids if id in files and id not in self._data]
         names = [f"{recording_folder(id)}/{MANIFEST_NAME}" for id in new]
@@ -36,16 +36,16 @@ class TableState:
             self._data.update(zip(new, pool.map(self._store.read, names), strict=True))
 
     def has(self, recording_id: int) -> bool:
-        """Whether there is any file in a recording's folder."""
+        """Return whether a recording's folder has any file."""
         return recording_id in self._listed()
 
     def files(self, recording_id: int) -> list[str]:
-        """Return the Parquet files in a recording's folder, whether its manifest knows them."""
+        """Return the Parquet files in a recording's folder, in its manifest or not."""
         names = self._listed().get(recording_id, ())
         return sorted(name for name in names if name.endswith(".parquet"))
 
     def manifest(self, recording_id: int) -> Manifest | None:
-        """Return a recording's manifest; None when there is nothing of the recording.
+        """Return a recording's manifest; None when the recording is not in the table.
 
         Raises:
             StorageError: it cannot be read, or does not fit the files that are there.
@@ -76,7 +76,7 @@ class TableState:
         return manifest
 
     def readable_manifest(self, recording_id: int) -> Manifest | None:
-        """Return a recording's manifest whether it fits the files or not; None when it is damaged.
+        """Return a recording's manifest, matching its files or not; None when it is damaged.
 
         Raises:
             StorageError: the storage cannot be read.
@@ -91,7 +91,7 @@ class TableState:
             return None
 
     def committed(self, recording_id: int, manifest: Manifest) -> None:
-        """Take note of what there is now."""
+        """Update the state after a commit."""
         self._manifests[recording_id] = manifest
         names = {MANIFEST_NAME, *(entry.name for entry in manifest.files)}
         self._listed()[recording_id] = names

@@ -1,4 +1,4 @@
-"""Running the tasks of a job in Spark, with progress and one line for a failure."""
+"""Execution of a job's tasks in Spark, with progress and one-line errors."""
 
 from __future__ import annotations
 
@@ -36,19 +36,17 @@ class TaskRunner(Protocol):
     def run(
         self, partitions: Sequence[Partition], settings: WriteSettings, on_done: OnDone | None
     ) -> list[RangeOutcome]:
-        """Run one task for each partition and gather the outcomes."""
+        """Run one task for each partition and return the outcomes."""
 
 
 class SparkTasks(Closing):
-    """Runs tasks in a Spark context, which is started when the first ones come."""
+    """Runs tasks in a Spark context, which is started for the first ones."""
 
     def __init__(self, master: str | None, *, whole_log: bool = False) -> None:
-        """Choose Spark's master URL and how it logs.
-
-        See `aerotape.spark.runtime.session.job_context`.
+        """Take Spark's master URL and log level, as for `job_context`.
 
         Raises:
-            ConfigurationError: there is no such master.
+            ConfigurationError: it is not a master URL.
         """
         check_master(master)
         self._master = master
@@ -80,7 +78,7 @@ class SparkTasks(Closing):
         except Exception as error:  # py4j's and Spark's own have no base in common
             raise AerotapeError(f"the Spark job failed: {cause(error)}") from error
         except BaseException:
-            # A session that is not ours continues to run, and so would the tasks.
+            # In a session of the user's the tasks would continue.
             with suppress(Exception):
                 context.cancelJobsWithTag(tag)
             raise

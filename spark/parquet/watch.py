@@ -82,7 +82,7 @@ def watch(
             while True:
                 with progress() as on_progress:
                     report = job.run(on_progress)
-                # A reader of what `on_round` prints may end the process at once.
+                # `on_round` may raise KeyboardInterrupt.
                 total.add(report)
                 on_round(report)
                 if total.gone.issuperset(options.read.recording_ids or [None]):

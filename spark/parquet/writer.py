@@ -1,10 +1,10 @@
-"""What one task of the Parquet job does: scan a range and write it as one Parquet file.
+"""Tasks of the Parquet job: each scans a range and writes it as one Parquet file.
 
 Rows do not pass through the JVM: a task goes from segment files to Arrow to Parquet in one
-process. It writes where no reader looks; the driver puts files in place (`commit`). So a
-task that fails, is repeated or runs twice leaves nothing to be seen.
+process. It writes to a temporary name; the driver puts files in place (`commit`). So a task that
+fails, is repeated or runs twice leaves nothing in the table.
 
-A row group is one batch of the scan. It ends by rows or by bytes of payload, so a task's memory
+A row group is one batch of the scan, limited in rows and in bytes of payload, so a task's memory
 depends neither on the recording nor on the size of its messages.
 """
 
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 def file_columns(mode: Mode = "FAILFAST", payloads: PayloadColumns | None = None) -> list[str]:
     """Return the columns in a file.
 
-    The recording id is the folder's name, as readers of partitioned tables expect; a column of
-    the same name inside would clash with it.
+    The recording id is the folder's name, as in any partitioned table.
     """
     return [name for name in table_columns(mode, payloads) if name != "recording_id"]
 
@@ -53,7 +52,7 @@ _FAST_LEVEL: Final = -1
 _AS_SMALL: Final = 1.01
 _SAMPLE_BYTES: Final = 1 << 20
 
-# Positions grow steadily and lengths repeat: differences pack well, dictionaries only cost.
+# Positions grow steadily and lengths repeat: delta encoding is small, and dictionaries are not.
 _ENCODINGS: Final = {
     "position": "DELTA_BINARY_PACKED",
     "end_position": "DELTA_BINARY_PACKED",
@@ -66,12 +65,12 @@ _OWN_WITHOUT_DICTIONARY: Final = frozenset({*_ENCODINGS, "payload"})
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """What all tasks of a job share.
+    """Settings of all tasks of a job.
 
     Attributes:
         store: the table's folder.
         attempts: where tasks write, a folder for each recording, by its id.
-        checksum: which checksum frames are verified with.
+        checksum: the checksum to verify frames with.
         mode: treatment of messages with a frame that fails it, and of malformed payloads.
         payloads: typed columns, if any.
         metadata: key-value metadata of each recording's files, by recording id.
@@ -119,9 +118,8 @@ def write_ranges(
 ) -> Iterator[RangeOutcome]:
     """Write each range of a task's partitions to a separate file.
 
-    What is wrong with a recording is an outcome, not a failed task: trying again would not help,
-    and other recordings shall be converted. What is wrong with the output is a failed task, which
-    Spark may try again.
+    Damage to a recording is an outcome, not a failed task: a retry would not help, and other
+    recordings are to be converted. A failure to write is a failed task, which Spark may retry.
     """
     for partition in partitions:
         for part in partition:
@@ -154,8 +152,8 @@ def _write_range(part: RecordingRange, settings: WriteSettings) -> RangeOutcome:
     rows = payload_bytes = file_bytes = 0
     end_position = part.from_position
     if first is not None:
-        # Two attempts at one range, one perhaps still running, must not share a file. The name
-        # is not yet one that a pattern for Parquet files would find.
+        # Two attempts at one range, one perhaps still running, must not share a file. Patterns for
+        # Parquet files do not match the name.
         path = f"{settings.attempts[part.recording_id]}/{part.from_position}-{uuid.uuid4().hex}"
         with settings.store.new_file(path) as stream:
             with parquet.ParquetWriter(
@@ -194,10 +192,10 @@ def _write_range(part: RecordingRange, settings: WriteSettings) -> RangeOutcome:
 
 
 def payload_level(payloads: pyarrow.Array) -> int:
-    """Choose zstd's level for payloads by trying two on some of them.
+    """Choose zstd's level for payloads by a trial on some of them.
 
-    The faster one leaves out the coding of single bytes. What that does not shrink, numbers that
-    are nearly random or compressed payloads, it makes as small, in two thirds of the time.
+    The fast level omits entropy coding. For nearly random or compressed payloads the result is as
+    small, in two thirds of the time.
     """
     import pyarrow
 
@@ -218,7 +216,7 @@ def _dictionary_columns(schema: pyarrow.Schema) -> list[str]:
 
 
 def _leaves(schema: pyarrow.Schema) -> list[str]:
-    """Name the columns as Parquet sees them: those of structs and lists by their paths."""
+    """Return the names of Parquet's leaf columns: in structs and lists, their paths."""
     return [path for field in schema for path in _paths(field)]
 
 
@@ -237,7 +235,7 @@ def _paths(field: pyarrow.Field) -> list[str]:
 def key_value_metadata(
     descriptor: RecordingDescriptor, payloads: PayloadColumns | None
 ) -> dict[str, str]:
-    """Return what a recording's files tell of it, beside their own Arrow schema."""
+    """Return the key-value metadata of a recording's files."""
     metadata = {
         "aerotape.version": __version__,
         "aerotape.recording": json.dumps(dataclasses.asdict(descriptor)),
@@ -248,7 +246,7 @@ def key_value_metadata(
 
 
 def described(payloads: PayloadColumns) -> dict[str, object]:
-    """Tell what typed columns come from, in words of JSON."""
+    """Describe the source of typed columns as a JSON object."""
     plan = payloads.schema.plan
     return {
         "schema_id": plan.schema_id,

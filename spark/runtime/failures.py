@@ -11,7 +11,7 @@ _JAVA_CLASS: Final = re.compile(r"(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
 _ADVICE: Final = (
     (
         re.compile(r"ModuleNotFoundError|Cannot run program"),
-        "do workers run a Python with aerotape and its extra spark? set PYSPARK_PYTHON to it",
+        "set PYSPARK_PYTHON to a Python with aerotape and its extra spark",
     ),
     (
         re.compile(r"worker exited unexpectedly"),
@@ -36,5 +36,5 @@ def cause(error: Exception) -> str:
         if lost := _LOST_TASK.search(line):
             line = lost[1]
         line = _JAVA_CLASS.sub("", line, count=1) if _JAVA_CLASS.match(line) else line
-    advice = [f" ({told})" for about, told in _ADVICE if about.search(line)]
+    advice = [f" ({text})" for about, text in _ADVICE if about.search(line)]
     return line + "".join(advice)

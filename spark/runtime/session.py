@@ -1,4 +1,4 @@
-"""The Spark session of a job: workers that can import aerotape, and a clean standard output."""
+"""Spark contexts of jobs: workers that can import aerotape, and an unused standard output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from aerotape.spark.runtime.failures import cause
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
-    from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[*]"
 _MASTERS: Final = ("local", "yarn")
@@ -31,7 +30,7 @@ _QUIET_AND_QUICK: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# The driver's JVM hands out tasks and no more: compiling it well takes longer than it saves.
+# The driver's JVM only schedules tasks: optimised compilation takes longer than it saves.
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOG_CONFIGURATION: Final = Path(__file__).with_name("log4j2.properties")
 _LOCAL: Final = {
@@ -42,7 +41,7 @@ _LOCAL: Final = {
 
 @dataclass
 class _OwnContext:
-    """A context that was started here, for as many jobs of this process as use it at once."""
+    """A context that was started here, and the number of concurrent jobs that use it."""
 
     context: SparkContext
     jobs: int = 0
@@ -50,7 +49,7 @@ class _OwnContext:
 
 _starting: Final = threading.Lock()
 _own: _OwnContext | None = None
-# PySpark's way to a JVM that was started with our configuration of its log.
+# PySpark's gateway to a JVM that was started with our log configuration.
 _quiet_gateway: object = None
 
 
@@ -60,24 +59,23 @@ def job_context(
 ) -> Iterator[SparkContext]:
     """Start Spark for one job and stop it afterwards.
 
-    A context without a session: tasks need no SQL, and its start is the longer half. Spark logs
-    errors only, a line each (`log4j2.properties`), to standard error; its JVM's standard output
-    goes there as well, so that standard output belongs to the job's results. In a process that has
-    a context already, a notebook say, that one is used and left running, whichever thread asks.
-    Jobs at the same time in several threads share one; the last of them stops it.
+    A context without a session, because tasks do not use SQL and a session takes longer to start.
+    Spark logs errors only, a line each (`log4j2.properties`), to standard error, and so does its
+    JVM, so that standard output has only the job's results. An active context of the process, in a
+    notebook for example, is used and left running. Concurrent jobs share a context; the last one
+    stops it.
 
-    The process keeps the JVM and how that logs: a session that is started after a job logs as the
-    job did. In a JVM that was started for something else a job sets the level of the log to ERROR,
-    and so it stays.
+    The JVM and its log configuration outlive the job: a session that is started after it logs as
+    the job did. In a JVM that was started before, a job sets the log level to ERROR permanently.
 
     Args:
-        master: Spark's master URL. When None, the context there is, or all cores of this machine.
-        app_name: what the cluster's pages shall show.
-        whole_log: let Spark log as it is configured by itself, warnings and Java's traces too.
+        master: Spark's master URL. When None, the active context, or all cores of this machine.
+        app_name: the name that the cluster's pages show.
+        whole_log: let Spark log by its own configuration, with warnings and Java stack traces.
 
     Raises:
         ConfigurationError: PySpark or pyarrow is not installed, a context with another master is
-            there, or the process uses Spark Connect.
+            active, or the process uses Spark Connect.
         AerotapeError: Spark does not start.
     """
     require_spark()
@@ -94,7 +92,7 @@ def job_context(
 def _acquire(
     master: str | None, app_name: str, *, whole_log: bool
 ) -> tuple[SparkContext, _OwnContext | None]:
-    """Return a context; and what is to be released afterwards, None where it is the user's."""
+    """Return a context, and what to release afterwards: None if the context is the user's."""
     global _own
     context = _active_context()
     if context is None:
@@ -139,15 +137,15 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
     java_options = _JAVA_OPTIONS
     if is_local(master):
         prepare_local_workers()
-        # Else Spark looks for an outside address and warns when it is not the host name's.
+        # Without it Spark warns if the host name resolves to a loopback address.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf.setAll(list(_LOCAL.items()))
-        if ".zip" not in pyspark.__file__:  # as under spark-submit: workers shall have the same one
+        if ".zip" not in pyspark.__file__:  # spark-submit: workers must use the same zip
             conf.set("spark.python.daemon.module", "aerotape.spark.runtime.worker_daemon")
     had_jvm = SparkContext._gateway is not None
     if not whole_log:
         java_options += f" -Dlog4j2.configurationFile={_LOG_CONFIGURATION.as_uri()}"
-        # A JVM that is there takes no options any more; to set the level it tells a line.
+        # A running JVM takes no options. Setting the level prints a line.
         if had_jvm and SparkContext._gateway is not _quiet_gateway:
             conf.setIfMissing("spark.log.level", "ERROR")
     conf.set("spark.driver.defaultJavaOptions", java_options)
@@ -160,12 +158,12 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
             if not had_jvm:
                 _kill_jvm()
             raise
-        except Exception as error:  # py4j's and Spark's own have no base in common
+        except Exception as error:  # py4j's and Spark's errors have no common base class
             reason = cause(error)
             if "JAVA_GATEWAY_EXITED" in reason:
                 reason = (
-                    "its Java process ended, see its output above; is a JDK 17 or later on the "
-                    "PATH or in JAVA_HOME?"
+                    "its Java process ended, see its output above: PATH or JAVA_HOME must name a "
+                    "JDK 17 or later"
                 )
             raise AerotapeError(f"cannot start Spark with master {master!r}: {reason}") from error
     if not (had_jvm or whole_log):
@@ -173,20 +171,11 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
     return context
 
 
-@contextmanager
-def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
-    """Do what `job_context` does, and put a session on the context, for those who need SQL."""
-    with job_context(master, app_name):
-        from pyspark.sql import SparkSession
-
-        yield SparkSession.builder.getOrCreate()
-
-
 def check_master(master: str | None) -> None:
-    """Raise ConfigurationError when Spark knows no such master; Java would tell it in ten lines.
+    """Raise ConfigurationError when a master URL is not one of Spark's.
 
-    One that names a scheme may be for a cluster manager that was added to Spark, and what a running
-    context has is right in any case.
+    Unknown schemes pass, because cluster managers can be added to Spark, and so does the master of
+    the active context.
     """
     if master is None or master.startswith(_MASTERS) or "://" in master:
         return
@@ -202,25 +191,25 @@ def check_master(master: str | None) -> None:
 def require_spark() -> None:
     """Raise ConfigurationError when PySpark or pyarrow is not installed."""
     try:
-        import pyarrow  # noqa: F401  # tasks need it: say so before a JVM is started
+        import pyarrow  # noqa: F401  # for tasks: checked before a JVM is started
         import pyspark  # noqa: F401
     except ImportError as error:
         raise ConfigurationError(not_installed(str(error.name), "spark")) from error
 
 
 def is_local(master: str) -> bool:
-    """Whether a master URL runs tasks in processes of this machine and environment."""
+    """Return whether a master URL runs tasks in processes on this machine."""
     return master.startswith("local")
 
 
 def prepare_local_workers() -> None:
-    """Make local Python workers run this interpreter and import this aerotape.
+    """Set the environment so that local Python workers run this interpreter and this aerotape.
 
-    Call this before the session starts. What the user has set stays.
+    Call this before the session starts. The user's settings take precedence.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     package = Path(aerotape.__file__).parent
-    # In a checkout only this process knows where the package is.
+    # An editable installation may be visible to this process only.
     if package.parent.name not in ("site-packages", "dist-packages"):
         paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
         folder = _package_folder(package).name
@@ -232,8 +221,8 @@ def prepare_local_workers() -> None:
 def _package_folder(package: Path) -> TemporaryDirectory[str]:
     """Create a folder from which workers can import the package of a checkout, and nothing else.
 
-    Beside the package there are its parts under other names (`archive` is `aerotape.archive`),
-    which must not be imported as second copies. The folder is deleted when the process ends.
+    In the checkout itself `archive` would be a second copy of `aerotape.archive`. The folder is
+    deleted when the process ends.
     """
     folder = TemporaryDirectory(prefix="aerotape-workers-")
     for path in (package, package.with_name("pyspark_aerotape.py")):
@@ -243,9 +232,9 @@ def _package_folder(package: Path) -> TemporaryDirectory[str]:
 
 @contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Let the JVM that is started inside inherit standard error as its standard output.
+    """Let a JVM that is started in the block inherit standard error as its standard output.
 
-    PySpark's warnings of what pandas it likes are left out: a job has no use for pandas.
+    PySpark's warnings about pandas versions are suppressed: a job does not use pandas.
     """
     sys.stdout.flush()
     saved = os.dup(1)
@@ -260,10 +249,10 @@ def _quiet_start() -> Iterator[None]:
 
 
 def _launch_jvm(conf: SparkConf) -> None:
-    """Start the JVM on another thread, so that an interrupt leaves none that PySpark has lost.
+    """Start the JVM on another thread, so that after an interrupt PySpark knows its process.
 
-    Interrupts reach the main thread only. The JVM ignores Ctrl-C, and one that cannot report its
-    port to PySpark would run on for ever.
+    Interrupts reach the main thread only. The JVM ignores Ctrl-C, and one that could not report its
+    port to PySpark would never end.
     """
     from pyspark import SparkContext
 

@@ -1,9 +1,9 @@
-"""Where local Spark forks its Python workers from: PySpark's own daemon, from installed files.
+"""PySpark's worker daemon for local masters, run from installed files.
 
-PySpark hands its workers its code as a zip, first on the search path. That has no bytecode, so each
-daemon compiles PySpark, which takes longer than a small job. The workers of a local master run
-in the environment of the driver, where the same PySpark is installed. Spark is told of this module
-by `spark.python.daemon.module` (`aerotape.spark.runtime.session`).
+Spark puts PySpark's code as a zip first on the search path of workers. The zip has no bytecode, so
+each daemon compiles PySpark, which takes longer than a small job. The workers of a local master run
+in the environment of the driver, where the same PySpark is installed.
+`aerotape.spark.runtime.session` sets `spark.python.daemon.module` to this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ZIP = "pyspark.zip"
 
 
 def without_zip(path: Sequence[str]) -> list[str]:
-    """Leave PySpark's zip out of a search path if PySpark is elsewhere on it, too."""
+    """Return a search path without PySpark's zip, if PySpark is also in another entry."""
     others = [entry for entry in path if PurePath(entry).name != _ZIP]
     return list(path) if PathFinder.find_spec("pyspark", others) is None else others
 

@@ -1,7 +1,7 @@
-"""Batch queries: partitions planned beside the driver and scanned by workers.
+"""Batch queries: partitions are planned next to the driver and scanned by workers.
 
-Workers scan segment files natively and hand Arrow record batches to the JVM. Nothing native is
-imported before that.
+Workers scan segment files natively and pass Arrow record batches to the JVM. The native module is
+not imported before that.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def without_calls(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let errors of ours leave a function alone: Spark prints all calls that led to an error."""
+def without_traceback(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Raise errors of aerotape without their traceback, which Spark would print."""
 
     @wraps(function)
     def plain(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -43,7 +43,7 @@ def without_calls(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @dataclass
 class ScanPartition(InputPartition):
-    """Ranges that one task reads, one after the other."""
+    """Ranges that one task reads, in this order."""
 
     ranges: tuple[RecordingRange, ...]
 
@@ -56,9 +56,9 @@ class BatchReader(DataSourceReader):
         self._schema = schema
         self._selection: Selection | None = None
 
-    @without_calls
+    @without_traceback
     def partitions(self) -> list[InputPartition]:
-        """Cut what is recorded at this moment into partitions."""
+        """Cut what is recorded now into partitions."""
         from aerotape.spark.source.planning import (
             choose_recordings,
             plan_partitions,
@@ -79,9 +79,9 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Scan a partition's ranges into Arrow record batches."""
-        # Spark makes up one partition, of its own class, when there is nothing to read.
+        # Without partitions Spark passes a placeholder of another class.
         if isinstance(partition, ScanPartition):
-            try:  # as `without_calls`
+            try:  # as `without_traceback`
                 yield from table_batches(self._options, self._schema, partition.ranges)
             except AerotapeError as error:
                 raise error.with_traceback(None) from None
@@ -99,22 +99,22 @@ def table_batches(
     table = TableReader(
         schema.fieldNames(), options.checksum, mode=options.mode, payloads=options.payloads
     )
-    # Spark compares the promises about nulls too, and a user's schema may differ in them.
-    promised = to_arrow_schema(schema)
+    # Spark compares nullability too, and a user's schema may differ in it.
+    expected = to_arrow_schema(schema)
     for part in ranges:
         for batch in table.read(part):
             columns = [
                 column if column.type == field.type else column.cast(field.type)
-                for column, field in zip(batch.columns, promised, strict=True)
+                for column, field in zip(batch.columns, expected, strict=True)
             ]
-            yield pyarrow.RecordBatch.from_arrays(columns, schema=promised)
+            yield pyarrow.RecordBatch.from_arrays(columns, schema=expected)
 
 
 class FilteringReader(BatchReader):
-    """The same for a query whose filters Spark hands over."""
+    """A batch reader with filter pushdown."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Plan only what can pass the filters; return those that Spark still has to apply."""
+        """Limit the plan to what can pass the filters; return those that Spark must apply."""
         from aerotape.spark.source.pushdown import Selection
 
         self._selection, left_to_spark = Selection().narrow(filters)

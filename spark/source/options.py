@@ -1,37 +1,12 @@
-"""Options of the data source, parsed and checked.
+"""Parsing and checking of the data source's options, which docs/spark.md describes.
 
-=================  ==================================================================  =========
-option             meaning                                                             default
-=================  ==================================================================  =========
-``path``           the archive directory (the argument of ``load``): a path or a URL   required
-``recordingIds``   recording ids, separated by commas                                  all
-``fromPosition``   leave out messages that begin before this position                  start
-``toPosition``     leave out messages that begin at this position or later             recorded
-``fromTime``       leave out messages that were certainly recorded before this time    start
-``toTime``         leave out messages that were certainly recorded then or later       recorded
-``channel``        only recordings whose original channel contains this                all
-``streamId``       only recordings of this stream id                                   all
-``columns``        names of columns to build, separated by commas                      all
-``checksum``       verify frames: ``none``, ``crc-32`` or ``crc-32c``                   ``none``
-``mode``           treatment of messages with a frame that fails its checksum, and of  FAILFAST
-                   payloads that do not match ``schema``: ``FAILFAST``,
-                   ``DROPMALFORMED`` or ``PERMISSIVE``
-``schema``         SBE schema of the payloads, XML or `.sbeir`: fields become columns  none
-``template``       name or id of the message that is wanted of it                      all
-``others``         messages of other templates and schemas: ``drop`` leaves them out,  drop
-                   ``null`` makes rows of them whose typed columns are null
-``enums``          columns of enums are ``name`` or ``number``                         name
-``sets``           columns of sets are ``struct`` (of booleans) or ``number``          struct
-``partitionBytes`` bytes of recording that a partition should have                     128 MiB
-``storage.NAME``   option of remote storage: argument NAME of its file system          environment
-=================  ==================================================================  =========
-
-An unknown option is refused, for a misspelt filter would silently read everything.
+An unknown option is an error, because a misspelt filter would silently read everything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeVar, get_args
@@ -45,6 +20,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.column_names import check_columns
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeRange, parse_time
+from aerotape.units import parse_size
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
@@ -70,7 +46,7 @@ COLUMN_TYPES: Final[Mapping[str, str]] = {
 """All columns in table order, with their Spark types."""
 
 MESSAGE_COLUMNS: Final = tuple(name for name in COLUMN_TYPES if name != "_corrupt")
-"""The columns of a table unless it says otherwise; `_corrupt` comes with mode PERMISSIVE."""
+"""The default columns; mode PERMISSIVE adds `_corrupt`."""
 
 DEFAULT_PARTITION_BYTES: Final = 128 * 1024 * 1024
 
@@ -91,19 +67,19 @@ STREAM_NAMES: Final = (
 )  # fmt: skip
 """Options of streaming queries (`aerotape.spark.streaming.options`), which batch queries refuse."""
 
-# The properties of a table that Spark keeps for itself: `TableCatalog.PROP_…`.
+# The properties of a table that Spark reserves: `TableCatalog.PROP_…`.
 _RESERVED: Final = (
     "collation", "comment", "external", "is_managed_location", "location", "owner", "provider",
     "table_type",
 )  # fmt: skip
-# The property that every table has, and its name for each of the statement's OPTIONS.
+# A property that every table has, and the prefix under which Spark repeats the statement's OPTIONS.
 _OF_TABLES: Final = "owner"
 _TABLE_OPTION: Final = "option."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What to read of an archive directory, and how.
+    """Selection of messages in an archive directory, and how they are read.
 
     Attributes:
         archive_dir: the directory with `archive.catalog` and the segment files: an absolute path,
@@ -114,13 +90,13 @@ class ReadOptions:
         times: as for `aerotape.replay.offline.reader.recording_range`.
         channel: only recordings whose original channel contains this.
         stream_id: only recordings of this stream.
-        columns: names of columns, in the order wanted.
-        checksum: which checksum frames are verified with.
+        columns: names of columns, in output order.
+        checksum: the checksum to verify frames with.
         mode: treatment of messages with a frame that fails it, and of payloads that do not match
             their schema.
-        payloads: typed columns that there are, if any, and which messages are rows.
-        partition_bytes: bytes of recording a partition should have; a term at least.
-        storage: how the storage of a URL is reached.
+        payloads: the typed columns, if any, and which messages are rows.
+        partition_bytes: target size of a partition in bytes of recording; at least a term.
+        storage: options of remote storage.
     """
 
     archive_dir: str
@@ -148,7 +124,7 @@ class ReadOptions:
         """Parse the data source's options; names in any case. Reads the SBE schema, if any.
 
         Raises:
-            ConfigurationError: an option is unknown, missing or has a value that cannot be.
+            ConfigurationError: an option is unknown, missing or has an invalid value.
             CodecError: the file is not an SBE schema, or has no such template.
         """
         given = given_options(options)
@@ -165,51 +141,51 @@ class ReadOptions:
                 "'/var/lib/aeron-archive')",
                 "path",
             )
-        from_position = _optional(given, "fromPosition", parse_position)
-        to_position = _optional(given, "toPosition", parse_position)
+        from_position = optional(given, "fromPosition", parse_position)
+        to_position = optional(given, "toPosition", parse_position)
         if from_position is not None and to_position is not None and from_position > to_position:
             raise ConfigurationError(
                 f"fromPosition {from_position} is after toPosition {to_position}", "fromPosition"
             )
-        checksum = _optional(given, "checksum", parse_checksum) or "none"
-        mode = _optional(given, "mode", parse_mode) or "FAILFAST"
+        checksum = optional(given, "checksum", parse_checksum) or "none"
+        mode = optional(given, "mode", parse_mode) or "FAILFAST"
         payloads = parse_payloads(given, StorageOptions.of(storage))
         check_mode(mode, checksum, decodes=payloads is not None)
         if "columns" in given:
             typed = () if payloads is None else payloads.names
             columns = parse_columns(given["columns"], "columns", (*COLUMN_TYPES, *typed))
         else:
-            columns = _usual_columns(mode, payloads)
+            columns = _default_columns(mode, payloads)
         return cls(
             archive_dir=absolute_location(given["path"]),
-            recording_ids=_optional(given, "recordingIds", parse_recording_ids),
+            recording_ids=optional(given, "recordingIds", parse_recording_ids),
             from_position=from_position,
             to_position=to_position,
             times=TimeRange(
-                _optional(given, "fromTime", parse_time), _optional(given, "toTime", parse_time)
+                optional(given, "fromTime", parse_time), optional(given, "toTime", parse_time)
             ),
             channel=given.get("channel"),
-            stream_id=_optional(given, "streamId", parse_stream_id),
+            stream_id=optional(given, "streamId", parse_stream_id),
             columns=columns,
             checksum=checksum,
             mode=mode,
             payloads=payloads,
-            partition_bytes=_optional(given, "partitionBytes", parse_partition_bytes)
+            partition_bytes=optional(given, "partitionBytes", parse_partition_bytes)
             or DEFAULT_PARTITION_BYTES,
             storage=StorageOptions.of(storage),
         )
 
 
 def is_table(options: Mapping[str, str]) -> bool:
-    """Whether the options are the properties of a table, as Spark hands them to the source."""
+    """Return whether the options are the properties of a table."""
     return any(key.lower() == _OF_TABLES for key in options)
 
 
 def given_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return what a user gave of what Spark hands to the data source, by documented names.
+    """Return the user's options of those that Spark passes, by their documented names.
 
-    Of a table Spark hands over all properties: those that it keeps for itself, each of the OPTIONS,
-    which it repeats as `option.NAME`, and TBLPROPERTIES, which may be anything.
+    Of a table Spark passes all properties: the reserved ones, each of the OPTIONS, which it repeats
+    as `option.NAME`, and TBLPROPERTIES, which are arbitrary.
 
     Raises:
         ConfigurationError: an option is unknown.
@@ -225,7 +201,7 @@ def given_options(options: Mapping[str, str]) -> dict[str, str]:
             given[known[name]] = value
         elif name in _RESERVED or (_OF_TABLES in lower and _TABLE_OPTION + name not in lower):
             continue
-        elif name == "paths":  # Spark's word for a list given to load()
+        elif name == "paths":  # Spark's option for a list given to load()
             raise ConfigurationError("load() takes one archive directory, not several", "path")
         else:
             close = get_close_matches(name, known, 1)
@@ -236,14 +212,15 @@ def given_options(options: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], _T]) -> _T | None:
+def optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], _T]) -> _T | None:
+    """Parse an option; None when it is not given."""
     return parse(given[name], name) if name in given else None
 
 
 def digits(text: str) -> int | None:
-    """Read a number of nothing but digits; None when it is none, or longer than any that is meant.
+    """Parse a number of at most 100 digits; None when the text is anything else.
 
-    Python's own reading takes underscores, and fails at some thousand digits.
+    `int` accepts underscores, and fails at some thousand digits.
     """
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 100 else None
 
@@ -297,9 +274,9 @@ def parse_columns(
     return columns
 
 
-def _usual_columns(mode: Mode, payloads: PayloadColumns | None) -> tuple[str, ...]:
+def _default_columns(mode: Mode, payloads: PayloadColumns | None) -> tuple[str, ...]:
     if payloads is not None:
-        # Only here, for without a schema nothing native is needed yet.
+        # Imports the native module, which queries without a schema do not need for planning.
         from aerotape.replay.offline.table import table_columns
 
         return table_columns(mode, payloads)
@@ -309,7 +286,7 @@ def _usual_columns(mode: Mode, payloads: PayloadColumns | None) -> tuple[str, ..
 def parse_payloads(
     given: Mapping[str, str], storage: StorageOptions = NO_OPTIONS
 ) -> PayloadColumns | None:
-    """Read the SBE schema that options name; errors as for `ReadOptions.parse`."""
+    """Read the SBE schema that the options name; raises as `ReadOptions.parse`."""
     if "schema" not in given:
         for name in _ABOUT_SCHEMA:
             if name in given:
@@ -336,7 +313,7 @@ def parse_payloads(
 
 
 def parse_word(text: str, name: str, words: Sequence[_T]) -> _T:
-    """Parse one of some words, in any case."""
+    """Parse one of several words, in any case."""
     for word in words:
         if text.lower() == word:
             return word
@@ -355,17 +332,13 @@ def parse_checksum(text: str, name: str) -> ChecksumName:
         ) from None
 
 
-_SUFFIXES: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-
-
 def parse_partition_bytes(text: str, name: str) -> int:
     """Parse a number of bytes, at least one, with an optional suffix k, m or g (1024-based)."""
-    factor = _SUFFIXES.get(text[-1:].lower(), 1)
-    count = digits(text[:-1] if factor > 1 else text)
-    if not count:
-        raise ConfigurationError(
-            f"{name}: {text!r} is not a positive number of bytes: expected a form such as 4096, "
-            "64k, 128m or 1g",
-            name,
-        )
-    return count * factor
+    with suppress(ConfigurationError):
+        if size := parse_size(name, text):
+            return size
+    raise ConfigurationError(
+        f"{name}: {text!r} is not a positive number of bytes: expected a form such as 4096, 64k, "
+        "128m or 1g",
+        name,
+    )

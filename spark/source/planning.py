@@ -1,12 +1,12 @@
-"""Which recordings to read, and how they are cut into partitions.
+"""Selection of recordings, and their partitions.
 
 Partitions are cut at term boundaries, which no message spans, into parts of roughly equal bytes;
-a part is never less than a term. Recordings smaller than a partition share one, so that a
-directory with thousands of small recordings does not become thousands of tasks, and they are
-spread so that no partition is much larger than the others.
+a part is at least a term. Recordings smaller than a partition share one, so that a directory with
+thousands of small recordings does not become thousands of tasks, and they are distributed so that
+no partition is much larger than the others.
 
-Planning looks at a directory that may be recording: what counts as recorded is read here, once,
-and goes into each range as its limit, so that all partitions agree.
+An archive may be recording into the directory: the recorded position is read here, once, and is the
+limit of each range, so that all partitions agree.
 """
 
 from __future__ import annotations
@@ -30,20 +30,19 @@ def choose_recordings(
 ) -> list[Recording]:
     """Return the recordings that the options ask for, by ascending id.
 
-    Damaged ones are among them unless their id is not asked for: what else the options choose by
-    is not known of them.
+    Damaged ones are included if the options include their id: their channel and stream are unknown.
 
     Args:
-        directory: where they are.
-        options: what chooses them.
+        directory: the archive directory.
+        options: select recordings.
         followed: as for `matching`.
 
     Raises:
-        UnknownRecordingError: an id that was asked for does not exist.
+        UnknownRecordingError: an id in the options does not exist.
     """
     recordings = directory.recordings()
     if options.recording_ids is not None:
-        # One look at the catalog for all; what is not in it is the directory's to complain about.
+        # Read the catalog once; `directory.recording` raises for an id that is not in it.
         known = {recording.recording_id: recording for recording in recordings}
         recordings = [known.get(id) or directory.recording(id) for id in options.recording_ids]
     return matching(recordings, options, followed)
@@ -52,13 +51,13 @@ def choose_recordings(
 def matching(
     recordings: Iterable[Recording], options: ReadOptions, followed: Collection[int] = ()
 ) -> list[Recording]:
-    """Return the recordings whose stream and channel the options ask for, and damaged ones.
+    """Return the recordings whose stream and channel match the options, and damaged ones.
 
     Args:
-        recordings: those to choose from.
-        options: what chooses them.
-        followed: ids of recordings that were chosen before. They stay chosen with another channel,
-            for a recording can be given one at any time.
+        recordings: the candidates.
+        options: select recordings.
+        followed: ids of recordings that were selected before. They remain selected when their
+            channel is changed.
     """
     return [
         recording
@@ -76,10 +75,10 @@ def matching(
 
 
 def without_damaged(recordings: Iterable[Recording], options: ReadOptions) -> list[Recording]:
-    """Return the recordings that can be read; warn of damaged ones, which are left out.
+    """Leave out damaged recordings with a warning.
 
     Raises:
-        CatalogError: one that was asked for by its id is damaged.
+        CatalogError: a recording that the options name by id is damaged.
     """
     sound = []
     for recording in recordings:
@@ -94,12 +93,12 @@ def without_damaged(recordings: Iterable[Recording], options: ReadOptions) -> li
 
 
 def wanted_range(recording: Recording, options: ReadOptions) -> RecordingRange:
-    """Return what of a recording the options ask for; it may be empty."""
+    """Return the range of a recording that the options select; it may be empty."""
     return recording_range(recording, options.from_position, options.to_position, options.times)
 
 
 def plan_ranges(recordings: Iterable[Recording], options: ReadOptions) -> list[RecordingRange]:
-    """Return the range of each recording that is to be read, without the empty ones."""
+    """Return the range of each recording to read, without empty ones."""
     recordings = list(recordings)
     find_ends(recordings)
     ranges = (wanted_range(recording, options) for recording in recordings)
@@ -109,7 +108,7 @@ def plan_ranges(recordings: Iterable[Recording], options: ReadOptions) -> list[R
 def cut(whole: RecordingRange, partition_bytes: int) -> list[RecordingRange]:
     """Cut a range at term boundaries into touching parts of about `partition_bytes`."""
     term = whole.term_length
-    # A descriptor with nonsense for a term length is the scan's to complain about.
+    # The scan raises for a descriptor with an invalid term length.
     count = max(1, -(-whole.length // partition_bytes)) if term > 0 else 1
     edges = [whole.from_position]
     for index in range(1, count):
@@ -124,10 +123,10 @@ def cut(whole: RecordingRange, partition_bytes: int) -> list[RecordingRange]:
 def plan_partitions(
     ranges: Sequence[RecordingRange], partition_bytes: int
 ) -> list[tuple[RecordingRange, ...]]:
-    """Cut ranges into parts and put small ones together; each partition keeps their order.
+    """Cut ranges into parts and combine small ones, in their order.
 
     There are as few partitions as `partition_bytes` allows, and the largest is then as small as
-    can be: the job ends when the largest one does.
+    possible, because the job ends when the largest one does.
     """
     parts = [part for whole in ranges for part in cut(whole, partition_bytes)]
     fewest = len(_gather(parts, partition_bytes))
@@ -142,7 +141,7 @@ def plan_partitions(
 
 
 def _gather(parts: Sequence[RecordingRange], most_bytes: int) -> list[tuple[RecordingRange, ...]]:
-    """Put parts together, in their order, as long as they have at most so many bytes."""
+    """Combine parts, in their order, into partitions of at most so many bytes."""
     partitions: list[tuple[RecordingRange, ...]] = []
     gathered: list[RecordingRange] = []
     gathered_bytes = 0

@@ -1,9 +1,8 @@
-"""Filters of a query that say which recordings and positions have to be looked at.
+"""Filter pushdown: recordings and positions that a query's filters exclude are not planned.
 
-Spark asks a reader which of a query's filters it takes over. Those on columns that are the same
-for a whole recording, and those on positions, decide here what is planned at all: a recording or
-a segment that no row could come from is not opened. A filter that only narrows the search is
-returned, so that Spark applies it to the rows as well.
+Filters on columns that are constant in a recording, and on positions, limit the plan: a recording
+or a segment file that no row could come from is not opened. A filter that is not applied exactly is
+returned, so that Spark applies it to the rows.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _HIGHEST: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Whole numbers that a column may have: `lowest` to `highest`, and of these only `among`."""
+    """Set of integers: `lowest` to `highest`, and of these only `among` if it is not None."""
 
     lowest: int = -(1 << 63)
     highest: int = _HIGHEST
@@ -43,7 +42,7 @@ class Values:
         return self.lowest <= value <= self.highest and (self.among is None or value in self.among)
 
     def and_also(self, other: Values) -> Values:
-        """Return the numbers that are in both."""
+        """Return the intersection."""
         among = self.among if other.among is None else other.among
         if self.among is not None and other.among is not None:
             among = self.among & other.among
@@ -52,7 +51,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the filters that were taken over leave; everything at first."""
+    """Values that a row may have by the filters pushed down; initially all."""
 
     recording_id: Values = Values()
     stream_id: Values = Values()
@@ -60,14 +59,14 @@ class Selection:
     position: Values = Values()
 
     def narrow(self, filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
-        """Take over what can be of filters that all must hold.
+        """Apply filters, all of which must hold.
 
         Returns:
-            What is left, and the filters that Spark still has to apply to the rows.
+            The narrowed selection, and the filters that Spark must apply to the rows.
         """
         narrowed, left_to_spark = self, []
         for filter in filters:
-            column, values, exact = _understand(filter)
+            column, values, exact = _column_values(filter)
             if column:
                 both = getattr(narrowed, column).and_also(values)
                 narrowed = dataclasses.replace(narrowed, **{column: both})
@@ -76,10 +75,7 @@ class Selection:
         return narrowed, left_to_spark
 
     def recordings(self, recordings: Iterable[Recording]) -> Iterator[Recording]:
-        """Iterate the recordings that rows may come from.
-
-        Of a damaged one only the id counts: whoever reads is to hear of it.
-        """
+        """Iterate the recordings that rows may come from, and damaged ones whose id matches."""
         for recording in recordings:
             if recording.recording_id in self.recording_id and (
                 recording.damage
@@ -91,7 +87,7 @@ class Selection:
                 yield recording
 
     def positions(self, options: ReadOptions) -> ReadOptions | None:
-        """Return options with the positions narrowed; None when no position is left."""
+        """Return options with narrowed positions; None when no position is left."""
         lowest, highest = self.position.lowest, self.position.highest
         if self.position.among is not None:
             lowest = max(lowest, min(self.position.among, default=_HIGHEST))
@@ -108,8 +104,8 @@ class Selection:
 _EVERYTHING: Final = Values()
 
 
-def _understand(filter: Filter) -> tuple[str, Values, bool]:
-    """Say which column a filter narrows to which values, "" for none, and whether exactly so."""
+def _column_values(filter: Filter) -> tuple[str, Values, bool]:
+    """Return the column that a filter narrows, "" for none, its values, and whether exactly."""
     path: tuple[str, ...] = getattr(filter, "attribute", ())
     column = path[0] if len(path) == 1 else ""
     values = _values(filter)
@@ -118,18 +114,17 @@ def _understand(filter: Filter) -> tuple[str, Values, bool]:
     if column in ("recording_id", "stream_id", "session_id"):
         return column, values, True
     if column == "position":
-        # A range is read as one piece: what lies between positions that were named one by one is
-        # Spark's to leave out.
+        # One range is read, from the lowest to the highest: Spark leaves out rows in between.
         return column, values, values.among is None or len(values.among) <= 1
     if column == "end_position":
-        # A message begins before it ends; how far before is not known.
+        # A message begins at a lower position than its end; how much lower is unknown.
         highest = min(values.highest, max(values.among, default=0) if values.among else _HIGHEST)
         return "position", Values(highest=highest - 1), False
     return "", _EVERYTHING, False
 
 
 def _values(filter: Filter) -> Values | None:
-    """Return the whole numbers that a filter lets through, None when it is of another kind."""
+    """Return the integers that pass a filter; None for a filter of another kind."""
     value = getattr(filter, "value", None)
     if isinstance(filter, In):
         if all(type(each) is int for each in filter.value):

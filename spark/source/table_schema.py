@@ -23,7 +23,7 @@ _SPARK_TYPES: dict[str, DataType] = {
 
 
 def table_types(options: ReadOptions) -> dict[str, DataType]:
-    """Return the Spark types of all columns that there are, by name."""
+    """Return the Spark types of all columns, by name."""
     types = {name: _SPARK_TYPES[kind] for name, kind in COLUMN_TYPES.items()}
     if options.payloads is not None:
         from pyspark.sql.pandas.types import from_arrow_type
@@ -34,15 +34,14 @@ def table_types(options: ReadOptions) -> dict[str, DataType]:
 
 
 def table_schema(options: ReadOptions) -> StructType:
-    """Return the Spark schema of the table with the columns that the options ask for.
+    """Return the Spark schema of the table with the columns that the options select.
 
-    What a recording has of a message is never null but the payload of a damaged one; typed columns
-    may always be, and of a sound message so is what is wrong.
+    Typed columns and `_corrupt` are nullable, and in mode PERMISSIVE the payload.
     """
     types = table_types(options)
-    sound = set(COLUMN_TYPES) - {"_corrupt"}
+    required = set(COLUMN_TYPES) - {"_corrupt"}
     if options.mode == "PERMISSIVE":
-        sound -= {"payload"}
+        required -= {"payload"}
     return StructType(
-        [StructField(name, types[name], nullable=name not in sound) for name in options.columns]
+        [StructField(name, types[name], nullable=name not in required) for name in options.columns]
     )

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What has not been read of one recording.
+    """Unread part of one recording.
 
     Attributes:
-        range: from where reading goes on to where the recording ends at present.
+        range: from where reading resumes to where the recording ends now.
         progress: how far it has been read; None for a new recording.
-        begins: reading does not go on where `progress` says.
+        begins: the range does not begin at the position of `progress`.
         stop: its stop position, when the range reaches that.
     """
 
@@ -50,15 +50,15 @@ class Backlog:
 
     @property
     def recording_id(self) -> int:
-        """The recording."""
+        """Id of the recording."""
         return self.range.recording_id
 
     def after(self, last: LastMessage | None, *, complete: bool) -> Progress | None:
         """Return the progress once the messages up to `last` have been read.
 
         Args:
-            last: the last message that is read; None when none is.
-            complete: no whole message is left in the range.
+            last: the last message that is read; None for no message.
+            complete: the range has no whole message after it.
         """
         begin = self.range.from_position if self.begins else None
         stop = self.stop if complete else None
@@ -79,69 +79,70 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """Looks at a directory for a streaming query.
+    """Reads an archive directory for a streaming query.
 
     Attributes:
         options: what to read.
-        fail_on_data_loss: raise DataLossError when something is gone unread, instead of a warning.
+        fail_on_data_loss: raise DataLossError when unread data is gone, instead of a warning.
     """
 
     options: ReadOptions
     fail_on_data_loss: bool
 
     def ends(self) -> dict[int, int]:
-        """Return where the recordings that the options ask for end, by id; errors as `look`."""
+        """Return the ends of the selected recordings, by id. Raises as `scan`."""
         chosen = self._choose(self.options.open_directory().recordings(), ())
         return {each.recording_id: each.recorded_position for each in chosen}
 
-    def look(self, offset: StreamOffset) -> tuple[list[Recording], dict[int, Progress]]:
-        """Look at the directory.
+    def scan(self, offset: StreamOffset) -> tuple[list[Recording], dict[int, Progress]]:
+        """Read the directory.
 
         Returns:
             The recordings to follow, and how far those of the offset have been read. A purged
-            recording is forgotten once it has left the catalog, where nobody can make it valid
-            again.
+            recording is dropped from the offset when its entry has left the catalog; until then it
+            can be marked valid again.
 
         Raises:
-            UnknownRecordingError: an id that was asked for has never been there.
+            UnknownRecordingError: an id in the options is neither recorded nor in the offset.
             DataLossError: a recording is gone that was not read to its end.
-            CatalogError: the catalog cannot be read, or a recording that was asked for is damaged.
+            CatalogError: the catalog cannot be read, or a recording named in the options is
+                damaged.
         """
         directory = self.options.open_directory()
         recordings = directory.recordings()
         there = {recording.recording_id for recording in recordings}
         for id in set(self.options.recording_ids or ()) - there - set(offset.recordings):
             self._unknown(id)
-        kept = dict(offset.recordings)
-        if gone := [id for id in kept if id not in there and self._is_asked_for(id)]:
+        progress = dict(offset.recordings)
+        if gone := [id for id in progress if id not in there and self._is_selected(id)]:
             in_catalog = {entry.recording_id for entry in directory.entries()}
             for id in gone:
-                if kept[id].stop is None:
-                    self._gone(id, kept[id].position)
-                # One that was named is kept, to be told from a name that never was one.
+                if progress[id].stop is None:
+                    self._gone(id, progress[id].position)
+                # An id in the options remains: without it the id would be unknown.
                 if id not in in_catalog and self.options.recording_ids is None:
-                    del kept[id]
-        return self._choose(recordings, kept), kept
+                    del progress[id]
+        return self._choose(recordings, progress), progress
 
     def _choose(self, recordings: list[Recording], followed: Collection[int]) -> list[Recording]:
-        asked_for = [each for each in recordings if self._is_asked_for(each.recording_id)]
-        chosen = without_damaged(matching(asked_for, self.options, followed), self.options)
+        selected = [each for each in recordings if self._is_selected(each.recording_id)]
+        chosen = without_damaged(matching(selected, self.options, followed), self.options)
         find_ends(chosen)
         return chosen
 
-    def _is_asked_for(self, recording_id: int) -> bool:
+    def _is_selected(self, recording_id: int) -> bool:
         ids = self.options.recording_ids
         return ids is None or recording_id in ids
 
     def backlog(
         self, recording: Recording, progress: Progress | None, target: int | None = None
     ) -> Backlog | None:
-        """Return what has not been read of a recording, None when there is nothing.
+        """Return the unread part of a recording, None when there is nothing.
 
         Args:
             recording: the recording.
             progress: how far it has been read; None when it is new.
-            target: where it ended when the query began, if no more is to be read.
+            target: the position up to which to read; None for its end.
         """
         if progress is None:
             begin = max(recording.start_position, self.options.from_position or 0)
@@ -192,7 +193,7 @@ class Follower:
         )
 
     def ranges(self, start: StreamOffset, end: StreamOffset) -> Iterator[RecordingRange]:
-        """Yield what lies between two offsets: the same messages each time, or a DataLossError."""
+        """Yield the ranges between two offsets: the same messages each time, or DataLossError."""
         there: dict[int, Recording] = {}
         if start.recordings != end.recordings:
             directory = self.options.open_directory()
@@ -215,7 +216,7 @@ class Follower:
     def _again(
         self, recording: Recording, begin: int, progress: Progress, boundary: bool
     ) -> RecordingRange:
-        """Return the range from `begin` to a progress, without what is gone of it."""
+        """Return what is left of the range from `begin` to a progress."""
         recording.check()
         end, stop = progress.position, recording.descriptor.stop_position
         if begin < recording.start_position:
@@ -281,10 +282,10 @@ class Follower:
 
 
 def _is_the_same(recording: Recording, progress: Progress) -> bool:
-    """Whether the message that was read last is still there, as far as can be known.
+    """Return whether the message that was read last is unchanged, or cannot be compared.
 
     Raises:
-        StorageError: its place cannot be read; that is no loss of data.
+        StorageError: its bytes cannot be read, which is not a loss of data.
     """
     if (
         progress.last is None

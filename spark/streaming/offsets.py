@@ -1,12 +1,12 @@
 """Offsets of a streaming query, which Spark stores in the query's checkpoint.
 
 An offset is a JSON object with a format version and, for each recording that was seen, a position
-at which a message ends. A recording that is in none is new: it is read from its beginning.
+at which a message ends. A recording that is not in the offset is new: it is read from its start.
 
     {"version": 1, "recordings": {"3": {"position": 4096, "last": 4000, "crc32c": -7, "begin": 0}}}
 
-Spark runs a batch again after a failure from nothing but the two offsets around it, so an offset
-also tells where reading began when that is not where the offset before left off.
+After a failure Spark repeats a batch from the two offsets around it alone, so an offset also has
+the position where reading began when that is not the position of the previous offset.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Progress:
     """How far one recording has been read. Positions are bytes.
 
     Attributes:
-        position: where reading goes on: the end of a message, or where it began.
-        last: where the message that ends at `position` begins; None when there is none.
-        crc32c: checksum of that message, by which it is recognised.
-        begin: where the batch began that ends at `position`, when that is not the position of the
-            offset before: the recording is new, or something of it was lost.
+        position: where reading resumes: the end of a message, or where reading began.
+        last: where the message that ends at `position` begins; None without one.
+        crc32c: checksum of that message, to recognise it.
+        begin: where the batch that ends at `position` began, when that is not the position of the
+            previous offset: the recording is new, or a part of it was lost.
         stop: the recording's stop position, when all messages up to there have been read.
     """
 
@@ -41,7 +41,7 @@ class Progress:
     stop: int | None = None
 
     def to_json(self) -> dict[str, int]:
-        """Return the object for an offset; what is None is left out."""
+        """Return the JSON object, without attributes that are None."""
         values = {name: getattr(self, name) for name in _KEYS}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -52,15 +52,15 @@ class StreamOffset:
 
     Attributes:
         recordings: progress by recording id.
-        starts_latest: nothing has been looked at yet, and what is recorded when it is will be
-            left out. Which positions these are is for the next offset to say.
+        starts_latest: an initial offset without positions: the next offset has those where
+            recordings end, and what is recorded before them is not read.
     """
 
     recordings: Mapping[int, Progress] = field(default_factory=dict)
     starts_latest: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return what goes into the checkpoint: the same text for an equal offset."""
+        """Return the JSON object for the checkpoint: the same text for an equal offset."""
         if self.starts_latest:
             return {"version": VERSION, "startingPosition": "latest"}
         recordings = {str(id): self.recordings[id].to_json() for id in sorted(self.recordings)}
@@ -71,7 +71,7 @@ class StreamOffset:
         """Read an offset from a checkpoint.
 
         Raises:
-            ConfigurationError: it was not written by this data source, or by a newer one.
+            ConfigurationError: it was written by another data source, or a newer version.
         """
         version = offset.get("version")
         if type(version) is int and version > VERSION:

@@ -1,9 +1,8 @@
-"""How much of each recording a batch of a streaming query takes, when the batch is limited.
+"""Division of a limited batch of a streaming query among recordings.
 
-Recordings share a limit equally, and what one does not use goes to the others, as far as messages
-can be cut: a batch ends behind whole messages. A message that is larger than its recording's share
-waits, but not for ever: recordings take turns, and the one whose turn it is takes a message at
-least.
+Recordings share a limit equally, and the unused part of a share goes to the others. A batch ends
+after whole messages. So that a message larger than its recording's share does not wait for ever,
+one recording of each batch, in rotation, takes at least one message.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Allowance:
-    """What a batch may still take.
+    """What a batch may still read.
 
     Attributes:
         max_bytes: bytes of recordings; no limit when None.
@@ -33,22 +32,22 @@ class Allowance:
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether there is no limit."""
+        """Return whether there is no limit."""
         return self.max_bytes is None and self.max_messages is None
 
     def share(self, of: int) -> Allowance:
-        """Return the share of each of so many recordings."""
+        """Return an equal share for each of so many recordings."""
         return Allowance(
             None if self.max_bytes is None else max(self.max_bytes, 0) // of,
             None if self.max_messages is None else self.max_messages // of,
         )
 
     def last_of(self, backlog: Backlog) -> LastMessage | None:
-        """Return the last message of a backlog that this allows (SegmentError)."""
+        """Return the last message of a backlog within the limits (SegmentError)."""
         return last_message(backlog.range, self.max_bytes, self.max_messages)
 
     def take(self, backlog: Backlog, last: LastMessage | None, sign: int = 1) -> None:
-        """Take the messages up to `last` off. One message may be more than was left."""
+        """Subtract the messages up to `last`. A single message may exceed the limit."""
         if last is None:
             return
         if self.max_bytes is not None:
@@ -67,16 +66,16 @@ _ONE_MESSAGE = Allowance(max_messages=1)
 def admit(
     backlogs: Sequence[Backlog], allowance: Allowance, turn: int = -1
 ) -> tuple[dict[int, Progress], int]:
-    """Decide what a batch takes. While there is a whole message, it takes one at least.
+    """Choose what a batch reads: at least one message, if there is a whole one.
 
     Args:
-        backlogs: what there is to read.
-        allowance: what the batch may take; used up.
-        turn: id of the recording whose turn it was in the batch before.
+        backlogs: the unread parts of recordings.
+        allowance: the limits of the batch; reduced by what it reads.
+        turn: id of the recording that was first in the previous batch.
 
     Returns:
-        How far recordings have been read after the batch, those of which nothing was taken and
-        nothing new is known may be left out; and the id of the recording whose turn it was.
+        How far recordings have been read after the batch, perhaps without those of which nothing
+        was read; and the id of the recording that was first.
 
     Raises:
         SegmentError: a segment file is missing, too short or damaged.
@@ -96,8 +95,8 @@ def admit(
                 _note(after, backlog, last, complete=_ends(backlog, last))
                 waiting.remove(backlog)
                 break
-    # Those that take little first, so that what they leave can be shared. Few bytes may be many
-    # messages: what is left in the end is shared once more.
+    # Short backlogs first, so that the rest of their shares can be divided. Few bytes may be many
+    # messages, so what is left is divided a second time.
     taken: dict[int, LastMessage | None] = {}
     for _ in range(2):
         cut_short = []
@@ -118,7 +117,7 @@ def admit(
 
 
 def _holds_all(share: Allowance, backlog: Backlog, last: LastMessage | None) -> bool:
-    """Whether no whole message of a backlog is left behind those of a share."""
+    """Return whether a share has all whole messages of a backlog."""
     if last is not None and _ends(backlog, last):
         return True
     if share.max_bytes is not None and share.max_bytes < backlog.range.length:

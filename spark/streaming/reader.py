@@ -1,12 +1,11 @@
 """`spark.readStream.format("aerotape")`: new messages of an archive directory, batch by batch.
 
-Spark keeps the reader in a Python process beside the driver for as long as the query runs. For each
-batch it asks how far there is something to read (`latestOffset`), writes the answer into the
-checkpoint, and then has that cut into partitions (`partitions`). After a failure it asks only for
-the partitions between the offsets in the checkpoint: these hold all that is needed to read the very
+The reader lives in a Python process next to the driver while the query runs. For each batch Spark
+calls `latestOffset`, writes the result into the checkpoint, and then calls `partitions`. After a
+failure it calls only `partitions`, with offsets from the checkpoint, which suffice to read the very
 same messages again.
 
-`aerotape.spark.streaming.backlog` looks at the directory, `aerotape.spark.streaming.read_limits`
+`aerotape.spark.streaming.backlog` reads the directory, `aerotape.spark.streaming.read_limits`
 limits batches.
 """
 
@@ -27,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 
 from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.boundaries import last_message
-from aerotape.spark.source.batch_reader import BatchReader, ScanPartition, without_calls
+from aerotape.spark.source.batch_reader import BatchReader, ScanPartition, without_traceback
 from aerotape.spark.source.planning import plan_partitions
 from aerotape.spark.streaming.backlog import Backlog, Follower
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
@@ -39,12 +38,12 @@ if TYPE_CHECKING:
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what has been recorded since the batch before, of old recordings and new ones."""
+    """Reads what has been recorded since the previous batch, in old and new recordings."""
 
     def __init__(
         self, options: ReadOptions, stream_options: StreamOptions, batches: BatchReader
     ) -> None:
-        """Make a reader; nothing is looked at yet.
+        """Create a reader without reading the directory.
 
         Args:
             options: what to read.
@@ -52,7 +51,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             batches: reads a partition.
 
         Raises:
-            ConfigurationError: an option makes no sense for a stream.
+            ConfigurationError: an option is not valid for a stream.
         """
         for name, value in (("toPosition", options.to_position), ("toTime", options.times.to_ns)):
             if value is not None:
@@ -70,41 +69,41 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._recorded: dict[int, int] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return where a new query begins, the same each time.
+        """Return the offset at which a new query begins, the same each time.
 
         Spark calls this again when the first batch failed; later offsets have positions.
         """
         return StreamOffset(starts_latest=self._limits.starts_latest).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """One of the limits of the options, as Spark knows only one; `latestOffset` knows both."""
+        """Return one limit, because Spark supports only one; `latestOffset` applies both."""
         if self._limits.max_bytes is not None:
             return ReadMaxBytes(self._limits.max_bytes)
         if self._limits.max_messages is not None:
             return ReadMaxRows(self._limits.max_messages)
         return ReadAllAvailable()
 
-    @without_calls
+    @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:
-        """Remember where recordings end now; what is recorded from now on is for another query."""
+        """Store where recordings end now: the query ends there."""
         self._targets = self._follower.ends()
 
-    @without_calls
+    @without_traceback
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Choose what the next batch reads.
 
         Args:
             start: the offset up to which messages have been read.
-            limit: no limit, or one; then those of the options hold.
+            limit: Spark's limit; unless that is ReadAllAvailable, the limits of the options apply.
 
         Returns:
             The offset up to which it reads: `start` when there is nothing new.
         """
         offset = StreamOffset.from_json(start)
-        recordings, progress = self._follower.look(offset)
+        recordings, progress = self._follower.scan(offset)
         targets = self._targets
         if targets is not None:
-            # Which are followed under another channel only the checkpoint knows.
+            # Recordings that were followed before their channel changed are only in the checkpoint.
             for each in recordings:
                 if each.recording_id in progress and each.recording_id not in targets:
                     targets[each.recording_id] = each.recorded_position
@@ -127,18 +126,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset(progress).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Where recordings ended when they were looked at last, for the query's progress."""
+        """Return where recordings ended at the last scan, for the query's progress."""
         if self._recorded is None:
             return None
         ends = {id: Progress(position=position) for id, position in self._recorded.items()}
         return StreamOffset(ends).to_json()
 
-    @without_calls
+    @without_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Cut what lies between two offsets into partitions, the same messages each time.
+        """Cut the ranges between two offsets into partitions, the same messages each time.
 
         Raises:
-            DataLossError: something of it is gone, and the query is not to go on without.
+            DataLossError: a part of them is gone, and failOnDataLoss is true.
         """
         ranges = list(
             self._follower.ranges(StreamOffset.from_json(start), StreamOffset.from_json(end))
@@ -151,14 +150,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _skipped(backlogs: Sequence[Backlog]) -> Iterator[tuple[int, Progress]]:
-    """Yield the progress of recordings that are left out as a whole.
+    """Yield the progress of recordings that are skipped to their end.
 
     A message that is still being recorded will be read later.
     """
     for backlog in backlogs:
         whole = backlog.range
         if backlog.stop is not None:
-            # No need to look into very many old recordings for their last messages.
+            # Finding the last messages of very many stopped recordings would take long.
             progress = Progress(position=backlog.stop, stop=backlog.stop)
         else:
             progress = backlog.after(last_message(whole), complete=True) or Progress(

@@ -1,4 +1,4 @@
-"""The example notebook runs from top to bottom, and what it shows is what it has published."""
+"""The example notebook runs from top to bottom, with the expected results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aerotape.codecs.sbe_tool import run_sbe_tool
 nbformat = pytest.importorskip("nbformat")
 EXAMPLES = ROOT / "examples"
 NOTEBOOK = EXAMPLES / "recordings.ipynb"
-# Put behind the last table that the notebook makes: all its results, counted in several ways.
+# Appended to the notebook: its results, counted in several ways.
 RESULTS = """
 import json
 print(json.dumps({
@@ -35,7 +35,7 @@ print(json.dumps({
 
 
 def test_it_is_committed_without_outputs() -> None:
-    """So that a run leaves no traces in the repository, and no output is out of date."""
+    """Outputs of a run are not in the repository, where they would become outdated."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -46,13 +46,13 @@ def test_it_is_committed_without_outputs() -> None:
 def test_its_schema_is_what_sbe_tool_makes_of_the_xml(
     jars: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The two files beside the notebook belong together."""
-    made = run_sbe_tool(EXAMPLES / "market.xml", jars["sbe-all"], tmp_path)
-    assert made.read_bytes() == (EXAMPLES / "market.sbeir").read_bytes()
+    """The .sbeir file next to the notebook is generated from the .xml file."""
+    generated = run_sbe_tool(EXAMPLES / "market.xml", jars["sbe-all"], tmp_path)
+    assert generated.read_bytes() == (EXAMPLES / "market.sbeir").read_bytes()
 
 
 def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same numbers from the publisher, the statistics, pandas and Spark; and a picture."""
+    """Publisher, statistics, pandas and Spark have the same numbers; there is a plot."""
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("pyspark")
     for name in ("ipykernel", "pandas", "matplotlib"):

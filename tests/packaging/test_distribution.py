@@ -1,4 +1,4 @@
-"""What is shipped: the sdist holds all that a build needs, and what it builds works elsewhere."""
+"""The sdist is complete, and the wheel built from it works outside the checkout."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that the unpacked sdist builds. What Cargo has compiled before is used again."""
+    """The wheel built from the unpacked sdist, with Cargo's existing build artefacts."""
     out = tmp_path_factory.mktemp("wheel")
     with tarfile.open(sdist) as archive:
         archive.extractall(out, filter="data")

@@ -1,4 +1,4 @@
-"""What documents and messages tell people to type."""
+"""Commands in documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPECIAL = re.compile(r"[?|&*<>]")
 
 
 def test_nothing_is_installed_from_an_index() -> None:
-    """There is the checkout, and the wheel that `make dist` builds."""
+    """aerotape is not in an index: documents name the checkout or a wheel."""
     listed = subprocess.run(
         ["git", "ls-files", "-cz", "--exclude-standard"],
         cwd=ROOT,
@@ -35,7 +35,7 @@ def test_nothing_is_installed_from_an_index() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_channels_in_commands_are_quoted(document: Path) -> None:
-    """Unquoted, ? and | have a meaning for the shell."""
+    """Shells interpret unquoted ? and |."""
     unquoted = [
         line
         for line in document.read_text().splitlines()

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session with two cores, where the data source was not registered by hand."""
+    """A local session with two cores, without a call of `register`."""
     pytest.importorskip("pyspark")
-    from aerotape.spark.runtime.session import job_session
+    from pyspark.sql import SparkSession
 
-    with job_session("local[2]", "aerotape tests") as session:
+    from aerotape.spark.runtime.session import job_context
+
+    with job_context("local[2]", "aerotape tests"):
+        session = SparkSession.builder.getOrCreate()
         session.conf.set("spark.sql.shuffle.partitions", "2")
         yield session
 
@@ -33,5 +36,5 @@ def archive_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """Where a table is to be made, not there yet."""
+    """The folder of a table, which does not exist yet."""
     return tmp_path / "out"

@@ -1,4 +1,4 @@
-"""How hard the Parquet job compresses payloads."""
+"""Compression levels of payloads in the Parquet job."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""The Parquet job killed at each of its changes to the table, and what the next one makes of it."""
+"""The Parquet job killed at each of its changes to the table, and the job after it."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -78,7 +77,7 @@ OVERWRITE = (True, grow_not, True)
         for job in jobs
     ],
 )
-def test_killed_at_any_change_the_next_job_puts_it_right(
+def test_the_job_after_a_kill_completes_the_table(
     store_type: type[MortalStore],
     prepared: bool,
     grow: Grow,
@@ -86,9 +85,9 @@ def test_killed_at_any_change_the_next_job_puts_it_right(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whatever is the last change that a job makes, readers see all of the old or all of the new
-    rows of a recording (in an object store: rows up to a position), and after the next job the
-    table has each row once and nothing lies about."""
+    """Whichever change was the last, readers see all old or all new rows of a recording (in an
+    object store: rows up to a position), and after the next job the table has each row once and no
+    temporary files."""
     monkeypatch.setattr(lock, "_LEASE_NS", 0)
     archive_dir, before, out = tmp_path / "archive", tmp_path / "before", tmp_path / "t" / "out"
     archive_dir.mkdir()
@@ -116,7 +115,7 @@ def test_killed_at_any_change_the_next_job_puts_it_right(
         except Killed:
             deaths.append(store.last)
         seen = positions_of(out, 0)
-        # What DuckDB or Polars find with a pattern for all folders, which enters any folder.
+        # DuckDB and Polars read every folder with this pattern.
         assert (
             sorted(
                 position
@@ -136,7 +135,6 @@ def test_killed_at_any_change_the_next_job_puts_it_right(
         assert list(out.parent.iterdir()) == [out], store.last
     assert positions_of(out, 0) == new
     assert len(deaths) > 10
-    # The changes that count have been among them.
     if store_type is not MortalStore or not prepared:
         way = "move recording_id=0"
     else:
@@ -145,7 +143,7 @@ def test_killed_at_any_change_the_next_job_puts_it_right(
 
 
 class TasksTwice(TasksHere):
-    """Runs every task twice, as speculation does, after one that dies while it writes."""
+    """Runs every task twice, as in speculation, after one that is killed while it writes."""
 
     def run(
         self, partitions: Sequence[Partition], settings: WriteSettings, on_done: OnDone | None
@@ -159,7 +157,7 @@ class TasksTwice(TasksHere):
 
 
 def test_failed_and_repeated_tasks_leave_nothing(tmp_path: Path) -> None:
-    """Of several attempts at a task the table has one, whole, and nothing is left of the others."""
+    """The table has the file of one attempt at a task, and no files of the others."""
     archive_dir, out = tmp_path / "archive", tmp_path / "out"
     archive_dir.mkdir()
     add_recording(archive_dir, fill(SegmentBuilder(), 150))
@@ -170,18 +168,6 @@ def test_failed_and_repeated_tasks_leave_nothing(tmp_path: Path) -> None:
     assert len(list(out.rglob("*.parquet"))) == report.files > 1
     assert list(out.iterdir()) == [out / "recording_id=0"]
 
-
-KILLED_AT = """
-import os, signal, sys
-from aerotape.spark.parquet.store import OutputStore
-from support.spark.parquet_rig import run_here
-
-def die(*arguments):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(OutputStore, sys.argv[1], die)
-run_here(sys.argv[2], sys.argv[3])
-"""
 
 HOLDS_THE_LOCK = """
 import sys
@@ -204,26 +190,8 @@ def python(script: str, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("operation", ["exchange", "move"])
-def test_a_job_that_is_killed_leaves_a_table_that_can_be_gone_on_with(
-    tmp_path: Path, operation: str
-) -> None:
-    """SIGKILL before files appear: nothing of them is seen, and the lock is nobody's."""
-    archive_dir, out = tmp_path / "archive", tmp_path / "out"
-    archive_dir.mkdir()
-    add_recording(archive_dir, fill(SegmentBuilder(), 150))
-    with python(KILLED_AT, operation, archive_dir, out) as job:
-        assert job.wait(60) == -signal.SIGKILL
-    assert (out / "_aerotape" / "lock").exists()
-    assert positions_of(out, 0) == []
-    run_here(archive_dir, out)
-    assert positions_of(out, 0) == expected_positions(archive_dir, 0)
-    assert list(out.iterdir()) == [out / "recording_id=0"]
-    assert sorted(tmp_path.iterdir()) == [archive_dir, out]
-
-
 def test_two_jobs_do_not_write_to_one_table(tmp_path: Path) -> None:
-    """The second is told who is at work and changes nothing; a killed one is in nobody's way."""
+    """The second is refused with the process id of the first; the lock of a killed job is free."""
     archive_dir, out = tmp_path / "archive", tmp_path / "out"
     archive_dir.mkdir()
     add_recording(archive_dir, fill(SegmentBuilder(), 10))
@@ -239,11 +207,8 @@ def test_two_jobs_do_not_write_to_one_table(tmp_path: Path) -> None:
     assert positions_of(out, 0) == expected_positions(archive_dir, 0)
 
 
-def test_without_locks_a_job_leaves_a_sign_of_life(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where there are no locks the second job is refused as well; a sign that has grown old is
-    nobody's, and who finds his own gone has lost the table."""
+def test_leases_in_storage_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second job is refused; an expired lease is taken over, and its job detects that."""
     store = MortalObjects(fs.LocalFileSystem(), str(tmp_path / "out"))
     with locked(store) as first:
         with pytest.raises(TableInUseError, match=f"process {os.getpid()} on"), locked(store):
@@ -258,7 +223,7 @@ def test_without_locks_a_job_leaves_a_sign_of_life(
 
 
 class RefusingObjects(MortalObjects):
-    """An object store that for a while keeps nothing that is written to it."""
+    """An object store that can refuse writes."""
 
     refuses = False
 
@@ -271,8 +236,8 @@ class RefusingObjects(MortalObjects):
 def test_a_lease_outlives_renewals_that_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it cannot be renewed it stands: others are refused, and the job is told of the storage
-    and not that its table was lost. It is renewed where it was late, and then others see that."""
+    """A lease that cannot be renewed stays valid: other jobs are refused, and the job gets an error
+    of the storage, not one of a lost table. A late renewal is valid too."""
     store = RefusingObjects(fs.LocalFileSystem(), str(tmp_path / "out"))
     other = MortalObjects(fs.LocalFileSystem(), str(tmp_path / "out"))
     monkeypatch.setattr(lock, "_LATE_S", -1.0)
@@ -302,8 +267,7 @@ def test_a_lease_outlives_renewals_that_fail(
 def test_a_takeover_sees_a_renewal_that_comes_between(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lease that is renewed after it was found to be old is not taken: one of the two jobs is
-    refused."""
+    """A lease that is renewed after it was found expired is not taken over."""
     store = MortalObjects(fs.LocalFileSystem(), str(tmp_path / "out"))
     monkeypatch.setattr(lock, "_LATE_S", -1.0)
     with locked(store) as lease:
@@ -320,10 +284,10 @@ def test_a_takeover_sees_a_renewal_that_comes_between(
         lease.check()
 
 
-def test_who_has_lost_the_table_leaves_it_to_the_other_job(
+def test_a_job_that_lost_the_table_leaves_it_to_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job that did not move for too long removes its own files, and nothing of its successor."""
+    """A job whose lease expired removes its own files, and none of its successor."""
     archive_dir = tmp_path / "archive"
     archive_dir.mkdir()
     add_recording(archive_dir, fill(SegmentBuilder(), 10))
@@ -345,7 +309,7 @@ def test_who_has_lost_the_table_leaves_it_to_the_other_job(
 
 
 def test_a_commit_that_cannot_be_finished_deletes_nothing(tmp_path: Path) -> None:
-    """When a new file is gone, the old ones that it should replace stay."""
+    """When a new file is missing, the files that it would replace stay."""
     store = MortalObjects(fs.LocalFileSystem(), str(tmp_path))
     store.make_folder("recording_id=0")
     store.write("recording_id=0/old.parquet", b"old")
@@ -357,8 +321,8 @@ def test_a_commit_that_cannot_be_finished_deletes_nothing(tmp_path: Path) -> Non
     assert store.read("recording_id=0/old.parquet") == b"old"
 
 
-def test_a_damaged_journal_is_named_and_nothing_touched(tmp_path: Path) -> None:
-    """Nobody knows then what it was to do."""
+def test_a_damaged_journal_is_an_error_and_changes_nothing(tmp_path: Path) -> None:
+    """The error names it, because the commit is unknown."""
     archive_dir, out = tmp_path / "archive", tmp_path / "out"
     archive_dir.mkdir()
     add_recording(archive_dir, fill(SegmentBuilder(), 10))
@@ -373,8 +337,8 @@ def test_a_damaged_journal_is_named_and_nothing_touched(tmp_path: Path) -> None:
     assert positions_of(out, 0) == expected_positions(archive_dir, 0)
 
 
-def test_a_full_disk_is_named_and_leaves_the_table_as_it_was(tmp_path: Path) -> None:
-    """Wherever space runs out; with some more the next job goes on."""
+def test_a_full_disk_leaves_the_table_unchanged(tmp_path: Path) -> None:
+    """Wherever space runs out the error names the path; with more space the next job succeeds."""
     archive_dir = tmp_path / "archive"
     archive_dir.mkdir()
     builder = fill(SegmentBuilder(), 40)
@@ -389,7 +353,7 @@ def test_a_full_disk_is_named_and_leaves_the_table_as_it_was(tmp_path: Path) -> 
             with pytest.raises((StorageError, OSError), match="No space left on device") as raised:
                 run_here(archive_dir, out)
             assert f"{out}/_aerotape/" in str(raised.value)
-            # Spark tells the first of a chain.
+            # Spark reports the first of a chain.
             assert isinstance(raised.value, StorageError) or raised.value.__suppress_context__
             disk.clear()
             assert positions_of(out, 0) == old

@@ -1,9 +1,7 @@
-"""How the Parquet job notices that a source is not what it has converted."""
+"""Detection by the Parquet job that a source differs from what was converted."""
 
 from __future__ import annotations
 
-import json
-import zlib
 from pathlib import Path
 
 import pytest
@@ -16,11 +14,10 @@ from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("pyarrow")
 
-from support.spark.parquet_rig import TasksHere, expected_positions, only, positions_of
+from support.spark.parquet_rig import TasksHere, only
 
 from aerotape.spark.parquet.fingerprint import changed, fingerprints
 from aerotape.spark.parquet.job import ParquetJob
-from aerotape.spark.parquet.manifest import MANIFEST_NAME
 from aerotape.spark.parquet.plan import JobOptions
 from aerotape.spark.source.options import ReadOptions
 
@@ -41,7 +38,7 @@ def grow(archive_dir: Path, builder: SegmentBuilder) -> None:
 
 
 def test_a_change_before_the_end_of_any_range_is_noticed(archive_dir: Path, out: Path) -> None:
-    """Not only before the end of all that was converted."""
+    """The end of each converted range is compared, not only the last."""
     builder = fill(SegmentBuilder(), 100)
     add_recording(archive_dir, builder)
     assert only(archive_dir, out).files > 2
@@ -52,8 +49,8 @@ def test_a_change_before_the_end_of_any_range_is_noticed(archive_dir: Path, out:
     assert only(archive_dir, out).result == "up to date"
 
 
-def test_a_range_without_rows_is_watched_as_well(archive_dir: Path, out: Path) -> None:
-    """Here one that holds but the rest of a message that begins before it."""
+def test_a_range_without_rows_is_compared_too(archive_dir: Path, out: Path) -> None:
+    """The range has only the rest of a message that begins before it."""
     builder = fill(SegmentBuilder(), 20)
     last = builder.message(bytes(5_000))
     add_recording(archive_dir, builder)
@@ -66,7 +63,7 @@ def test_a_range_without_rows_is_watched_as_well(archive_dir: Path, out: Path) -
 
 
 def test_padding_does_not_hide_what_is_before_it(archive_dir: Path, out: Path) -> None:
-    """A term that ends with tens of kilobytes of nothing is known by its last frames."""
+    """In a term that ends with tens of kilobytes of padding the last frames are compared."""
     builder = fill(SegmentBuilder(), 3)
     last = builder.message(b"the last one")
     builder.pad_term()
@@ -79,8 +76,8 @@ def test_padding_does_not_hide_what_is_before_it(archive_dir: Path, out: Path) -
 
 
 def test_what_cannot_be_compared_is_not_taken_for_the_same(archive_dir: Path, out: Path) -> None:
-    """A file that cannot be read, or is too short, leaves the recording out; one that is gone is
-    told when there is something to convert."""
+    """With an unreadable or short file the recording is left out; a missing file is a warning when
+    there is something to convert."""
     builder = fill(SegmentBuilder(), 200)
     add_recording(archive_dir, builder)
     only(archive_dir, out)
@@ -102,8 +99,8 @@ def test_what_cannot_be_compared_is_not_taken_for_the_same(archive_dir: Path, ou
 
 
 def test_checksums_may_be_put_in_later(archive_dir: Path, out: Path) -> None:
-    """They take the place of session ids in all frames; the table still knows the recording, goes
-    on with it, and notices what has changed beside."""
+    """They replace the session ids of all frames; the recording is still recognised, and other
+    changes are detected."""
     builder = fill(SegmentBuilder(), 100)
     builder.frame(b"the rest never came", flags=BEGIN)
     add_recording(archive_dir, builder)
@@ -119,8 +116,7 @@ def test_checksums_may_be_put_in_later(archive_dir: Path, out: Path) -> None:
 
 
 def test_any_other_byte_counts(archive_dir: Path) -> None:
-    """Of all bytes of the last frames only those of session ids may change, whatever payloads look
-    like."""
+    """Of the last frames only session ids may change, whatever payloads look like."""
     builder = SegmentBuilder()
     for index in range(8):
         builder.message(bytes([index]) * 100)
@@ -139,38 +135,8 @@ def test_any_other_byte_counts(archive_dir: Path) -> None:
     assert changed(recording, taken) == (None, [])
 
 
-def test_a_table_of_an_earlier_version_is_gone_on_with(archive_dir: Path, out: Path) -> None:
-    """Its manifest tells the last bytes of each file in another way; that is compared until there
-    is something new."""
-    builder = fill(SegmentBuilder(), 40)
-    add_recording(archive_dir, builder)
-    only(archive_dir, out, partition_bytes=1 << 30)
-    path = out / "recording_id=0" / MANIFEST_NAME
-    document = json.loads(path.read_text())
-    [taken] = document.pop("fingerprints")
-    assert taken["to_position"] == builder.position
-    del document["unfinished_from"]
-    tail = range(max(0, builder.position - 65_536) & -65_536, builder.position)
-    segment = builder.segment_path(archive_dir, tail.start).read_bytes()
-    base = builder.segment_base(tail.start)
-    begin = max(base, builder.position - 65_536)
-    [entry] = document["files"]
-    entry["source_crc32"] = zlib.crc32(segment[begin - base : builder.position - base])
-    path.write_text(json.dumps(document))
-    assert only(archive_dir, out).result == "up to date"
-    position = builder.messages[-1].position + 24
-    flip(archive_dir, builder, position)
-    assert "its bytes before position" in str(only(archive_dir, out).error)
-    flip(archive_dir, builder, position)
-    grow(archive_dir, builder)
-    assert only(archive_dir, out).messages == 1
-    assert positions_of(out, 0) == expected_positions(archive_dir, 0)
-    assert len(json.loads(path.read_text())["fingerprints"]) == 1
-    assert only(archive_dir, out).result == "up to date"
-
-
-def test_what_is_gone_is_told_in_a_later_round(archive_dir: Path, out: Path) -> None:
-    """Nothing is said of it before there is something to convert."""
+def test_a_missing_file_is_a_warning_in_a_later_round(archive_dir: Path, out: Path) -> None:
+    """The warning comes when there is something to convert."""
     builder = fill(SegmentBuilder(), 200)
     add_recording(archive_dir, builder, live=True)
     first = builder.segment_path(archive_dir, 0)

@@ -1,4 +1,4 @@
-"""What a second Parquet job makes of recordings that have changed since the first."""
+"""Second runs of the Parquet job, on recordings that have changed since the first."""
 
 from __future__ import annotations
 
@@ -52,13 +52,15 @@ def files_of(out: Path) -> dict[Path, int]:
 def test_a_message_that_has_not_ended_is_left_to_the_next_job(
     archive_dir: Path, out: Path, live: bool
 ) -> None:
-    """The table ends with a whole message; the rest comes when it has come, once, and until then
-    there is nothing to do."""
+    """The table ends with a whole message; the unfinished one is converted once, when it ends. In a
+    stopped recording it is a warning."""
     builder = fill(SegmentBuilder(), 20)
     begin = builder.frame(b"first half, ", flags=BEGIN)
     add_recording(archive_dir, builder, live=live)
     first = only(archive_dir, out)
     assert (first.result, first.messages, first.to_position) == ("converted", 20, begin)
+    warning = "1 fragments of incompletely recorded messages left out"
+    assert first.warnings == (() if live else (warning,))
     files = files_of(out)
     assert only(archive_dir, out).result == "up to date"
 
@@ -76,43 +78,41 @@ def test_a_message_that_has_not_ended_is_left_to_the_next_job(
     assert only(archive_dir, out).result == "up to date"
 
 
-def test_what_cuts_a_message_that_has_not_ended_is_no_work_left(
-    archive_dir: Path, out: Path
+def test_a_cut_within_an_unfinished_message(
+    archive_dir: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A midnight, or where an earlier job began, within a message whose end is to come: nothing is
-    done until there is more, and then the message comes once."""
+    """A midnight, or the start of an earlier job, within an unfinished message: nothing is
+    converted until it ends, and then it is converted once."""
     builder = fill(SegmentBuilder(), 20)
     begin = builder.frame(b"first part, ", flags=BEGIN)
     middle = builder.frame(b"second part, ", flags=0)
     add_recording(archive_dir, builder, live=True)
     day_ns = 86_400 * 10**9
-    dated: dict[str, Any] = {
-        "by_date": True, "times": lambda _: [(0, 0), (middle, day_ns)],
-    }  # fmt: skip
-    first = only(archive_dir, out, **dated)
+    monkeypatch.setattr(
+        "aerotape.spark.parquet.job.recorded_times", lambda _: [(0, 0), (middle, day_ns)]
+    )
+    first = only(archive_dir, out, by_date=True)
     assert (first.result, first.messages, first.to_position) == ("converted", 20, begin)
-    assert only(archive_dir, out, **dated).result == "up to date"
-    assert only(archive_dir, out, from_position=middle, **dated).result == "converted"
-    assert only(archive_dir, out, **dated).result == "up to date"
+    assert only(archive_dir, out, by_date=True).result == "up to date"
+    assert only(archive_dir, out, from_position=middle, by_date=True).result == "converted"
+    assert only(archive_dir, out, by_date=True).result == "up to date"
 
     builder.frame(b"third part, ", flags=0)
     builder.write(archive_dir)
-    more = only(archive_dir, out, **dated)
+    more = only(archive_dir, out, by_date=True)
     assert (more.result, more.messages, more.to_position) == ("converted", 0, begin)
-    assert only(archive_dir, out, **dated).result == "up to date"
+    assert only(archive_dir, out, by_date=True).result == "up to date"
     builder.frame(b"last part", flags=END)
     builder.message(b"the next")
     builder.write(archive_dir)
-    last = only(archive_dir, out, **dated)
+    last = only(archive_dir, out, by_date=True)
     assert (last.result, last.messages, last.warnings) == ("converted", 2, ())
     assert positions_of(out, 0) == expected_positions(archive_dir, 0)
-    assert only(archive_dir, out, **dated).result == "up to date"
+    assert only(archive_dir, out, by_date=True).result == "up to date"
 
 
-def test_a_recording_that_begins_with_such_a_message_is_looked_at_once(
-    archive_dir: Path, out: Path
-) -> None:
-    """There is nothing in the table of it, and nothing to do either."""
+def test_a_recording_that_begins_with_such_a_message(archive_dir: Path, out: Path) -> None:
+    """It has no rows, and is up to date."""
     builder = SegmentBuilder()
     builder.frame(b"first part, ", flags=BEGIN)
     add_recording(archive_dir, builder, live=True)
@@ -141,7 +141,7 @@ def test_positions_may_be_converted_in_any_order(archive_dir: Path, out: Path) -
 
 
 def replace_archive(archive_dir: Path, builder: SegmentBuilder) -> None:
-    """Make another recording under the same id."""
+    """Replace a recording by another with the same id."""
     for path in archive_dir.iterdir():
         path.unlink()
     add_recording(archive_dir, builder)
@@ -151,7 +151,7 @@ def replace_archive(archive_dir: Path, builder: SegmentBuilder) -> None:
     ("replacement", "complaint"),
     [
         (SegmentBuilder(), "it ends at"),
-        (SegmentBuilder(stream_id=7), "it is not the recording that the table has (stream_id 7"),
+        (SegmentBuilder(stream_id=7), "it is another recording than the table's (stream_id 7"),
         (SegmentBuilder(), "its bytes before position"),
     ],
     ids=["shorter", "another", "other-bytes"],
@@ -159,8 +159,8 @@ def replace_archive(archive_dir: Path, builder: SegmentBuilder) -> None:
 def test_a_changed_source_is_refused_or_converted_anew(
     archive_dir: Path, out: Path, replacement: SegmentBuilder, complaint: str
 ) -> None:
-    """A recording that is not what the table has any more leaves the table as it is, and the
-    others are converted; with the option its rows are replaced."""
+    """A recording that differs from the table is left out, and others are converted; with the
+    option its rows are replaced."""
     add_recording(archive_dir, fill(SegmentBuilder(), 100))
     add_recording(archive_dir, fill(SegmentBuilder(), 5))
     run_here(archive_dir, out)
@@ -178,13 +178,13 @@ def test_a_changed_source_is_refused_or_converted_anew(
     assert positions_of(out, 0) == old
     assert files_of(out).items() > files.items()
 
-    anew = run_here(archive_dir, out, reconvert_changed=True).recordings[0]
-    assert (anew.result, anew.error) == ("converted anew", None)
+    again = run_here(archive_dir, out, reconvert_changed=True).recordings[0]
+    assert (again.result, again.error) == ("converted anew", None)
     assert rows_of(out / "recording_id=0") == expected_rows(archive_dir, 0)
 
 
 def test_a_truncated_recording_that_was_extended_is_noticed(archive_dir: Path, out: Path) -> None:
-    """Longer than before, the same recording, but other bytes where the table ends."""
+    """The recording is longer than before, but has other bytes where the table ends."""
     builder = fill(SegmentBuilder(), 100)
     add_recording(archive_dir, builder)
     only(archive_dir, out)
@@ -200,9 +200,9 @@ def test_a_truncated_recording_that_was_extended_is_noticed(archive_dir: Path, o
     assert rows_of(out / "recording_id=0") == expected_rows(archive_dir, 0)
 
 
-def test_what_was_purged_stays_and_what_was_lost_is_told(archive_dir: Path, out: Path) -> None:
-    """Rows of segments that are gone remain; a gap between them and what is left is warned of
-    once, and stays in the manifest."""
+def test_purged_positions_stay_and_lost_ones_are_a_warning(archive_dir: Path, out: Path) -> None:
+    """Rows of purged segments remain; a gap between them and the rest is a warning, once, and stays
+    in the manifest."""
     builder = fill(SegmentBuilder(), 300)
     add_recording(archive_dir, builder)
     only(archive_dir, out, to_position=100_000)
@@ -221,9 +221,9 @@ def test_what_was_purged_stays_and_what_was_lost_is_told(archive_dir: Path, out:
     assert manifest_of(out)["warnings"] == [lost]
 
 
-def test_overwriting_keeps_what_would_not_come_again(archive_dir: Path, out: Path) -> None:
-    """Rows of purged positions, or of others than those asked for, are not replaced by nothing,
-    unless the source has changed and that was asked for: then it is told."""
+def test_overwriting_does_not_lose_rows(archive_dir: Path, out: Path) -> None:
+    """Rows of purged or unselected positions are not dropped, unless the source has changed and the
+    option says so: that is a warning."""
     builder = fill(SegmentBuilder(), 300)
     add_recording(archive_dir, builder)
     only(archive_dir, out)
@@ -244,8 +244,8 @@ def test_overwriting_keeps_what_would_not_come_again(archive_dir: Path, out: Pat
     document = manifest_of(out)
     document["recording"]["stream_id"] = 77
     manifest.write_text(json.dumps(document))
-    anew = only(archive_dir, out, reconvert_changed=True)
-    assert anew.warnings == (
+    again = only(archive_dir, out, reconvert_changed=True)
+    assert again.warnings == (
         "rows of positions 0 to 262144 were deleted and are not converted again",
     )
     assert positions_of(out, 0) == expected_positions(archive_dir, 0)
@@ -254,7 +254,7 @@ def test_overwriting_keeps_what_would_not_come_again(archive_dir: Path, out: Pat
 
 
 def test_a_table_keeps_its_form(archive_dir: Path, out: Path) -> None:
-    """Files of another form are not mixed into a table; overwriting changes the form."""
+    """Files with other settings are not mixed into a table; overwriting changes the settings."""
     add_recording(archive_dir, fill(SegmentBuilder(), 20))
     only(archive_dir, out)
     before = files_of(out)
@@ -265,13 +265,16 @@ def test_a_table_keeps_its_form(archive_dir: Path, out: Path) -> None:
     assert {path.parent.name for path in files_of(out)} == {"date=2023-11-14"}
 
 
-def test_dates_are_those_of_the_positions(archive_dir: Path, out: Path) -> None:
-    """Files are cut where the date changes, wherever that is, and none has rows of two dates."""
+def test_dates_are_those_of_the_positions(
+    archive_dir: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are cut where the date changes, and none has rows of two dates."""
     builder = fill(SegmentBuilder(), 200)
     add_recording(archive_dir, builder)
     day_ns, midnight = 86_400 * 10**9, builder.messages[77].position
     times = [(0, 0), (midnight - 1000, day_ns - 1), (midnight, day_ns), (builder.position, day_ns)]
-    report = only(archive_dir, out, by_date=True, times=lambda _: times, partition_bytes=1 << 30)
+    monkeypatch.setattr("aerotape.spark.parquet.job.recorded_times", lambda _: times)
+    report = only(archive_dir, out, by_date=True, partition_bytes=1 << 30)
     assert (report.messages, report.files) == (200, 2)
     table = dataset.dataset(out, format="parquet", partitioning="hive").to_table()
     dates = {row["position"]: row["date"] for row in table.to_pylist()}
@@ -282,8 +285,8 @@ def test_dates_are_those_of_the_positions(archive_dir: Path, out: Path) -> None:
 
 
 def test_a_little_more_waits_for_more(archive_dir: Path, out: Path) -> None:
-    """A recording that is being written waits until it has enough, or has waited long enough; one
-    whose archive is gone has no more to come."""
+    """A recording that is being written waits for enough bytes, or for the maximum delay; one whose
+    archive has ended does not."""
     builder = fill(SegmentBuilder(), 20)
     add_recording(archive_dir, builder, live=True)
     with in_use(archive_dir):
@@ -302,8 +305,8 @@ def test_a_little_more_waits_for_more(archive_dir: Path, out: Path) -> None:
     assert only(archive_dir, out, min_bytes=1 << 20).messages == 1
 
 
-def test_in_a_storage_elsewhere_what_has_no_end_waits_too(tmp_path: Path) -> None:
-    """Nobody can tell whether the archive that it is a copy from still writes it."""
+def test_in_remote_storage_recordings_without_end_wait_too(tmp_path: Path) -> None:
+    """Whether the archive of the original still writes it is unknown."""
     fsspec = pytest.importorskip("fsspec")
     builder = fill(SegmentBuilder(), 20)
     add_recording(tmp_path, builder, live=True)
@@ -318,9 +321,9 @@ def test_in_a_storage_elsewhere_what_has_no_end_waits_too(tmp_path: Path) -> Non
     assert [report.result for report in reports] == ["converted", "up to date"]
 
 
-def test_dates_that_are_not_known_are_told(tmp_path: Path, out: Path) -> None:
-    """Where the times of a recording cannot be used, its dates are that of its start, with a
-    warning; where there never were any there is none to be given."""
+def test_unknown_dates_are_a_warning(tmp_path: Path, out: Path) -> None:
+    """With an invalid time index the dates are that of the recording's start, with a warning;
+    without a time index there is no warning."""
     built = build(tmp_path / "timed")
     built.path.write_bytes(b"nonsense")
     report = only(built.archive_dir, out, by_date=True)
@@ -334,7 +337,7 @@ def test_dates_that_are_not_known_are_told(tmp_path: Path, out: Path) -> None:
 
 
 def test_a_dry_run_changes_nothing(archive_dir: Path, out: Path) -> None:
-    """It tells what would be done, and makes no folder."""
+    """It returns the plan and creates no folder."""
     builder = fill(SegmentBuilder(), 20)
     add_recording(archive_dir, builder)
     options = JobOptions(read=ReadOptions(archive_dir=str(archive_dir)))
@@ -359,10 +362,10 @@ def test_a_dry_run_changes_nothing(archive_dir: Path, out: Path) -> None:
     ],
     ids=["damaged", "gone", "file-gone", "newer"],
 )
-def test_a_table_that_is_not_in_order_is_refused(
+def test_an_inconsistent_table_is_refused(
     archive_dir: Path, out: Path, spoil: Any, complaint: str
 ) -> None:
-    """What does not fit together is named and not made worse; overwriting puts it right."""
+    """The error names the mismatch and nothing is changed; overwriting repairs the table."""
     add_recording(archive_dir, fill(SegmentBuilder(), 20))
     only(archive_dir, out)
     spoil(out / "recording_id=0")
@@ -375,7 +378,7 @@ def test_a_table_that_is_not_in_order_is_refused(
     assert rows_of(out / "recording_id=0") == expected_rows(archive_dir, 0)
 
 
-def test_the_manifest_tells_what_there_is(archive_dir: Path, out: Path) -> None:
+def test_the_manifest_matches_the_files(archive_dir: Path, out: Path) -> None:
     """Rows, bytes, columns and positions of the manifest are those of the files."""
     builder = fill(SegmentBuilder(), 100)
     add_recording(archive_dir, builder)
@@ -398,8 +401,8 @@ def test_the_manifest_tells_what_there_is(archive_dir: Path, out: Path) -> None:
 def test_fields_of_payloads_are_columns(
     archive_dir: Path, out: Path, jars: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The rows that `to_arrow` gives, nested columns too, also when they come in two jobs; what the
-    columns come from is in the files, and another schema is not mixed in."""
+    """The rows are those of `to_arrow`, nested columns too, also after two jobs; the files name the
+    SBE schema, and another one is not mixed in."""
     builder = SegmentBuilder()
     for order in some_orders(300):
         builder.message(order.encode())
@@ -419,14 +422,14 @@ def test_fields_of_payloads_are_columns(
     assert files.to_table().to_pylist() == expected.to_pylist()
     assert files.schema.names == expected.schema.names
     metadata = parquet.read_metadata(files.files[0])
-    told = json.loads(metadata.metadata[b"aerotape.payload_schema"])
-    assert (told["schema_id"], told["messages"]) == (31, {"Order": 1})
+    described = json.loads(metadata.metadata[b"aerotape.payload_schema"])
+    assert (described["schema_id"], described["messages"]) == (31, {"Order": 1})
     other = only(archive_dir, out, payloads=PayloadColumns.of(ir, "Cancel"))
     assert "payload_schema" in str(other.error)
 
 
-def test_damaged_messages_go_where_the_mode_says(archive_dir: Path, out: Path) -> None:
-    """Left out and told, or a row that says what is wrong."""
+def test_damaged_messages_are_treated_by_the_mode(archive_dir: Path, out: Path) -> None:
+    """They are left out with a warning, or are rows with the error."""
     builder = fill(SegmentBuilder(checksum=crc32), 60)
     add_recording(archive_dir, builder)
     damaged = next(message for message in builder.messages if message.payload)
@@ -445,8 +448,8 @@ def test_damaged_messages_go_where_the_mode_says(archive_dir: Path, out: Path) -
 
 
 def test_a_refused_job_makes_no_folder(archive_dir: Path, tmp_path: Path, out: Path) -> None:
-    """A directory without a catalog is told before anything is made; a table in an archive
-    directory, this one or another, is not made at all."""
+    """A directory without a catalog is an error before any change; so is a table in an archive
+    directory, this one or another."""
     with pytest.raises(CatalogError):
         run_here(tmp_path / "nothing", out)
     assert not out.exists()

@@ -1,4 +1,4 @@
-"""The Parquet job on directories of archives that are recording: ours and the Java one."""
+"""The Parquet job on directories of running archives, this one and the Java one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from support.spark.parquet_rig import rows_of, run_here
 
 
 def await_sent(live: Live, count: int) -> None:
-    wait_until(lambda: len(live.made.sent) >= count, f"{count} messages", 30.0)
+    wait_until(lambda: len(live.made.sent) >= count, f"{count} messages")
 
 
 @pytest.mark.parametrize("kind", archives.KINDS)
 def test_jobs_on_a_growing_recording_give_each_message_once(
     kind: archives.Kind, tmp_path: Path
 ) -> None:
-    """While a publisher sends, each job adds what was recorded since, up to a whole message; in the
-    end the table has all that was sent. Cut back by the archive, the recording is told of."""
+    """While a publisher sends, each job adds what was recorded since, up to a whole message;
+    finally the table has all that was sent. A truncation of the recording is reported."""
     out, begun = tmp_path / "out", datetime.now(UTC).date()
     with archives.serve(kind) as archive, archive.connect() as client:
         live = Live(client, 50, "aeron:ipc?term-length=65536")
@@ -44,7 +44,7 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
         assert counts[-1] > counts[0]
         # An offer that found the term full has added padding after the last message.
         wait_until(
-            lambda: client.recording_position(id) >= live.made.end, "the recording of it all"
+            lambda: client.recording_position(id) >= live.made.end, "the recording of all messages"
         )
         stop(client, live.made)
         run_here(archive.archive_dir, out)

@@ -1,4 +1,4 @@
-"""Files of a table that are replaced, in storages whose renaming fails."""
+"""Replacement of a table's files in storage where a rename fails."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from aerotape.spark.parquet.store import OutputStore
 
 
 class Renaming:
-    """A file system of some type, on this machine, whose renaming the test plays."""
+    """A local file system of a given type, whose renaming the test controls."""
 
     def __init__(self, type_name: str, *, renames: bool, fails: bool) -> None:
-        """Rename to names that are taken only if it `renames`; then fail if it `fails`."""
+        """Rename to existing names only if it `renames`; then fail if it `fails`."""
         self.type_name = type_name
         self._behind = fs.LocalFileSystem()
         self._renames = renames
@@ -49,14 +49,14 @@ def test_a_file_is_replaced_where_a_taken_name_is_refused(tmp_path: Path, type_n
 
 
 def test_an_object_stays_where_renaming_fails(tmp_path: Path) -> None:
-    """An object store takes names that are taken: it has another reason."""
+    """An object store replaces existing names, so the failure has another reason."""
     with pytest.raises(StorageError, match="Input/output error"):
         store(tmp_path, "abfs", renames=False).write("manifest", b"new")
     assert (tmp_path / "manifest").read_bytes() == b"old"
 
 
-def test_what_was_renamed_stays_though_a_failure_was_told(tmp_path: Path) -> None:
-    """The connection was lost right after, say."""
+def test_a_renamed_file_stays_after_a_reported_failure(tmp_path: Path) -> None:
+    """The connection may have been lost after the rename."""
     with pytest.raises(StorageError, match="Input/output error"):
         store(tmp_path, "hdfs", renames=True, fails=True).write("manifest", b"new")
     assert (tmp_path / "manifest").read_bytes() == b"new"

@@ -1,4 +1,4 @@
-"""`aerotape parquet --watch`, round by round, and what else the command does without Spark."""
+"""Rounds of `aerotape parquet --watch`, and other uses of the command without Spark."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 from support.builders.built_archive import add_recording, fill
+from support.builders.changed_directory import purge
 from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import (
     DESCRIPTOR_BLOCK_LENGTH,
     DESCRIPTOR_HEADER_LENGTH,
-    RecordingState,
 )
 from aerotape.tools._cli.main import main
 
@@ -39,7 +39,7 @@ class Tasks(TasksHere, Closing):
 
 @pytest.fixture
 def watch(archive_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Run the command; between its rounds do one thing after the other, then end it."""
+    """Run the command with an action between each two rounds, then end it."""
     monkeypatch.setattr(task_runner, "SparkTasks", Tasks)
 
     def run(*between: Callable[[], object], options: tuple[str, ...] = ()) -> int:
@@ -59,13 +59,6 @@ def watch(archive_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return run
 
 
-def purge(archive_dir: Path, recording_id: int) -> None:
-    with Catalog.open(archive_dir) as catalog:
-        catalog.change_state(recording_id, RecordingState.INVALID)
-    for path in archive_dir.glob(f"{recording_id}-*.rec"):
-        path.unlink()
-
-
 def rename(archive_dir: Path, recording_id: int, channel: str) -> None:
     with Catalog.open(archive_dir) as catalog:
         catalog.replace_channel(recording_id, stripped_channel=channel, original_channel=channel)
@@ -74,20 +67,20 @@ def rename(archive_dir: Path, recording_id: int, channel: str) -> None:
 def test_a_warning_of_any_round_counts(
     archive_dir: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """What was left out of a table is still left out when later rounds have nothing to do."""
+    """The exit code is 3 also when later rounds have nothing to do."""
     builder = fill(SegmentBuilder(), 5)
     builder.frame(b"the rest never came", flags=BEGIN)
     add_recording(archive_dir, builder)
     assert watch(lambda: None, lambda: None) == 3
-    told = capfd.readouterr().err
-    assert told.count("1 fragments of incompletely recorded messages left out") == 1
-    assert "as reported before: recordings 0\n" in told
+    output = capfd.readouterr().err
+    assert output.count("1 fragments of incompletely recorded messages left out") == 1
+    assert "as reported before: recordings 0\n" in output
 
 
-def test_what_was_put_right_does_not_count(
+def test_a_recording_that_was_repaired_does_not_count(
     archive_dir: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A recording that was left out and is converted in a later round."""
+    """A recording that was left out may be converted in a later round."""
     builder = fill(SegmentBuilder(checksum=crc32), 5)
     add_recording(archive_dir, builder)
     path = builder.segment_path(archive_dir, 0)
@@ -103,11 +96,11 @@ def test_what_was_put_right_does_not_count(
     assert watch(lambda: path.write_bytes(sound), options=options) == 0
 
 
-def test_a_recording_that_is_purged_ends_nothing(
+def test_a_purged_recording_does_not_end_the_command(
     archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Of one that was converted to its end nothing is lost; the others are gone on with, until none
-    is left of those that were asked for."""
+    """A recording that was converted to its end may be purged; the others continue, until all
+    recordings of the option are gone."""
     for count in (5, 6, 7):
         add_recording(archive_dir, fill(SegmentBuilder(), count))
     third = fill(SegmentBuilder(), 8)
@@ -124,23 +117,23 @@ def test_a_recording_that_is_purged_ends_nothing(
         )
         == 0
     )
-    told = capfd.readouterr()
-    assert "recording 0 is gone; the table has all of it\n" in told.err
-    lines = [json.loads(line) for line in told.out.splitlines()]
+    output = capfd.readouterr()
+    assert "recording 0 is gone; the table has all of it\n" in output.err
+    lines = [json.loads(line) for line in output.out.splitlines()]
     assert [line.get("messages") for line in lines] == [5, 8, 8, 21]
     assert positions_of(tmp_path / "out", 3) == expected_positions(archive_dir, 3)
 
     purges = [lambda: purge(archive_dir, 1), lambda: purge(archive_dir, 2), lambda: pytest.fail()]
     assert watch(*purges, options=("--recording-ids", "1,2")) == 0
-    told = capfd.readouterr()
-    assert told.err.endswith("all recordings of --recording-ids are gone\n")
+    output = capfd.readouterr()
+    assert output.err.endswith("all recordings of --recording-ids are gone\n")
 
 
-def test_a_recording_keeps_its_place_under_another_channel(
+def test_a_recording_stays_selected_with_another_channel(
     archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """One that `--channel` chose once is gone on with; one that was damaged then, and proves to be
-    of another channel, is neither converted nor told to be gone."""
+    """A recording that `--channel` selected once stays selected; one that was damaged then, and has
+    another channel, is neither converted nor reported as gone."""
     live = fill(SegmentBuilder(), 5)
     add_recording(archive_dir, live, live=True)
     other = add_recording(archive_dir, fill(SegmentBuilder(), 6))
@@ -158,28 +151,28 @@ def test_a_recording_keeps_its_place_under_another_channel(
 
     options = ("--channel", "alias=prices", "--min-bytes", "1")
     assert watch(grow, lambda: None, options=options) == 3
-    told = capfd.readouterr()
-    assert "gone" not in told.err
-    lines = [json.loads(line) for line in told.out.splitlines()]
+    output = capfd.readouterr()
+    assert "gone" not in output.err
+    lines = [json.loads(line) for line in output.out.splitlines()]
     assert [line.get("messages") for line in lines] == [5, 7, 12]
     assert positions_of(tmp_path / "out", 0) == expected_positions(archive_dir, 0)
     assert positions_of(tmp_path / "out", other) == []
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_what_went_with_a_purged_recording_is_told(
+def test_messages_lost_with_a_purged_recording_are_a_warning(
     archive_dir: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str], asked: bool
 ) -> None:
-    """When it may have held more than the table has; named on the command line or not."""
+    """That is so when it may have had more than the table has, named by id or not."""
     add_recording(archive_dir, fill(SegmentBuilder(), 5))
     live = fill(SegmentBuilder(), 5)
     add_recording(archive_dir, live, live=True)
     options = ("--recording-ids", "0,1") if asked else ()
     assert watch(lambda: purge(archive_dir, 1), lambda: None, options=options) == 3
-    told = capfd.readouterr().err
-    gone = "recording 1: it is no longer in the archive: the table has none of its messages"
-    assert told.count(gone) == 1
-    assert "before: recordings 1\n" in told
+    text = capfd.readouterr().err
+    gone = "recording 1: it is no longer in the archive: its messages"
+    assert text.count(gone) == 1
+    assert "before: recordings 1\n" in text
 
 
 @pytest.mark.parametrize(
@@ -199,7 +192,7 @@ def test_options_without_effect_are_refused(
 def test_a_dry_run_ends_as_the_run_would(
     archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """With exit code 3 when a recording would be left out."""
+    """The exit code is 3 when a recording would be left out."""
     add_recording(archive_dir, fill(SegmentBuilder(), 5))
     builder = fill(SegmentBuilder(), 5)
     add_recording(archive_dir, builder)

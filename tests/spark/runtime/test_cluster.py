@@ -1,5 +1,5 @@
-"""The data source and the Parquet job on a Spark standalone cluster: workers in processes and
-working directories of their own, over a shared folder and over object storage."""
+"""The data source and the Parquet job on a Spark standalone cluster, whose workers have separate
+processes and working directories, with a shared folder and object storage."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ pytest.importorskip("moto")
 ROOT = Path(aerotape.__file__).parents[1]
 MESSAGES = 400
 
-# What a user's own script would do: count what each task reads, and say where tasks ran. The
-# command finds the session that there is, which spares the test another driver and its executors.
+# A user's script: counts what each task reads, and prints where tasks ran. The command uses the
+# active session, which saves a second driver and its executors.
 SCRIPT = """
 import json, os, sys
 from pyspark.sql import SparkSession
@@ -64,7 +64,7 @@ def store() -> Iterator[ObjectStore]:
 
 @pytest.fixture(scope="module")
 def environment(store: ObjectStore) -> dict[str, str]:
-    """What driver and workers share: where Python and aerotape are, and the way to the storage."""
+    """Environment of driver and workers: Python, aerotape and the storage."""
     return {
         **store.environment,
         "PYSPARK_PYTHON": sys.executable,
@@ -86,8 +86,8 @@ def master(
 def test_a_script_and_the_parquet_job_on_a_cluster(
     store: ObjectStore, environment: Mapping[str, str], master: str, tmp_path: Path
 ) -> None:
-    """Batch reads of the folder and of the bucket see every byte, in tasks of both workers; the
-    job writes one table to a folder, named by a relative path, and one to the bucket."""
+    """Batch queries of a folder and a bucket read every byte, in tasks of both workers; the job
+    writes a table to a relative path, and one to the bucket."""
     from pyarrow import dataset
 
     archive_dir = tmp_path / "archive"

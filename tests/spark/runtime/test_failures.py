@@ -1,4 +1,4 @@
-"""What the Parquet job says of Spark's failures, in one line."""
+"""One-line causes of Spark's failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AT = "\n\tat org.apache.spark.scheduler.Task.run(Task.scala:147)\n"
 
 
 @pytest.mark.parametrize(
-    ("story", "told"),
+    ("text", "expected"),
     [
         (
             f"{_ABORTED}org.apache.spark.api.python.PythonException: Traceback (most recent call "
@@ -35,8 +35,8 @@ _AT = "\n\tat org.apache.spark.scheduler.Task.run(Task.scala:147)\n"
         (
             f'{_ABORTED}java.io.IOException: Cannot run program "/none/python": error=2, No such '
             f"file or directory{_AT}Caused by: java.io.IOException: error=2, No such file\n",
-            'Cannot run program "/none/python": error=2, No such file or directory (do workers run '
-            "a Python with aerotape and its extra spark? set PYSPARK_PYTHON to it)",
+            'Cannot run program "/none/python": error=2, No such file or directory (set '
+            "PYSPARK_PYTHON to a Python with aerotape and its extra spark)",
         ),
         (
             f"{_ABORTED}org.apache.spark.SparkException: Python worker exited unexpectedly "
@@ -54,21 +54,21 @@ _AT = "\n\tat org.apache.spark.scheduler.Task.run(Task.scala:147)\n"
     ],
     ids=["python", "no-program", "killed", "start", "own", "nothing"],
 )
-def test_the_line_that_tells_is_found(story: str, told: str | None) -> None:
-    """Behind which call it was, which job, stage and task, and before the traces."""
-    assert cause(RuntimeError(story)) == (story if told is None else told)
+def test_the_line_with_the_cause_is_found(text: str, expected: str | None) -> None:
+    """It follows the call, the job, the stage and the task, and precedes the stack traces."""
+    assert cause(RuntimeError(text)) == (text if expected is None else expected)
 
 
 def test_a_master_that_spark_does_not_know_is_a_usage_error(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a start of Java, which tells it in ten lines, and before there is a folder."""
+    """It is reported in one line, without a start of Java, and before a folder is created."""
     add_recording(tmp_path, fill(SegmentBuilder(), 5))
     out = tmp_path.parent / f"{tmp_path.name}-table"
     assert main(["parquet", str(tmp_path), str(out), "--master", "locl[2]"]) == 2
-    told = capfd.readouterr().err
-    assert told.startswith(
+    text = capfd.readouterr().err
+    assert text.startswith(
         "aerotape parquet: 'locl[2]' is not a Spark master URL: expected local[N]"
     )
-    assert told.count("\n") == 1
+    assert text.count("\n") == 1
     assert not out.exists()

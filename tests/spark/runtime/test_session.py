@@ -1,7 +1,8 @@
-"""Spark as jobs start it, and the one that is there already."""
+"""Spark contexts of jobs, new and active ones."""
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def in_a_thread(master: str | None) -> object:
-    """Use a job's context on a thread that has no session; return it, or what was raised."""
+    """Return a job's context, or the error, from a thread without a session."""
     found: list[object] = []
 
     def use() -> None:
@@ -36,78 +37,69 @@ def in_a_thread(master: str | None) -> object:
     return found[0]
 
 
-def test_a_job_on_another_thread_leaves_the_session_of_the_process_running(
-    spark: SparkSession,
-) -> None:
+def test_a_job_on_another_thread_uses_the_active_context(spark: SparkSession) -> None:
+    """The session continues to run, and another master is refused."""
     assert in_a_thread(None) is spark.sparkContext
     assert spark.range(3).count() == 3
-
-
-def test_another_master_than_that_of_the_process_is_refused_on_any_thread(
-    spark: SparkSession,
-) -> None:
     error = in_a_thread("local[7]")
     assert isinstance(error, ConfigurationError)
     assert "'local[2]'" in str(error)
     assert "'local[7]'" in str(error)
 
 
-SHARING = """
+IN_A_NEW_PROCESS = """
+import json
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pyspark import SparkContext
-from aerotape.spark.runtime.session import job_context
-
-ended, entered = threading.Event(), threading.Event()
-
-def second():
-    with job_context("local[1]", "second") as context:
-        entered.set()
-        assert ended.wait(60)
-        return context.parallelize(range(4), 1).sum()
-
-with job_context("local[1]", "first"):
-    outcome = ThreadPoolExecutor(1).submit(second)
-    assert entered.wait(60)
-ended.set()
-assert outcome.result() == 6
-assert SparkContext._active_spark_context is None
-print("done")
-"""
-
-
-def test_jobs_at_the_same_time_share_a_context_until_the_last_one_ends() -> None:
-    """The first to end leaves it to the other, which stops it."""
-    pytest.importorskip("pyspark")
-    run = run_script(SHARING)
-    assert run.stdout == "done\n", run.stderr
-
-
-LOGGING = """
 from pyspark import SparkContext
 from aerotape.spark.runtime.session import job_context
 
 def level(context):
     return context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
 
+def found(_):
+    from importlib.util import find_spec
+    import aerotape, pyspark_aerotape
+    return [name for name in ("archive", "catalog", "replay", "spark", "tools") if find_spec(name)]
+
+def second():
+    with job_context("local[1]", "second") as context:
+        entered.set()
+        assert ended.wait(60)
+        return context.parallelize([0], 1).map(found).collect()
+
+os.environ["PYTHONPATH"] = ""
 SparkContext("local[1]", "the user's").stop()
+levels = []
 for whole_log in (True, False):
     with job_context("local[1]", "job", whole_log=whole_log) as context:
-        print(level(context))
+        levels.append(level(context))
+
+ended, entered = threading.Event(), threading.Event()
+with job_context("local[1]", "first"):
+    outcome = ThreadPoolExecutor(1).submit(second)
+    assert entered.wait(60)
+ended.set()
+print(json.dumps([levels, outcome.result(), SparkContext._active_spark_context is None]))
 """
 
 
-def test_in_a_jvm_that_is_there_a_job_logs_errors_only() -> None:
-    """That has been started with another configuration of its log."""
+def test_jobs_in_a_new_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a JVM that was started before, a job logs errors only. Concurrent jobs share a context,
+    which the last one stops. Local workers import the package and not the folders next to it."""
     pytest.importorskip("pyspark")
-    run = run_script(LOGGING)
-    before, within = run.stdout.splitlines()
-    assert before != within, run.stderr
-    assert within == "ERROR"
+    monkeypatch.chdir(tmp_path)
+    run = run_script(IN_A_NEW_PROCESS)
+    assert run.returncode == 0, run.stderr
+    (before, within), folders, is_stopped = json.loads(run.stdout)
+    assert before != within == "ERROR"
+    assert folders == [[]]
+    assert is_stopped
 
 
 def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no context then, which PySpark would tell by a traceback."""
+    """Spark Connect has no context, for which PySpark would print a traceback."""
     context = pytest.importorskip("pyspark").SparkContext
     monkeypatch.setattr(context, "_active_spark_context", None)
     monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
@@ -127,31 +119,6 @@ def test_a_master_may_be_of_another_cluster_manager_or_of_the_context_that_runs(
     check_master("own")
     with pytest.raises(ConfigurationError, match="'other' is not a Spark master URL"):
         check_master("other")
-
-
-WORKERS = """
-import os
-from aerotape.spark.runtime.session import job_context
-
-def found(_):
-    from importlib.util import find_spec
-    import aerotape, pyspark_aerotape
-    return [name for name in ("archive", "catalog", "replay", "spark", "tools") if find_spec(name)]
-
-os.environ["PYTHONPATH"] = ""
-with job_context("local[1]", "workers") as context:
-    print(context.parallelize([0], 1).map(found).collect())
-"""
-
-
-def test_local_workers_import_the_package_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not its folders by themselves, which stand beside the package in a checkout."""
-    pytest.importorskip("pyspark")
-    monkeypatch.chdir(tmp_path)
-    run = run_script(WORKERS)
-    assert run.stdout == "[[]]\n", run.stderr
 
 
 def test_local_workers_run_the_installed_pyspark(spark: SparkSession) -> None:

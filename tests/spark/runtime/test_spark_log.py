@@ -1,4 +1,4 @@
-"""What of Spark's log reaches the terminal of someone who runs a job."""
+"""Errors of tasks on the terminal, with and without Spark's log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 
 @pytest.fixture
 def recorded(archive_dir: Path) -> Path:
-    """A directory with a recording of 256 KB that no compression shrinks."""
+    """A directory with an incompressible recording of 256 KB."""
     rng = random.Random(2)
     builder = SegmentBuilder()
     for _ in range(256):
@@ -41,7 +41,7 @@ def recorded(archive_dir: Path) -> Path:
 
 
 def lines(*arguments: object, code: int) -> list[str]:
-    """Run the job with Spark and return what it says, without what Java says of its modules."""
+    """Run the job with Spark and return the lines on stderr, without Java's about its modules."""
     done = subprocess.run(
         [sys.executable, "-m", "aerotape", "parquet", *map(str, arguments)],
         capture_output=True,
@@ -53,13 +53,10 @@ def lines(*arguments: object, code: int) -> list[str]:
     return [line for line in done.stderr.splitlines() if "incubator modules" not in line]
 
 
-def test_of_a_job_that_works_it_says_nothing(recorded: Path, out: Path) -> None:
-    assert lines(recorded, out, code=0) == []
-
-
-def test_what_a_task_failed_of_is_told_in_one_line_and_with_verbose_whole(
+def test_a_failed_task_is_one_line_and_with_verbose_a_stack_trace(
     recorded: Path, disk: SmallDisk
 ) -> None:
+    """The line has the cause and the file; with --verbose Spark's log has the whole traceback."""
     out = disk.path / "out"
     [line] = lines(recorded, out, code=1)
     assert line.startswith("aerotape parquet: the Spark job failed: OSError: ")

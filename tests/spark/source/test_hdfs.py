@@ -60,9 +60,9 @@ def upload(folder: Path, url: str) -> None:
 
 
 def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
-    """A job, one more when more is there, and one that converts anew: the table has each message
-    once, manifests are replaced although nothing is renamed to a name that is taken, and nothing is
-    left lying about."""
+    """After a first job, an incremental and an overwriting one the table has each message once,
+    with replaced manifests, although HDFS does not rename to existing names, and no temporary
+    files."""
     add_recording(tmp_path, fill(SegmentBuilder(), 40))
     live = fill(SegmentBuilder(start_position=98_304), 40, seed=2)
     add_recording(tmp_path, live, live=True)
@@ -90,11 +90,11 @@ def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
         fill(live, 40, seed=5).write(tmp_path)
 
 
-def test_the_lock_of_a_killed_job_grows_old(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its age is known there; until then another job is refused."""
+def test_the_lock_of_a_killed_job_expires(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another job is refused until the lease has expired."""
     store = OutputStore.open(f"{url}/locked")
     with locked(store):
-        with pytest.raises(TableInUseError, match=r"if it was killed, 120 s$"), locked(store):
+        with pytest.raises(TableInUseError, match=r"if it was killed, wait 120 s$"), locked(store):
             pass
         monkeypatch.setattr(lock, "_LEASE_NS", 0)
         with locked(store) as taken:

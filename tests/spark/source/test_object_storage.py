@@ -44,7 +44,7 @@ def store() -> Iterator[ObjectStore]:
 
 @pytest.fixture(scope="module")
 def archive_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two recordings: one with stop position, one without."""
+    """Two recordings, one with a stop position and one without."""
     directory = tmp_path_factory.mktemp("archive")
     add_recording(directory, fill(SegmentBuilder(), 300))
     add_recording(directory, fill(SegmentBuilder(start_position=98_304), 300, seed=2), live=True)
@@ -64,8 +64,8 @@ def rows(table: DataFrame) -> list[dict[str, Any]]:
 def test_the_schema_may_be_there_too(
     spark: SparkSession, store: ObjectStore, jars: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Typed columns by a schema at a URL, reached as the directory is; one that is not there is
-    named."""
+    """A schema may be at a URL, accessed with the directory's options; a missing one is an
+    error."""
     builder = SegmentBuilder()
     for order in some_orders(20):
         builder.message(order.encode())
@@ -101,8 +101,7 @@ def test_the_same_rows_as_from_a_folder(
 def test_only_touched_segments_are_read(
     spark: SparkSession, store: ObjectStore, url: str, archive_dir: Path
 ) -> None:
-    """A range of positions within one segment of one recording: the server is asked for no other,
-    and with the filter in a condition neither."""
+    """For positions in one segment file no other file is requested, with options or filters."""
     messages = list(open_directory(archive_dir).recording(0).messages())
     second = [m.position for m in messages if 131_072 <= m.position < 2 * 131_072]
     source = spark.read.format("aerotape").options(**store.spark_options)
@@ -122,8 +121,8 @@ def test_only_touched_segments_are_read(
 
 
 def test_a_stream_follows_copies(store: ObjectStore, tmp_path: Path) -> None:
-    """A streaming query over a URL gives each message once as more of a recording is uploaded, and
-    fetches only what stands behind its position and what tells where that is."""
+    """A streaming query returns each message once as more of a recording is uploaded, and does not
+    fetch files that it has read."""
     builder = fill(SegmentBuilder(), 120)
     add_recording(tmp_path, builder, live=True)
     url = store.upload(tmp_path, "growing")
@@ -142,10 +141,10 @@ def test_a_stream_follows_copies(store: ObjectStore, tmp_path: Path) -> None:
     assert found == open_directory(tmp_path).recording(0).to_arrow().to_pylist()
 
 
-def test_wrong_credentials_fail_the_query_and_say_so(
+def test_wrong_credentials_fail_the_query(
     spark: SparkSession, store: ObjectStore, url: str
 ) -> None:
-    """The error names the object and what to look at, and not the secret."""
+    """The error names the object and advises to check credentials, without the secret."""
     wrong = {**store.spark_options, "storage.secret_key": "not-the-right-secret"}
     with store.strict():
         assert spark.read.format("aerotape").options(**store.spark_options).load(url).count() == 600
@@ -154,11 +153,11 @@ def test_wrong_credentials_fail_the_query_and_say_so(
     assert "not-the-right-secret" not in str(raised.value)
 
 
-def test_the_parquet_job_reads_from_there_and_writes_there(
+def test_the_parquet_job_reads_and_writes_object_storage(
     spark: SparkSession, store: ObjectStore, url: str, archive_dir: Path
 ) -> None:
-    """Tasks fetch what they convert and store what they have made; a second job finds what the
-    first has done, and nothing but the table is left."""
+    """Tasks read from and write to the store; a second job finds all up to date, and no temporary
+    files remain."""
     from pyarrow import dataset
 
     storage = StorageOptions.of(store.options)
@@ -184,19 +183,19 @@ def test_the_parquet_job_reads_from_there_and_writes_there(
     store.requests.clear()
     again = convert(options, out)
     assert [r.result for r in again.recordings] == ["up to date"] * 2
-    # Of each range a little is compared.
+    # The ends of ranges are compared.
     stopped = [get.length for get in store.gets() if "/0-" in get.key]
     assert 2 <= len(stopped) <= 8
     assert max(stopped) <= 16 << 10
 
 
-def test_an_object_outlives_a_write_that_fails(store: ObjectStore) -> None:
-    """An upload that the server has given up leaves the object as it was."""
-    place = f"s3://{object_store.BUCKET}/kept"
+def test_an_object_outlives_a_failed_write(store: ObjectStore) -> None:
+    """An upload that the server aborts leaves the object unchanged."""
+    place = f"s3://{object_store.BUCKET}/written"
     folder = OutputStore.open(place, StorageOptions.of(store.options))
     folder.write("manifest", b"old")
 
-    def give_up(request: Request) -> None:
+    def abort(request: Request) -> None:
         if request.method == "PUT":
             store.before = lambda request: None
             [upload] = store.client.list_multipart_uploads(Bucket=object_store.BUCKET)["Uploads"]
@@ -204,40 +203,39 @@ def test_an_object_outlives_a_write_that_fails(store: ObjectStore) -> None:
                 Bucket=object_store.BUCKET, Key=upload["Key"], UploadId=upload["UploadId"]
             )
 
-    store.before = give_up
+    store.before = abort
     with pytest.raises(StorageError, match=f"cannot write {place}/manifest: "):
         folder.write("manifest", b"new")
     assert folder.read("manifest") == b"old"
 
 
 class Interrupted:
-    """The file system of a store, or an upload, of a process that is told to end meanwhile."""
+    """A file system, or an upload, during which the process receives SIGINT."""
 
-    def __init__(self, behind: Any) -> None:
-        self._behind = behind
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
 
     def open_output_stream(self, path: str) -> Interrupted:
-        return Interrupted(self._behind.open_output_stream(path))
+        return Interrupted(self._inner.open_output_stream(path))
 
     def write(self, data: bytes) -> None:
         signal.raise_signal(signal.SIGINT)
-        self._behind.write(data)
+        self._inner.write(data)
 
     def __enter__(self) -> Interrupted:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._behind.close()
+        self._inner.close()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._behind, name)
+        return getattr(self._inner, name)
 
 
-def test_an_object_outlives_a_job_that_is_ended_while_writing_it(
+def test_an_object_outlives_an_interrupted_upload(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C, or SIGTERM, once the upload has begun: the object is the old or the new one, and not
-    what was uploaded by then."""
+    """A signal during the upload leaves the old or the new object, and no partial one."""
     place = f"s3://{object_store.BUCKET}/ended"
     folder = OutputStore.open(place, StorageOptions.of(store.options))
     folder.write("manifest", b"old")
@@ -245,28 +243,3 @@ def test_an_object_outlives_a_job_that_is_ended_while_writing_it(
     with pytest.raises(KeyboardInterrupt):
         folder.write("manifest", b"new")
     assert folder.read("manifest") in (b"old", b"new")
-
-
-def test_a_streaming_query_follows_what_is_uploaded(store: ObjectStore, tmp_path: Path) -> None:
-    """A recording without a stop position that is uploaded again and again, longer each time:
-    each message once."""
-    from pyspark.sql.streaming.datasource import ReadAllAvailable
-
-    from aerotape.spark.data_source import AerotapeDataSource
-
-    builder = fill(SegmentBuilder(), 60)
-    add_recording(tmp_path, builder, live=True)
-    url = store.upload(tmp_path, "followed")
-    source = AerotapeDataSource({"path": url, **store.spark_options})
-    reader: Any = source.streamReader(source.schema())
-    offset = reader.initialOffset()
-    found: list[int] = []
-    for step in range(3):
-        end = reader.latestOffset(offset, ReadAllAvailable())
-        for partition in reader.partitions(offset, end):
-            for batch in reader.read(partition):
-                found.extend(batch.column("position").to_pylist())
-        assert found == [message.position for message in builder.messages]
-        offset = end
-        fill(builder, 40, seed=step).write(tmp_path)
-        store.upload(tmp_path, "followed")

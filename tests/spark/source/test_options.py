@@ -17,7 +17,7 @@ from aerotape.spark.source.options import (
 
 
 def test_defaults() -> None:
-    """A path alone reads all columns of everything but `_corrupt`, unverified."""
+    """Without options all columns but `_corrupt` are read, without checks."""
     assert ReadOptions.parse({"path": "/a"}) == ReadOptions(
         archive_dir="/a",
         columns=COLUMNS[:-1],
@@ -26,13 +26,13 @@ def test_defaults() -> None:
     )
 
 
-def test_spark_and_native_know_the_same_columns() -> None:
-    """The columns that Spark is told of are those that the scan builds, in the same order."""
+def test_spark_and_native_columns_are_the_same() -> None:
+    """The scan builds the columns of the Spark schema, in the same order."""
     assert tuple(COLUMN_TYPES) == COLUMNS
 
 
 def test_every_option_is_parsed_in_any_case() -> None:
-    """Names in any case, lists with spaces, ids sorted and made unique."""
+    """Names may be in any case, lists may have spaces; ids are sorted and unique."""
     options = ReadOptions.parse(
         {
             "PATH": "file:///a/b",
@@ -61,8 +61,8 @@ def test_every_option_is_parsed_in_any_case() -> None:
     )
 
 
-def test_a_directory_elsewhere_comes_with_storage_options() -> None:
-    """URLs stay URLs, relative paths do not depend on who reads them, and secrets are not shown."""
+def test_remote_directories_have_storage_options() -> None:
+    """URLs remain URLs, relative paths become absolute, and secrets are not shown."""
     options = ReadOptions.parse(
         {"path": "s3://bucket/a", "storage.region": "eu-west-1", "STORAGE.secret_key": "hush-hush"}
     )
@@ -113,12 +113,12 @@ def test_a_directory_elsewhere_comes_with_storage_options() -> None:
     ],
 )
 def test_bad_options_are_refused(given: dict[str, str], complaint: str) -> None:
-    """Each bad option is named with what is wrong with it."""
+    """The error names the option and the reason."""
     with pytest.raises(ConfigurationError, match=complaint):
         ReadOptions.parse({"path": "/a", **given})
 
 
 @pytest.mark.parametrize(("text", "count"), [("1", 1), ("64k", 65_536), ("1G", 1 << 30)])
 def test_partition_bytes_take_suffixes(text: str, count: int) -> None:
-    """Bytes alone, or with k, m, g."""
+    """Sizes are bytes, or have a suffix k, m or g."""
     assert parse_partition_bytes(text, "partitionBytes") == count

@@ -1,4 +1,4 @@
-"""How recordings are cut into partitions."""
+"""Selection and partitions of recordings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def whole(begin: int, end: int, term_length: int = 65_536, id: int = 0) -> Recor
 def test_cuts_touch_and_lie_on_term_boundaries(
     begin: int, length: int, term_bits: int, partition_bytes: int
 ) -> None:
-    """Parts follow each other without gap or overlap, cut at terms, none much too long."""
+    """Parts have no gaps or overlaps, are cut at terms, and none is much too long."""
     term = 1 << term_bits
     parts = cut(whole(begin, begin + length, term), max(partition_bytes, length // 1000))
     assert (parts[0].from_position, parts[-1].to_position) == (begin, begin + length)
@@ -53,21 +53,21 @@ def test_cuts_touch_and_lie_on_term_boundaries(
 
 
 def test_parts_are_roughly_equal() -> None:
-    """A recording a little larger than a partition makes two halves, not one and a crumb."""
+    """A recording a little larger than a partition is cut into halves."""
     parts = cut(whole(0, 65 * 65_536), 64 * 65_536)
     assert [part.length // 65_536 for part in parts] == [33, 32]
 
 
 def test_small_recordings_share_partitions() -> None:
-    """Many small recordings become few partitions, each within the size asked for."""
+    """Many small recordings become few partitions, each within the size limit."""
     ranges = [whole(0, 10_000, id=id) for id in range(1000)]
     partitions = plan_partitions(ranges, MIB)
     assert len(partitions) == 10
     assert [part for partition in partitions for part in partition] == ranges
 
 
-def test_no_crumb_is_left_for_the_last_partition() -> None:
-    """What does not fit in one partition is spread over two of about the same size."""
+def test_the_last_partition_is_not_tiny() -> None:
+    """Recordings that exceed one partition are divided into two of about the same size."""
     ranges = [whole(0, 12 * MIB, id=id) for id in range(11)]
     partitions = plan_partitions(ranges, 128 * MIB)
     assert [sum(part.length for part in p) // MIB for p in partitions] == [72, 60]
@@ -93,8 +93,8 @@ def test_recordings_are_chosen_by_id_stream_and_channel(tmp_path: Path) -> None:
         chosen(recording_ids=(1, 7))
 
 
-def test_ranges_without_anything_in_them_are_left_out(tmp_path: Path) -> None:
-    """Empty recordings, and those that end before `fromPosition`, make no partition."""
+def test_empty_ranges_are_left_out(tmp_path: Path) -> None:
+    """Empty recordings, and those that end before `fromPosition`, have no partition."""
     add_recording(tmp_path, SegmentBuilder())
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     add_recording(tmp_path, fill(SegmentBuilder(), 300))
@@ -104,7 +104,7 @@ def test_ranges_without_anything_in_them_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_damaged_recording_is_left_out_and_named(tmp_path: Path) -> None:
-    """One descriptor with broken strings costs that recording only; asked for, it is an error."""
+    """A damaged descriptor excludes that recording only; named by id, it is an error."""
     for _ in range(3):
         add_recording(tmp_path, fill(SegmentBuilder(stream_id=10), 3))
     with Catalog.open(tmp_path, read_only=True) as catalog:

@@ -1,4 +1,4 @@
-"""Filters that decide what is opened at all."""
+"""Filter pushdown: which recordings and segment files are opened."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
         ([In(("position",), ())], None),
     ],
 )
-def test_ranges_of_positions_are_taken_over(
+def test_ranges_of_positions_are_pushed_down(
     filters: list[Filter], positions: tuple[int, int] | None
 ) -> None:
-    """Bounds become a half-open range, and Spark has nothing left to do."""
+    """Bounds become a half-open range, and no filter is left to Spark."""
     selection, left_to_spark = Selection().narrow(filters)
     options = selection.positions(ReadOptions(archive_dir="/a"))
     assert (options and (options.from_position, options.to_position)) == positions
@@ -67,8 +67,8 @@ def test_ranges_of_positions_are_taken_over(
         (GreaterThan(("end_position",), 640), (0, (1 << 63) - 1)),
     ],
 )
-def test_what_only_narrows_is_left_to_spark_too(filter: Filter, positions: tuple[int, int]) -> None:
-    """Positions one by one, and ends, bound the range that is read; Spark picks the rows."""
+def test_inexact_filters_are_left_to_spark_too(filter: Filter, positions: tuple[int, int]) -> None:
+    """Lists of positions, and end positions, limit the range; Spark selects the rows."""
     selection, left_to_spark = Selection().narrow([filter])
     options = selection.positions(ReadOptions(archive_dir="/a"))
     assert options is not None
@@ -77,7 +77,7 @@ def test_what_only_narrows_is_left_to_spark_too(filter: Filter, positions: tuple
 
 
 def test_filters_and_options_combine() -> None:
-    """The narrower of option and filter counts, on either side."""
+    """The narrower of option and filter applies, at both ends."""
     options = ReadOptions(archive_dir="/a", from_position=100, to_position=200)
     selection, _ = Selection().narrow(
         [GreaterThan(("position",), 49), LessThan(("position",), 150)]
@@ -100,7 +100,7 @@ def test_filters_and_options_combine() -> None:
         EqualTo(("position", "inner"), 10),
     ],
 )
-def test_what_is_not_understood_is_left_to_spark(filter: Filter) -> None:
+def test_other_filters_are_left_to_spark(filter: Filter) -> None:
     """A filter of another kind, column or value changes nothing and is returned."""
     assert Selection().narrow([filter]) == (Selection(), [filter])
 
@@ -127,7 +127,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list[
 
 @pytest.fixture
 def pushing(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session with filters pushed down."""
+    """The session with filter pushdown."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     yield spark
     spark.conf.unset("spark.sql.python.filterPushdown.enabled")
@@ -144,8 +144,8 @@ def places(table: DataFrame) -> list[tuple[int, int]]:
 def test_segments_outside_the_filters_are_not_opened(
     pushing: SparkSession, messages: tuple[Path, list[list[BuiltMessage]]], tmp_path: Path
 ) -> None:
-    """With only one segment file left of three recordings, the query over it still works; the
-    same without pushing the filters down does not."""
+    """With one segment file left of three recordings a query of it succeeds, and without pushdown
+    fails."""
     source, built = messages
     [begin, end] = 131_072, 262_144
     for name in ("archive.catalog", "1-131072.rec"):
@@ -169,21 +169,15 @@ def test_segments_outside_the_filters_are_not_opened(
         "position IN (0, {second}) AND recording_id <> 1",
         "end_position <= 100000 AND position > 40000",
         "position > 100000 AND position < 50000",
+        "true",
     ],
 )
 def test_the_same_rows_with_and_without(
     pushing: SparkSession, messages: tuple[Path, list[list[BuiltMessage]]], condition: str
 ) -> None:
-    """Pushing filters down changes what is read, never what comes out."""
+    """Pushdown changes what is read, never the rows."""
     archive_dir, built = messages
     condition = condition.format(second=built[0][150].position)
     pushed = places(load(pushing, archive_dir).where(condition))
     pushing.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     assert pushed == places(load(pushing, archive_dir).where(condition))
-
-
-def test_no_filter_at_all(
-    pushing: SparkSession, messages: tuple[Path, list[list[BuiltMessage]]]
-) -> None:
-    """A query without a filter reads everything, with pushing down enabled too."""
-    assert load(pushing, messages[0]).count() == 900

@@ -23,7 +23,7 @@ def crc32c(data: bytes) -> int:
 
 @pytest.fixture(scope="module")
 def archive_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three recordings with checksums: one from 0, one from the middle of a term, one empty."""
+    """Three recordings with checksums: one from 0, one from within a term, one empty."""
     directory = tmp_path_factory.mktemp("archive")
     add_recording(directory, fill(SegmentBuilder(checksum=crc32c, stream_id=10), 300))
     second = SegmentBuilder(checksum=crc32c, stream_id=11, start_position=98_304)
@@ -63,7 +63,7 @@ def test_every_message_is_one_row(spark: SparkSession, archive_dir: Path) -> Non
 
 
 def test_register_by_hand(spark: SparkSession, archive_dir: Path) -> None:
-    """`register` works also where the source was found already."""
+    """`register` has no effect where the source was found already."""
     aerotape.spark.register(spark)
     assert load(spark, archive_dir, recordingIds="1").count() == 300
 
@@ -71,7 +71,7 @@ def test_register_by_hand(spark: SparkSession, archive_dir: Path) -> None:
 def test_options_choose_recordings_positions_and_columns(
     spark: SparkSession, archive_dir: Path
 ) -> None:
-    """Filters of recordings and positions, and a table with the columns asked for."""
+    """Options select recordings, positions and columns."""
     messages = list(open_directory(archive_dir).recording(1).messages())
     table = load(
         spark, archive_dir, streamId=11, channel="prices", columns="length,position",
@@ -82,25 +82,14 @@ def test_options_choose_recordings_positions_and_columns(
     assert rows == [(m.length, m.position) for m in messages[100:200]]
 
 
-def test_a_schema_of_ones_own_chooses_columns(spark: SparkSession, archive_dir: Path) -> None:
-    """`spark.read.schema(...)` with columns of the table works, with its idea of nulls."""
+def test_a_user_schema_selects_columns(spark: SparkSession, archive_dir: Path) -> None:
+    """`spark.read.schema(...)` selects columns, also with other nullability."""
     reader = spark.read.format("aerotape").schema("payload binary, recording_id long")
     assert {row.recording_id for row in reader.load(str(archive_dir)).collect()} == {0, 1}
 
 
-def test_sql(spark: SparkSession, archive_dir: Path) -> None:
-    """A view over a directory can be queried in SQL."""
-    spark.sql(
-        f"CREATE OR REPLACE TEMPORARY VIEW tape USING aerotape OPTIONS (path '{archive_dir}')"
-    )
-    [row] = spark.sql(
-        "SELECT count(*) AS n, sum(length) = sum(octet_length(payload)) AS same FROM tape"
-    ).collect()
-    assert (row.n, row.same) == (600, True)
-
-
 def test_nothing_to_read_is_an_empty_table(spark: SparkSession, archive_dir: Path) -> None:
-    """No recording in the filter, or an empty one: no rows and no error."""
+    """A filter without recordings, or an empty recording, is no error."""
     assert load(spark, archive_dir, streamId=99).collect() == []
     assert load(spark, archive_dir, recordingIds="2").collect() == []
 
@@ -108,7 +97,7 @@ def test_nothing_to_read_is_an_empty_table(spark: SparkSession, archive_dir: Pat
 def test_a_live_recording_is_read_as_it_was_when_planned(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A recording without a stop position gives what is on disk; a later query gives more."""
+    """A live recording is read up to what is on disk when the query is planned."""
     builder = fill(SegmentBuilder(), 50)
     add_recording(tmp_path, builder, live=True)
     assert load(spark, tmp_path).count() == 50
@@ -128,18 +117,17 @@ def test_a_live_recording_is_read_as_it_was_when_planned(
 def test_bad_options_reach_the_user(
     spark: SparkSession, archive_dir: Path, options: dict[str, str], complaint: str
 ) -> None:
-    """What was wrong with an option stands in the exception that the query raises, not under the
-    calls that found it."""
+    """The query's exception has the error of the option, without a traceback."""
     with pytest.raises(Exception, match=complaint) as raised:
         load(spark, archive_dir, **options).count()
     assert str(raised.value).count("Traceback") == 1
     assert str(raised.value).count("  File ") <= 2
 
 
-def test_what_the_source_does_not_do_is_told(
+def test_unsupported_uses_are_errors(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:
-    """Several directories at once, a directory that is none, and writing."""
+    """Several directories, a directory without a catalog, and writing."""
     with pytest.raises(Exception, match=r"load\(\) takes one archive directory, not several"):
         spark.read.format("aerotape").load([str(archive_dir), str(archive_dir)])
     with pytest.raises(Exception, match="CatalogError: no such") as raised:
@@ -149,9 +137,9 @@ def test_what_the_source_does_not_do_is_told(
         load(spark, archive_dir).write.format("aerotape").mode("append").save(str(tmp_path / "t"))
 
 
-def test_damaged_frames_go_where_the_mode_says(spark: SparkSession, tmp_path: Path) -> None:
-    """With a checksum, a flipped bit fails the query and is named, or its message is left out, or
-    a row without payload that tells what is wrong."""
+def test_damaged_frames_are_treated_by_the_mode(spark: SparkSession, tmp_path: Path) -> None:
+    """With a checksum, a flipped bit fails the query, or its message is left out, or is a row with
+    the error and no payload."""
     builder = fill(SegmentBuilder(checksum=crc32c), 100)
     add_recording(tmp_path, builder)
     victim = next(m for m in builder.messages[40:] if m.payload)

@@ -26,7 +26,7 @@ def archive_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def database(spark: SparkSession, tmp_path: Path) -> Iterator[None]:
-    """A database of the test's own, with its tables gone afterwards."""
+    """A database for the test, dropped afterwards."""
     spark.sql(f"CREATE DATABASE tapes LOCATION '{tmp_path / 'tapes'}'")
     spark.sql("USE tapes")
     yield
@@ -40,7 +40,7 @@ def count(spark: SparkSession, table: str) -> int:
 
 
 def test_a_table_by_path(spark: SparkSession, archive_dir: Path) -> None:
-    """`OPTIONS (path …)` makes a table that later queries read, with options of their own too."""
+    """A table with `OPTIONS (path …)` can be queried, also with further options."""
     spark.sql(
         "CREATE TABLE taped USING aerotape "
         f"OPTIONS (path '{archive_dir}', columns 'payload,length')"
@@ -52,7 +52,7 @@ def test_a_table_by_path(spark: SparkSession, archive_dir: Path) -> None:
 
 
 def test_a_table_by_location(spark: SparkSession, archive_dir: Path) -> None:
-    """`LOCATION` too, beside a comment, properties that are no options and a default collation."""
+    """`LOCATION` is a path too, with a comment, other properties and a default collation."""
     spark.sql(
         "CREATE TABLE taped USING aerotape OPTIONS (streamId 10) "
         f"LOCATION '{archive_dir}' COMMENT 'ticks' "
@@ -72,7 +72,7 @@ def test_a_table_of_the_default_source(spark: SparkSession, archive_dir: Path) -
 
 
 def test_a_table_of_the_catalog_api(spark: SparkSession, archive_dir: Path) -> None:
-    """`spark.catalog.createTable` makes one too, which Spark calls external."""
+    """`spark.catalog.createTable` creates a table too, an external one."""
     table = spark.catalog.createTable(
         "taped", source="aerotape", path=str(archive_dir), recordingIds="1"
     )
@@ -82,7 +82,7 @@ def test_a_table_of_the_catalog_api(spark: SparkSession, archive_dir: Path) -> N
 def test_views_and_copies_of_a_table(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:
-    """A view of a table, a temporary view of the source, and a table made of either."""
+    """Views of a table and of the source can be queried and copied into tables."""
     spark.sql(f"CREATE TABLE taped USING aerotape OPTIONS (path '{archive_dir}')")
     spark.sql("CREATE VIEW ticks AS SELECT stream_id, payload FROM taped WHERE stream_id = 10")
     spark.sql(
@@ -130,7 +130,7 @@ def test_a_stream_of_a_table(spark: SparkSession, archive_dir: Path, tmp_path: P
 def test_what_cannot_be_a_table_is_refused(
     spark: SparkSession, archive_dir: Path, statement: str, reason: str
 ) -> None:
-    """A misspelt option, no directory, and credentials, which a schema would hand on."""
+    """A misspelt option, no directory, and credentials, which the schema would show."""
     from pyspark.errors import AnalysisException
 
     with pytest.raises(AnalysisException) as refused:
@@ -140,7 +140,7 @@ def test_what_cannot_be_a_table_is_refused(
 
 
 def test_a_table_with_a_list_of_columns(spark: SparkSession, archive_dir: Path) -> None:
-    """Spark hands nothing of such a table to the data source; the error says what to write."""
+    """Spark passes no options of such a table to the data source; the error has advice."""
     from pyspark.errors import AnalysisException
 
     spark.sql(f"CREATE TABLE taped (payload binary) USING aerotape OPTIONS (path '{archive_dir}')")

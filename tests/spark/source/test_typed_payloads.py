@@ -48,7 +48,7 @@ def xml(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ir(xml: Path, jars: dict[str, Path]) -> Path:
-    """What sbe-tool makes of it."""
+    """Its intermediate representation, by sbe-tool."""
     return run_sbe_tool(xml, jars["sbe-all"], xml.parent)
 
 
@@ -59,8 +59,8 @@ def load(spark: SparkSession, archive_dir: Path, **options: Any) -> DataFrame:
 def test_fields_are_columns(
     spark: SparkSession, archive_dir: Path, xml: Path, tmp_path: Path
 ) -> None:
-    """The same rows as without Spark, in Spark's types, from several partitions; after planning
-    nobody needs the schema's file any more."""
+    """The rows are those without Spark, in Spark's types, from several partitions; tasks do not
+    need the schema file."""
     copy = tmp_path / "copy.xml"
     copy.write_text(xml.read_text())
     table = load(spark, archive_dir, schema=copy, template="Order", partitionBytes="64k")
@@ -105,8 +105,8 @@ def test_columns_and_options(spark: SparkSession, archive_dir: Path, ir: Path) -
     assert rows == [*expected, nothing]
 
 
-def test_a_schema_of_ones_own(spark: SparkSession, archive_dir: Path, ir: Path) -> None:
-    """`spark.read.schema(...)` may name typed columns, in its own words for nulls."""
+def test_a_user_schema(spark: SparkSession, archive_dir: Path, ir: Path) -> None:
+    """`spark.read.schema(...)` may name typed columns, with other nullability."""
     reader = spark.read.format("aerotape").options(schema=str(ir), template="Order")
     ddl = (
         "fills array<struct<quantity:int>>, recording_id long, position long, "
@@ -122,7 +122,7 @@ def test_a_schema_of_ones_own(spark: SparkSession, archive_dir: Path, ir: Path) 
 
 
 def test_all_templates(spark: SparkSession, archive_dir: Path, ir: Path) -> None:
-    """Without a template: structs, and a column that says which message each row is."""
+    """Without a template there are structs, and a column with the name of the message."""
     table = load(spark, archive_dir, schema=ir, recordingIds="1")
     counts = {row.template: row["count"] for row in table.groupBy("template").count().collect()}
     assert counts == {"Cancel": 4, "Order": 4, "Position": 1}
@@ -131,7 +131,7 @@ def test_all_templates(spark: SparkSession, archive_dir: Path, ir: Path) -> None
 
 
 def test_malformed_payloads(spark: SparkSession, ir: Path, tmp_path: Path) -> None:
-    """Modes are for payloads too, with and without a checksum."""
+    """Modes apply to payloads too, with and without a checksum."""
     builder = SegmentBuilder()
     for payload in (Order(1).encode(), Order(2).encode()[:-1], Order(3).encode()):
         builder.message(payload)
@@ -161,10 +161,10 @@ def test_malformed_payloads(spark: SparkSession, ir: Path, tmp_path: Path) -> No
         ({"schema": "/nowhere/orders.xml"}, "cannot read the SBE schema /nowhere/orders.xml"),
     ],
 )
-def test_mistakes_reach_the_user(
+def test_schema_errors_reach_the_user(
     spark: SparkSession, archive_dir: Path, ir: Path, options: dict[str, str], complaint: str
 ) -> None:
-    """What is wrong with a schema or template stands in the exception that Spark raises."""
+    """Spark's exception has the error of the schema or template."""
     with pytest.raises(Exception, match=complaint):
         load(spark, archive_dir, **{"schema": str(ir), "template": "Order", **options}).count()
 
@@ -172,7 +172,7 @@ def test_mistakes_reach_the_user(
 def test_filters_are_pushed_down_as_without_a_schema(
     spark: SparkSession, archive_dir: Path, ir: Path
 ) -> None:
-    """Conditions on the table's own columns narrow what is opened; those on fields are Spark's."""
+    """Filters on the recording's columns are pushed down; those on fields are not."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
         table = load(spark, archive_dir, schema=ir, template="Order")
@@ -195,7 +195,7 @@ def test_filters_are_pushed_down_as_without_a_schema(
 def test_streaming_queries_have_typed_columns(
     spark: SparkSession, archive_dir: Path, ir: Path, tmp_path: Path
 ) -> None:
-    """A streaming query gives the same rows as a batch query."""
+    """A streaming query returns the rows of a batch query."""
     pytest.importorskip("pyspark.sql.streaming.datasource")
     options = {"schema": str(ir), "template": "Order", "columns": "orderId,fills,recording_id"}
     stream = spark.readStream.format("aerotape").options(**options).load(str(archive_dir))
@@ -217,8 +217,8 @@ def test_streaming_queries_have_typed_columns(
 
 
 def test_every_kind_of_field(spark: SparkSession, jars: dict[str, Path], tmp_path: Path) -> None:
-    """What Java's codecs have encoded, with every construct of SBE: the same in Spark as without,
-    in a row for each template or with one template."""
+    """Payloads by Java's codecs, with every construct of SBE, are the same in Spark as without it,
+    with all templates or one."""
     xml = tmp_path / "garage.xml"
     xml.write_text(BIG_ENDIAN_SCHEMA)
     schema = run_sbe_tool(xml, jars["sbe-all"], tmp_path)
@@ -236,7 +236,7 @@ def test_every_kind_of_field(spark: SparkSession, jars: dict[str, Path], tmp_pat
 
 
 def plain(value: Any) -> Any:
-    """Bytes as Arrow gives them, at any depth."""
+    """Convert bytearrays to bytes, at any depth."""
     match value:
         case bytearray():
             return bytes(value)

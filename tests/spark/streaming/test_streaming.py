@@ -26,13 +26,13 @@ CRC_32C = {"aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c"}
 
 
 def written(spark: SparkSession, out: Path) -> list[dict[str, Any]]:
-    """The rows that a query has written, in order."""
+    """Return the rows that a query has written, in order."""
     table = spark.read.parquet(str(out)).orderBy("recording_id", "position")
     return [row.asDict() for row in table.collect()]
 
 
 def recorded(archive_dir: Path) -> list[dict[str, Any]]:
-    """The rows that there are at this moment, without Spark."""
+    """Return all rows recorded now, without Spark."""
     return [
         row
         for recording in open_directory(archive_dir).recordings()
@@ -51,8 +51,8 @@ def launch(
 def test_live_recordings_are_followed(
     spark: SparkSession, kind: archives.Kind, tmp_path: Path, aeron_dir: Path
 ) -> None:
-    """What an archive records between triggers, a recording that begins later, and what comes after
-    the archive and the query were restarted: all rows once, as a batch read has them."""
+    """Rows recorded between triggers, in later recordings, and after restarts of the archive and
+    the query are returned once, as by a batch query."""
     archive_dir, out, checkpoint = tmp_path / "archive", tmp_path / "out", tmp_path / "checkpoint"
 
     def connect() -> aerotape.ArchiveClient:
@@ -104,8 +104,8 @@ def test_live_recordings_are_followed(
         assert rows == recorded(archive_dir)
 
 
-def test_what_is_wrong_reaches_the_user(spark: SparkSession, tmp_path: Path) -> None:
-    """What was purged and what an option lacks stands in the query's exception."""
+def test_errors_reach_the_user(spark: SparkSession, tmp_path: Path) -> None:
+    """The query's exception has the error of a data loss or an option."""
     archive_dir = tmp_path / "archive"
     archive_dir.mkdir()
     builder = fill(SegmentBuilder(segment_length=65_536), 60)

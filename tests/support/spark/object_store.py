@@ -1,4 +1,4 @@
-"""A real S3-compatible server on loopback (moto's), which tells what it was asked for."""
+"""An S3-compatible server on loopback (moto's) that records its requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
 
 class Request(NamedTuple):
-    """A request that the server was sent."""
+    """A request to the server."""
 
     method: str
     key: str
@@ -30,7 +30,7 @@ class Request(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Bytes of the range asked for, 0 when it was for no range."""
+        """Length of the requested range, 0 without a range."""
         return self.last - self.first + 1 if self.last >= 0 else 0
 
 
@@ -56,13 +56,13 @@ class ObjectStore:
 
     @property
     def options(self) -> dict[str, str]:
-        """Storage options with which the server lets one in."""
+        """Storage options with valid credentials."""
         return {
             "endpoint_override": self.endpoint,
             "access_key": self.access_key,
             "secret_key": self.secret_key,
             "region": "us-east-1",
-            # Else a machine that is kept busy for three seconds looks like a server that is gone.
+            # The default of three seconds can expire on a busy machine.
             "connect_timeout": "60",
             "request_timeout": "60",
         }
@@ -74,7 +74,7 @@ class ObjectStore:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables with which the server lets one in."""
+        """Environment variables with valid credentials."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": self.access_key,
@@ -102,7 +102,7 @@ class ObjectStore:
 
     @contextmanager
     def strict(self) -> Iterator[None]:
-        """Let in only who has the credentials; otherwise everybody may do everything."""
+        """Check credentials in the block; outside it every request is allowed."""
         from moto import settings
 
         usual = settings.INITIAL_NO_AUTH_ACTION_COUNT
@@ -115,7 +115,7 @@ class ObjectStore:
 
 @contextmanager
 def serve() -> Iterator[ObjectStore]:
-    """Run a server in a thread; it stops at the end and forgets everything."""
+    """Run a server with an empty store in a thread."""
     import boto3
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server

@@ -1,4 +1,4 @@
-"""The Parquet job without Spark, and a store that dies at a chosen operation."""
+"""The Parquet job without Spark, and a store that fails at a chosen operation."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class TasksHere:
 
 
 class Killed(BaseException):
-    """What the process would not have lived to see."""
+    """The simulated end of the process."""
 
 
 class MortalStore(OutputStore):
-    """A store that changes nothing any more from a chosen operation on.
+    """A store that makes no changes after a given number of operations.
 
     Attributes:
         lives: operations that are still done; None for all.
@@ -97,7 +97,7 @@ class MortalStore(OutputStore):
 
 
 class MortalObjects(MortalStore):
-    """The same with the ways of an object store: no folder is renamed, no second names."""
+    """The same for an object store: without renames of folders and hard links."""
 
     @property
     def is_local(self) -> bool:
@@ -123,7 +123,7 @@ class MortalObjects(MortalStore):
 
 
 class MortalBlobs(MortalObjects):
-    """The same with the ways of Azure: what is opened is empty, what is moved is copied."""
+    """The same for Azure: opening a file empties it, and a move is a copy."""
 
     def __init__(self, filesystem: Any, root: str) -> None:
         super().__init__(filesystem, root)
@@ -151,7 +151,7 @@ class MortalBlobs(MortalObjects):
 def run_here(
     archive_dir: Path, out: Path | OutputStore, *, partition_bytes: int = 64 << 10, **options: Any
 ) -> JobReport:
-    """Run the job in this process, a file for each term unless told otherwise."""
+    """Run the job in this process, by default with a file for each term."""
     read_names = {
         "recording_ids", "from_position", "to_position", "checksum", "mode", "payloads",
     }  # fmt: skip
@@ -166,26 +166,26 @@ def run_here(
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
-    """Read a folder of Parquet files, as it comes."""
+    """Read a folder of Parquet files, in any order."""
     rows: list[dict[str, Any]] = dataset.dataset(folder, format="parquet").to_table().to_pylist()
     return rows
 
 
 def positions_of(out: Path, recording_id: int) -> list[int]:
-    """Read the positions of a recording's messages from a table, ascending; pyarrow's view."""
+    """Return the positions of a recording in a table, ascending, as pyarrow reads it."""
     folder = out / f"recording_id={recording_id}"
     return sorted(row["position"] for row in rows_of(folder)) if folder.exists() else []
 
 
 def expected_rows(archive_dir: Path, recording_id: int) -> list[dict[str, Any]]:
-    """What our own reader says that a recording's files should hold."""
+    """Return the rows that a recording's files should have, by aerotape's reader."""
     recording = open_directory(archive_dir).recording(recording_id)
     rows = [{**m._asdict(), "length": m.length} for m in recording.messages()]
     return [{name: row[name] for name in FILE_COLUMNS} for row in rows]
 
 
 def expected_positions(archive_dir: Path, recording_id: int) -> list[int]:
-    """Where our own reader finds the messages of a recording."""
+    """Return the positions of a recording's messages, by aerotape's reader."""
     recording = open_directory(archive_dir).recording(recording_id)
     return [message.position for message in recording.messages()]
 

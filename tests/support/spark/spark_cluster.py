@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on loopback: a master and workers, processes of their own."""
+"""A Spark standalone cluster on loopback: a master and workers in separate processes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def standalone(folder: Path, workers: int, environment: Mapping[str, str]) -> It
     """Run a master and workers of one core each; give the master's URL.
 
     Args:
-        folder: where each process gets a working directory of its own.
+        folder: where each process gets its working directory.
         workers: how many.
         environment: variables for the workers, and so for the tasks that run there.
     """

@@ -1,4 +1,4 @@
-"""A streaming query without Spark: its reader is asked as Spark asks it, in this process."""
+"""A streaming query without Spark: its reader is called as by Spark, in this process."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from aerotape.spark.data_source import AerotapeDataSource
 from aerotape.spark.streaming.reader import StreamReader
+from support.builders.segment_builder import BuiltMessage
 
 Row = dict[str, Any]
 
@@ -17,8 +18,8 @@ Row = dict[str, Any]
 class Query:
     """A streaming query with a checkpoint.
 
-    Each batch goes through the checkpoint's JSON and is read twice, the second time by a reader of
-    its own, as after a failure: both must give the same rows.
+    Each batch goes through the checkpoint's JSON and is read twice, the second time by a new
+    reader, as after a failure: both must return the same rows.
 
     Attributes:
         offset: up to which it has read.
@@ -38,12 +39,12 @@ class Query:
         return reader
 
     def restart(self, **options: object) -> None:
-        """Go on with a new process, perhaps with other options."""
+        """Continue with a new reader, perhaps with other options."""
         self.options |= {name: str(value) for name, value in options.items()}
         self.reader = self.new_reader()
 
     def advance(self, *, once: bool = False) -> tuple[Row, Row]:
-        """Have the reader choose the next batch, and return the offsets around it."""
+        """Choose the next batch, and return the offsets around it."""
         limit = ReadAllAvailable() if once else self.reader.getDefaultReadLimit()
         start = self.offset
         self.offset = json.loads(json.dumps(self.reader.latestOffset(start, limit)))
@@ -74,3 +75,13 @@ def read(reader: StreamReader, start: Row, end: Row) -> list[Row]:
         for batch in reader.read(partition)
         for row in batch.to_pylist()
     ]
+
+
+def positions(rows: list[Row]) -> list[int]:
+    """Return the positions of rows."""
+    return [row["position"] for row in rows]
+
+
+def places(messages: list[BuiltMessage]) -> list[int]:
+    """Return the positions of messages."""
+    return [message.position for message in messages]

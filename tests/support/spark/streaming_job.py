@@ -1,7 +1,7 @@
-"""A streaming query in a driver process of its own, to be killed.
+"""A streaming query in a separate driver process, to be killed.
 
 Run as ``python -m support.spark.streaming_job ARCHIVE_DIR OUT CHECKPOINT``. It writes a line on
-stdout for each batch that has ended, and goes on until it is killed.
+stdout for each completed batch, and runs until it is killed.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def start_query(
 
 
 def wait_for_batches(query: StreamingQuery, count: int) -> None:
-    """Wait until a query has ended so many batches, or has failed."""
+    """Wait until a query has completed so many batches, or has failed."""
     while query.isActive and len(query.recentProgress) < count:
         time.sleep(0.02)
 
 
 class StreamingJob(Closing):
-    """Such a process."""
+    """The process."""
 
     def __init__(self, archive_dir: Path, out: Path, checkpoint: Path) -> None:
         command = [sys.executable, "-m", "support.spark.streaming_job"]
@@ -58,7 +58,7 @@ class StreamingJob(Closing):
         )
 
     def wait_for_batches(self, count: int) -> None:
-        """Wait until it has ended so many batches."""
+        """Wait until it has completed so many batches."""
         assert self._process.stdout is not None
         for _ in range(count):
             assert self._process.stdout.readline(), f"exit code {self._process.wait()}"
@@ -78,10 +78,13 @@ class StreamingJob(Closing):
 
 def main() -> None:
     """Run the query until killed."""
-    from aerotape.spark.runtime.session import job_session
+    from pyspark.sql import SparkSession
+
+    from aerotape.spark.runtime.session import job_context
 
     archive_dir, out, checkpoint = map(Path, sys.argv[1:])
-    with job_session("local[2]", "to be killed") as spark:
+    with job_context("local[2]", "to be killed"):
+        spark = SparkSession.builder.getOrCreate()
         query = start_query(spark, archive_dir, out, checkpoint, maxMessagesPerTrigger=40)
         seen = 0
         while query.isActive:

@@ -1,0 +1,197 @@
+"""Data that is deleted before a streaming query has read it: an error, or a warning by option."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.changed_directory import extend, purge, purge_segments, stop, truncate
+from support.builders.segment_builder import SegmentBuilder
+
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import RecordingState
+from aerotape.errors import DataLossError, UnknownRecordingError
+
+pytest.importorskip("pyspark")
+
+from support.spark.stream_query import Query, places, positions, read
+
+
+def test_a_truncation_below_the_query(tmp_path: Path) -> None:
+    """A truncation is an error that names the recording and both positions, also after a restart;
+    by option the query continues with what is recorded there later."""
+    builder = fill(SegmentBuilder(), 60)
+    add_recording(tmp_path, builder)
+    query = Query(tmp_path)
+    query.run()
+    read_to = builder.position
+    truncate(tmp_path, builder, 40)
+    for _ in range(2):
+        with pytest.raises(DataLossError) as raised:
+            query.batch()
+        assert str(raised.value) == (
+            f"recording 0 was truncated to position {builder.position}, and the query has read "
+            f"up to position {read_to}; to continue with what is left, set the option "
+            "failOnDataLoss to false"
+        )
+        assert (raised.value.recording_id, raised.value.position) == (0, builder.position)
+        query.restart()
+    query.restart(failOnDataLoss=False)
+    with pytest.warns(RuntimeWarning, match="was truncated to position"):
+        assert query.run() == []
+    extend(tmp_path, builder)
+    fill(builder, 30, seed=9).write(tmp_path)
+    assert positions(query.run()) == places(builder.messages[40:])
+
+
+def test_a_truncation_that_was_extended_again(tmp_path: Path) -> None:
+    """Other data in place of the last message is detected, whether it ends after the query's
+    position or before, live or not. Reading resumes after that position."""
+    for seed, count, live in ((1, 60, True), (2, 60, False), (3, 3, True)):
+        archive_dir = tmp_path / str(seed)
+        archive_dir.mkdir()
+        builder = fill(SegmentBuilder(), 60)
+        add_recording(archive_dir, builder)
+        query = Query(archive_dir, maxMessagesPerTrigger=20)
+        query.run()
+        read_to = builder.position
+        truncate(archive_dir, builder, 30)
+        extend(archive_dir, builder)
+        fill(builder, count, seed=100 + seed).write(archive_dir)
+        if not live:
+            stop(archive_dir, builder)
+        with pytest.raises(DataLossError, match=rf"recording 0 no longer holds .* {read_to}"):
+            query.run()
+        query.restart(failOnDataLoss=False)
+        with pytest.warns(RuntimeWarning, match=rf"no longer holds .* {read_to}"):
+            rows = query.run()
+        kept = [m for m in builder.messages if m.position >= min(read_to, builder.position)]
+        assert positions(rows) == places(kept)
+        assert (len(kept) > 5) == (count == 60)
+        if live:
+            added = len(builder.messages)
+            fill(builder, 10, seed=5).write(archive_dir)
+            assert positions(query.run()) == places(builder.messages[added:])
+
+
+def test_segments_purged_before_they_were_read(tmp_path: Path) -> None:
+    """Unread purged segments are an error that names the positions, or left out; a purge of what
+    was read is not."""
+    builder = fill(SegmentBuilder(segment_length=65_536), 100)
+    add_recording(tmp_path, builder, live=True)
+    query = Query(tmp_path, maxMessagesPerTrigger=40)
+    query.batch()
+    read_to = query.offset["recordings"]["0"]["position"]
+    assert read_to > 65_536
+    purge_segments(tmp_path, builder, 65_536)
+    query.restart()
+    assert positions(query.batch() or []) == places(builder.messages[40:80])
+    query = Query(tmp_path, maxMessagesPerTrigger=1)
+    query.batch()
+    read_to = query.offset["recordings"]["0"]["position"]
+    purge_segments(tmp_path, builder, 131_072)
+    with pytest.raises(DataLossError, match=rf"recording 0: positions {read_to} to 131072 were"):
+        query.batch()
+    query.restart(failOnDataLoss=False, maxMessagesPerTrigger=1000)
+    with pytest.warns(RuntimeWarning, match="purged"):
+        rows = query.run()
+    assert positions(rows) == [p for p in places(builder.messages) if p >= 131_072]
+
+
+def replace(archive_dir: Path, builder: SegmentBuilder) -> None:
+    """Truncate a recording and extend it with other messages."""
+    truncate(archive_dir, builder, 30)
+    extend(archive_dir, builder)
+    fill(builder, 200, seed=6).write(archive_dir)
+
+
+@pytest.mark.parametrize(
+    ("lose", "begin", "complaint"),
+    [
+        pytest.param(
+            lambda archive_dir, builder: purge_segments(archive_dir, builder, 131_072),
+            131_072,
+            "positions 0 to 131072 were purged",
+            id="purged-segments",
+        ),
+        pytest.param(
+            lambda archive_dir, builder: truncate(archive_dir, builder, 30),
+            0,
+            "truncated to position",
+            id="truncated",
+        ),
+        pytest.param(replace, 0, "no longer holds", id="replaced"),
+        pytest.param(
+            lambda archive_dir, _: purge(archive_dir, 0),
+            None,
+            "recording 0 was purged",
+            id="purged",
+        ),
+    ],
+)
+def test_a_batch_that_is_repeated_after_a_loss(
+    tmp_path: Path,
+    lose: Callable[[Path, SegmentBuilder], None],
+    begin: int | None,
+    complaint: str,
+) -> None:
+    """A batch in the checkpoint that can no longer be read as a whole is an error, or what is left
+    of it."""
+    builder = fill(SegmentBuilder(segment_length=65_536), 100)
+    add_recording(tmp_path, builder)
+    query = Query(tmp_path)
+    start, end = query.advance()
+    query.restart()
+    lose(tmp_path, builder)
+    with pytest.raises(DataLossError, match=complaint):
+        read(query.reader, start, end)
+    query.restart(failOnDataLoss=False)
+    with pytest.warns(RuntimeWarning, match=complaint):
+        rows = read(query.reader, start, end)
+    limit = end["recordings"]["0"]["position"]
+    left = [p for p in places(builder.messages) if begin is not None and begin <= p < limit]
+    assert positions(rows) == left
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_purged_recordings(tmp_path: Path, named: bool) -> None:
+    """A recording that was read to its end may be purged, restored and removed from the catalog;
+    one that was not is an error, or by option left out."""
+    add_recording(tmp_path, fill(SegmentBuilder(), 20))
+    add_recording(tmp_path, fill(SegmentBuilder(), 20, seed=4), live=True)
+    query = Query(tmp_path, **({"recordingIds": "0,1"} if named else {}))
+    assert len(query.run()) == 40
+    aside = tmp_path / "aside"
+    shutil.copytree(tmp_path, aside)
+    purge(tmp_path, 0)
+    assert query.batch() is None
+    with Catalog.open(tmp_path) as catalog:
+        catalog.change_state(0, RecordingState.VALID)
+    for path in aside.glob("0-*.rec"):
+        shutil.copy(path, tmp_path)
+    assert query.batch() is None
+    purge(tmp_path, 0, compact=True)
+    assert query.run() == []
+    query.restart()
+    assert query.batch() is None
+    assert ("0" in query.offset["recordings"]) == named
+    read_to = query.offset["recordings"]["1"]["position"]
+    purge(tmp_path, 1)
+    with pytest.raises(DataLossError, match=rf"recording 1 was purged .* position {read_to}"):
+        query.batch()
+    query.restart(failOnDataLoss=False)
+    with pytest.warns(RuntimeWarning, match="recording 1 was purged"):
+        assert query.run() == []
+
+
+def test_recordings_that_were_never_there(tmp_path: Path) -> None:
+    """An id in the options must exist, as in a batch query."""
+    builder = SegmentBuilder()
+    add_recording(tmp_path, builder)
+    with pytest.raises(UnknownRecordingError, match="no recording with id 7"):
+        Query(tmp_path, recordingIds="0,7").batch()
+    with pytest.warns(RuntimeWarning, match="no recording with id 7"):
+        assert Query(tmp_path, recordingIds="0,7", failOnDataLoss=False).run() == []
