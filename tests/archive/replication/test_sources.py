@@ -193,13 +193,13 @@ SOURCES: dict[str, tuple[dict[str, Answer], ErrorCode, str, list[str]]] = {
     "sends what is no message": (
         {"ListRecordingRequest": lambda r: [b"\xff" * 40]},
         GENERIC,
-        "cannot be read",
+        "invalid message",
         END,
     ),
     "sends a cut descriptor": (
         {"ListRecordingRequest": lambda r: [descriptor(r).encode()[:60]]},
         GENERIC,
-        "cannot be read",
+        "invalid message",
         END,
     ),
     "has odd terms": (describes(term_buffer_length=3), GENERIC, "damaged", END),
