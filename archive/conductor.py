@@ -49,6 +49,7 @@ from aerotape.errors import AeronError, AerotapeError, ClosedError
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
+    from aerotape.archive.agent import Agent
     from aerotape.archive.retention.retention import Retention
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.mark.mark_file import MarkFile
@@ -336,12 +337,11 @@ class Conductor:
             self._deferred
             or self.recordings.wants_soon
             or self.replays.wants_soon
-            or self.deletions.wants_soon
-            or (self._retention and any(retention.wants_soon for retention in self._retention))
         ):
             timeout_ns = SOON_NS
         sessions = [session.wants_within_ns for session in self._sessions.values()]
-        for wanted_ns in (self.replications.wants_within_ns, *sessions):
+        parts: list[Agent] = [self.replications, self.deletions, *self._retention]
+        for wanted_ns in (*(part.wants_within_ns for part in parts), *sessions):
             if wanted_ns is not None and wanted_ns < timeout_ns:
                 timeout_ns = wanted_ns
         return timeout_ns

@@ -284,8 +284,7 @@ class ReplicationSession:
         if ChannelUri.parse(request.replication_channel).get("endpoint") is not None:
             endpoint = yield from wait_for(
                 subscription.resolved_endpoint,
-                "failed to resolve subscription endpoint:"
-                f" channel={subscription.channel}: timeout",
+                f"failed to resolve subscription endpoint: channel={subscription.channel}: timeout",
                 timeout_ns,
             )
         stop = request.stop_position
@@ -341,9 +340,7 @@ class ReplicationSession:
             self._src_replay_id = None
             return
 
-    def _join_live(
-        self, image: Image, subscription: Subscription, timeout_ns: int
-    ) -> Steps[None]:
+    def _join_live(self, image: Image, subscription: Subscription, timeout_ns: int) -> Steps[None]:
         """Join the live stream; the recording then continues without the replication."""
         request = self._request
         position = yield from live_join.join(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.control.control_session import SOON_NS
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ArchiveError

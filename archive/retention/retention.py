@@ -12,10 +12,12 @@ be used any more is an error to be told, and nothing goes until it can.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape.archive.agent import SOON_NS
+from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
 from aerotape.archive.control import responses
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
@@ -143,60 +145,49 @@ class Retention:
         self._monotonic_ns = monotonic_ns
         self._epoch_ns = epoch_ns
         self._due_ns = monotonic_ns() + interval_ns
-        self._steps: Iterator[None] | None = None
+        self._tasks = BackgroundTasks()
         self._is_removing = False
 
     @property
-    def wants_soon(self) -> bool:
-        """Whether there is something left to ask for."""
-        return self._is_removing and len(self._requester) < _MAX_UNDER_WAY
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: there are removals left to request."""
+        is_removing = self._is_removing and len(self._requester) < _MAX_UNDER_WAY
+        return SOON_NS if is_removing else None
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a pass is under way."""
-        return self._steps is not None
+        """Whether a pass is in progress."""
+        return len(self._tasks) > 0
 
     def do_work(self) -> None:
-        """Begin a pass when it is time, or let the one that is under way take a step."""
-        if self._steps is None:
-            if self._monotonic_ns() < self._due_ns:
-                return
-            self._due_ns = self._monotonic_ns() + self._interval_ns
-            self._steps = self._pass()
+        """Start a pass when it is due, or advance the current one by one step."""
+        now_ns = self._monotonic_ns()
+        if self.is_at_work:
+            self._tasks.advance()
+        elif now_ns >= self._due_ns:
+            self._due_ns = now_ns + self._interval_ns
+            self._tasks.start(self._pass())
+
+    def _pass(self) -> Task[None]:
         try:
-            next(self._steps)
-        except StopIteration:
-            self._end()
+            usage, now_ns = self._usage(), self._epoch_ns()
+            plan = yield from outcome(self._worker.submit(lambda: self._plan(usage, now_ns)))
+            for kept in plan.kept:
+                LOGGER.debug("retention: recording %d stays: %s", kept.recording_id, kept.in_use)
+            self._is_removing = True
+            for removal in plan.removals:
+                while len(self._requester) >= _MAX_UNDER_WAY:
+                    yield
+                if self._is_as_planned(removal):
+                    self._remove(removal)
+                    yield
+            self._is_removing = False
+            while len(self._requester):
+                yield
         except AerotapeError as error:
-            self._end()
             self._errors.record("retention failed", error)
-        except BaseException:
-            self._end()
-            raise
-
-    def _end(self) -> None:
-        self._steps = None
-        self._is_removing = False
-
-    def _pass(self) -> Iterator[None]:
-        usage, now_ns = self._usage(), self._epoch_ns()
-        future = self._worker.submit(lambda: self._plan(usage, now_ns))
-        yield
-        while not future.done():
-            yield
-        plan = future.result()
-        for kept in plan.kept:
-            LOGGER.debug("retention: recording %d stays: %s", kept.recording_id, kept.in_use)
-        self._is_removing = True
-        for removal in plan.removals:
-            while len(self._requester) >= _MAX_UNDER_WAY:
-                yield
-            if self._is_as_planned(removal):
-                self._remove(removal)
-                yield
-        self._is_removing = False
-        while len(self._requester):
-            yield
+        finally:
+            self._is_removing = False
 
     def _plan(self, usage: Usage, now_ns: int) -> RetentionPlan:
         policy = read_policy(self._policy_file)
@@ -250,6 +241,6 @@ class Retention:
         self._ask(self._requester, request)
 
     def close(self) -> None:
-        """Give up what has not been asked for yet."""
-        self._end()
+        """Cancel the removals that were not requested yet."""
+        self._tasks.close()
         self._worker.close()

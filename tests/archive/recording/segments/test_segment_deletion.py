@@ -116,12 +116,13 @@ def test_nothing_is_touched_until_it_is_time(rig: Rig) -> None:
     )
     for _ in range(3):
         rig.deletions.do_work()
-        assert rig.deletions.wants_soon
+        assert rig.deletions.wants_within_ns
     assert rig.client.received == [] and path.exists() and not prepared
     rig.is_ready = True
     rig.work_until(rig.is_deleted)
     assert rig.client.received[0] == ("ok", 7, 2)
-    assert prepared and not path.exists() and not other.exists() and not rig.deletions.wants_soon
+    assert prepared and not path.exists() and not other.exists()
+    assert rig.deletions.wants_within_ns is None
 
 
 def test_a_failed_preparation_is_the_answer(rig: Rig) -> None:

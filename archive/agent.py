@@ -1,0 +1,23 @@
+"""The duty cycle that the parts of the conductor have in common."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+# When to poll again for a response of the driver or of a client.
+SOON_NS: Final = 1_000_000
+
+
+class Agent(Protocol):
+    """A part of the archive that the conductor advances, one step per duty cycle."""
+
+    @property
+    def wants_within_ns(self) -> int | None:
+        """Nanoseconds within which `do_work` has to be called; None when the agent is idle."""
+
+    def do_work(self) -> None:
+        """Advance without waiting.
+
+        Raises:
+            ClosedError: the media driver is lost.
+        """
