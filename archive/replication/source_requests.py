@@ -39,9 +39,11 @@ def connected(opening: Steps[T]) -> Steps[T]:
     except ConfigurationError:
         raise
     except AerotapeError as error:
+        # The reference's text continues with the source's own words.
+        reason = str(error).removeprefix("cannot connect: ")
         timeout = "Archive connect timeout: " if isinstance(error, AeronTimeoutError) else ""
         raise ReplicationError(
-            f"Replication connection failed={timeout}{error}",
+            f"Replication connection failed={timeout}{reason}",
             ErrorCode.REPLICATION_CONNECTION_FAILURE,
         ) from error
 

@@ -1,12 +1,11 @@
-"""The archive's own retention: at intervals a plan is made, and what it says is asked for.
+"""Retention in a running archive: passes at intervals, each a plan and its removals.
 
-What goes is asked for with the requests that a client would send, by a requester of the archive's
-own; so all that is refused to clients is refused here too, and files are deleted by the thread that
-deletes them for clients. The plan is made in another thread, and carried out with one request in a
-turn of the conductor, a few deletions under way at a time.
+Removals use the requests of clients, from an internal requester, so that the same checks apply and
+the same thread deletes the files. The plan is made in a separate thread and executed with one
+request per duty cycle, a few deletions at a time.
 
-The policy is read for each pass, so that it can be changed while the archive runs. One that cannot
-be used any more is an error to be told, and nothing goes until it can.
+The policy is read in each pass, so that it can be changed while the archive runs. An invalid policy
+is recorded as an error, and nothing is deleted.
 """
 
 from __future__ import annotations
@@ -39,29 +38,29 @@ if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
 
 _MAX_UNDER_WAY: Final = 8
-# What the planning thread leaves to others, so that it does not hold up the conductor for long.
+# Each pause of the planning thread, which lets the conductor run.
 _PAUSE_S: Final = 0.0005
 
 
 class _Requester:
-    """Takes what a client would be sent, and tells it to the log."""
+    """Receives the responses to the removals and logs them."""
 
     session_id = NULL_VALUE
 
-    def __init__(self, counters: Sequence[Counter], audience: SignalAudience | None) -> None:
+    def __init__(self, counters: Sequence[Counter], audience: SignalAudience) -> None:
         self._segments, self._bytes = counters
         self._audience = audience
-        # What has been asked for and is not done; of that, what has been agreed to.
+        # Removals in progress, by correlation id; of these, the ones with an OK.
         self._removals: dict[int, Removal] = {}
         self._answered: set[int] = set()
         self._next_correlation_id = 1
 
     def __len__(self) -> int:
-        """How many removals are under way."""
+        """Return the number of removals in progress."""
         return len(self._removals)
 
     def begin(self, removal: Removal) -> int:
-        """Take note of what is about to be asked for; return the correlation id for it."""
+        """Register a removal and return the correlation id for its request."""
         correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
         self._removals[correlation_id] = removal
@@ -77,7 +76,7 @@ class _Requester:
 
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
         removal = self._removals.pop(correlation_id, None)
-        # What could not be done has been recorded as an error by who was to do it.
+        # A failure after the OK was recorded as an error where it occurred.
         if removal is not None and correlation_id not in self._answered:
             LOGGER.info("retention: recording %d stays for now: %s", removal.recording_id, message)
 
@@ -92,16 +91,15 @@ class _Requester:
         if signal is RecordingSignal.DELETE:
             self._removals.pop(correlation_id, None)
             self._answered.discard(correlation_id)
-        if self._audience is not None:
-            # No client's request is behind it.
-            message = responses.recording_signal(
-                NULL_VALUE, NULL_VALUE, recording_id, subscription_id, position, signal
-            )
-            self._audience.pass_on(self.session_id, message)
+        # It belongs to no client's request.
+        message = responses.recording_signal(
+            NULL_VALUE, NULL_VALUE, recording_id, subscription_id, position, signal
+        )
+        self._audience.pass_on(self.session_id, message)
 
 
 class Retention:
-    """Carries a policy out. For the conductor's thread."""
+    """Applies a policy. For the conductor's thread."""
 
     def __init__(
         self,
@@ -117,19 +115,19 @@ class Retention:
         counters: Sequence[Counter],
         errors: ErrorLog,
         wake: Callable[[], None],
-        audience: SignalAudience | None = None,
+        audience: SignalAudience,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         epoch_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Begin to wait for the first pass, an interval from now.
+        """Create it; the first pass is due after an interval.
 
         Args:
             policy_file: the policy.
-            interval_ns: from the begin of one pass to that of the next.
+            interval_ns: from the start of one pass to that of the next.
             ask: handles a request of a requester, as of a client.
-            counters: of segment files deleted, and of the bytes that they took.
-            wake: has `do_work` called soon; called from another thread.
-            audience: whom signals are sent to, if anybody.
+            counters: of deleted segment files, and of their allocated bytes.
+            wake: makes the conductor call `do_work` soon; called from other threads.
+            audience: receives the signals.
         """
         self._policy_file = policy_file
         self._interval_ns = interval_ns
@@ -199,17 +197,17 @@ class Retention:
         recordings = self._recordings
         live = {session.recording_id: session.position for session in recordings}
         held = {
-            recording_id: "it is about to be replicated to"
+            recording_id: "a replication to it is starting"
             for recording_id in self._replications.recording_ids()
             if recording_id not in live
         }
         for source in recordings.subscriptions.listed():
             if source.extends is not None and source.extends not in live:
-                held[source.extends] = "it is about to be extended"
+                held[source.extends] = "an extension of it is starting"
         return Usage(live, self._replays.lowest_positions(), held)
 
     def _is_as_planned(self, removal: Removal) -> bool:
-        """Whether a recording is still what it was, and nobody has come to use it."""
+        """Whether a recording is unchanged and unused since the plan."""
         recording_id = removal.recording_id
         if not self._catalog.has_recording(recording_id):
             return False

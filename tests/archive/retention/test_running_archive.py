@@ -158,7 +158,7 @@ def test_a_policy_that_cannot_be_stops_the_start(tmp_path: Path) -> None:
         tmp_path / "aeron",
         properties={"aerotape.retention.file": str(policy)},
     )
-    with pytest.raises(HarnessError, match=r"retention.toml rule 1: max_age=7 is no age") as told:
+    with pytest.raises(HarnessError, match=r"toml rule 1: max_age=7 is not an age") as told:
         archive.start()
     assert "exit code 2" in str(told.value)
     assert list((tmp_path / "archive").iterdir()) == []
