@@ -62,7 +62,7 @@ def plan_directory(
             if free < removal.segments:
                 held_back = True
                 holdings[removal.recording_id] = replace(
-                    holding, removable=free, can_go=False, in_use=in_use
+                    holding, removable=free, is_deletable=False, in_use=in_use
                 )
         if not held_back:
             return plan

@@ -44,7 +44,7 @@ class Holding:
         descriptor: from the catalog.
         segments: its segments, ascending.
         removable: the number of leading segments that are not in use.
-        can_go: whether the recording can be deleted if all its segments can be.
+        is_deletable: whether the recording can be deleted if all its segments can be.
         in_use: why the other segments cannot be deleted.
         end_position: the stop or recorded position, bytes; negative: unknown.
     """
@@ -52,7 +52,7 @@ class Holding:
     descriptor: RecordingDescriptor
     segments: Sequence[HeldSegment]
     removable: int
-    can_go: bool
+    is_deletable: bool
     in_use: str = ""
     end_position: int = -1
 
@@ -101,7 +101,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Retained:
     """A recording of which data remains although a limit requires its deletion.
 
     Attributes:
@@ -124,51 +124,51 @@ class RetentionPlan:
     """
 
     removals: list[Removal]
-    kept: list[Kept]
+    retained: list[Retained]
     size_bytes: int
 
 
 @dataclass(slots=True)
 class _State:
-    """A recording during planning; its first `gone` segments will be deleted."""
+    """A recording during planning; its first `deleted` segments will be deleted."""
 
     holding: Holding
     rule: RetentionRule | None
     removable: int
-    can_go: bool
-    gone: int = 0
-    is_gone: bool = False
+    is_deletable: bool
+    deleted: int = 0
+    is_deleted: bool = False
     reasons: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size_bytes for segment in self.holding.segments[self.gone :])
+        return sum(segment.size_bytes for segment in self.holding.segments[self.deleted :])
 
     @property
     def most(self) -> int:
         """The number of segments that can be deleted, the last one only with the recording."""
         count = len(self.holding.segments)
-        return self.removable if self.can_go or self.removable < count else count - 1
+        return self.removable if self.is_deletable or self.removable < count else count - 1
 
     def take(self, count: int, reason: str) -> None:
         """Delete the first `count` segments, or as many of them as possible."""
         if count > self.most:
             self.refused.append(reason)
             count = self.most
-        if count > self.gone:
-            self.gone = count
+        if count > self.deleted:
+            self.deleted = count
             self.reasons.append(reason)
-        self.is_gone = self.is_gone or (
-            self.can_go and self.gone == len(self.holding.segments) and bool(self.gone)
+        self.is_deleted = self.is_deleted or (
+            self.is_deletable and self.deleted == len(self.holding.segments) and bool(self.deleted)
         )
 
     def take_all(self, reason: str) -> None:
         """Delete the recording, if possible."""
-        if not self.can_go:
+        if not self.is_deletable:
             self.refused.append(reason)
             return
-        self.gone, self.is_gone = len(self.holding.segments), True
+        self.deleted, self.is_deleted = len(self.holding.segments), True
         self.reasons.append(reason)
 
 
@@ -183,14 +183,14 @@ def make_plan(holdings: Iterable[Holding], policy: RetentionPolicy, now_ns: int)
     states = []
     for holding in sorted(holdings, key=lambda each: each.recording_id):
         rule = policy.rule_of(holding.descriptor)
-        removable, can_go = 0, False
+        removable, is_deletable = 0, False
         if rule is None or not rule.keep:
             before_ns = now_ns - policy.min_age_ns
             removable = min(holding.removable, _count_recorded_by(holding, before_ns))
-            can_go = holding.can_go and removable == len(holding.segments)
+            is_deletable = holding.is_deletable and removable == len(holding.segments)
             if not holding.segments:
-                can_go = can_go and _stopped_before(holding, before_ns)
-        states.append(_State(holding, rule, removable, can_go))
+                is_deletable = is_deletable and _stopped_before(holding, before_ns)
+        states.append(_State(holding, rule, removable, is_deletable))
     size_bytes = sum(state.size_bytes for state in states)
     for state in states:
         if state.rule is not None:
@@ -202,11 +202,11 @@ def make_plan(holdings: Iterable[Holding], policy: RetentionPolicy, now_ns: int)
         limit = policy.max_directory_size
         _bring_down(states, limit.value, f"directory larger than {limit.text}")
     return RetentionPlan(
-        [_removal(state) for state in states if state.gone or state.is_gone],
+        [_removal(state) for state in states if state.deleted or state.is_deleted],
         [
-            Kept(state.holding.recording_id, tuple(dict.fromkeys(state.refused)), _why(state))
+            Retained(state.holding.recording_id, tuple(dict.fromkeys(state.refused)), _why(state))
             for state in states
-            if state.refused and not state.is_gone
+            if state.refused and not state.is_deleted
         ],
         size_bytes,
     )
@@ -231,14 +231,14 @@ def _limit_recording(state: _State, rule: RetentionRule, now_ns: int) -> None:
         elif not segments and _stopped_before(state.holding, before_ns):
             state.take_all(reason)
     if rule.max_recording_size is not None:
-        limit, size_bytes, count = rule.max_recording_size, state.size_bytes, state.gone
+        limit, size_bytes, count = rule.max_recording_size, state.size_bytes, state.deleted
         # The last segment with data stays: long segments must not delete a whole recording.
         end = state.holding.end_position
         filled = sum(end < 0 or segment.base_position < end for segment in segments)
         while size_bytes > limit.value and count < filled - 1:
             size_bytes -= segments[count].size_bytes
             count += 1
-        if count > state.gone:
+        if count > state.deleted:
             state.take(count, f"larger than {limit.text} {where}")
 
 
@@ -259,7 +259,7 @@ def _limit_stream(group: list[_State], rule: RetentionRule) -> None:
     where = f"(rule {rule.name})"
     if rule.max_recordings is not None:
         limit = rule.max_recordings
-        left = [state for state in group if not state.is_gone]
+        left = [state for state in group if not state.is_deleted]
         left.sort(
             key=lambda state: (
                 state.holding.descriptor.start_timestamp_ms,
@@ -275,7 +275,7 @@ def _limit_stream(group: list[_State], rule: RetentionRule) -> None:
 
 def _bring_down(states: Iterable[_State], limit_bytes: int, reason: str) -> None:
     """Delete the oldest segments until the others are within a limit."""
-    left = [state for state in states if not state.is_gone]
+    left = [state for state in states if not state.is_deleted]
     excess = sum(state.size_bytes for state in left) - limit_bytes
     # The time of each recording's next segment to delete.
     queue = [entry for number, state in enumerate(left) if (entry := _next(state, number))]
@@ -283,20 +283,20 @@ def _bring_down(states: Iterable[_State], limit_bytes: int, reason: str) -> None
     while excess > 0 and queue:
         _, number = heapq.heappop(queue)
         state = left[number]
-        excess -= state.holding.segments[state.gone].size_bytes
-        state.take(state.gone + 1, reason)
+        excess -= state.holding.segments[state.deleted].size_bytes
+        state.take(state.deleted + 1, reason)
         if entry := _next(state, number):
             heapq.heappush(queue, entry)
     if excess > 0:
         for state in left:
-            if not state.is_gone and state.most < len(state.holding.segments):
+            if not state.is_deleted and state.most < len(state.holding.segments):
                 state.refused.append(reason)
 
 
 def _next(state: _State, number: int) -> tuple[int, int] | None:
-    if state.gone >= state.most:
+    if state.deleted >= state.most:
         return None
-    return state.holding.segments[state.gone].recorded_by_ns or 0, number
+    return state.holding.segments[state.deleted].recorded_by_ns or 0, number
 
 
 def _why(state: _State) -> str:
@@ -304,17 +304,17 @@ def _why(state: _State) -> str:
         return f"rule {state.rule.name} keeps it"
     if state.removable < state.holding.removable:
         return "it is too young for min_age"
-    return state.holding.in_use or "its last segment only goes with the recording"
+    return state.holding.in_use or "its last segment is only deleted with the recording"
 
 
 def _removal(state: _State) -> Removal:
     holding = state.holding
-    gone = holding.segments[: state.gone]
-    new_start = None if state.is_gone else holding.segments[state.gone].base_position
+    deleted = holding.segments[: state.deleted]
+    new_start = None if state.is_deleted else holding.segments[state.deleted].base_position
     return Removal(
         holding.descriptor,
         new_start,
-        len(gone),
-        sum(segment.size_bytes for segment in gone),
+        len(deleted),
+        sum(segment.size_bytes for segment in deleted),
         tuple(dict.fromkeys(state.reasons)),
     )

@@ -47,7 +47,7 @@ class _Requester:
 
     session_id = NULL_VALUE
 
-    def __init__(self, counters: Sequence[Counter], audience: SignalAudience) -> None:
+    def __init__(self, counters: Sequence[Counter], audience: SignalAudience | None) -> None:
         self._segments, self._bytes = counters
         self._audience = audience
         # Removals in progress, by correlation id; of these, the ones with an OK.
@@ -91,11 +91,12 @@ class _Requester:
         if signal is RecordingSignal.DELETE:
             self._removals.pop(correlation_id, None)
             self._answered.discard(correlation_id)
-        # It belongs to no client's request.
-        message = responses.recording_signal(
-            NULL_VALUE, NULL_VALUE, recording_id, subscription_id, position, signal
-        )
-        self._audience.pass_on(self.session_id, message)
+        if self._audience is not None:
+            # It belongs to no client's request.
+            message = responses.recording_signal(
+                NULL_VALUE, NULL_VALUE, recording_id, subscription_id, position, signal
+            )
+            self._audience.pass_on(self.session_id, message)
 
 
 class Retention:
@@ -115,7 +116,7 @@ class Retention:
         counters: Sequence[Counter],
         errors: ErrorLog,
         wake: Callable[[], None],
-        audience: SignalAudience,
+        audience: SignalAudience | None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         epoch_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -169,9 +170,11 @@ class Retention:
     def _pass(self) -> Task[None]:
         try:
             usage, now_ns = self._usage(), self._epoch_ns()
-            plan = yield from outcome(self._worker.submit(lambda: self._plan(usage, now_ns)))
-            for kept in plan.kept:
-                LOGGER.debug("retention: recording %d stays: %s", kept.recording_id, kept.in_use)
+            planning = self._worker.submit(lambda: self._plan(usage, now_ns))
+            yield  # no removal in the duty cycle that starts a pass
+            plan = yield from outcome(planning)
+            for each in plan.retained:
+                LOGGER.debug("retention: recording %d stays: %s", each.recording_id, each.in_use)
             self._is_removing = True
             for removal in plan.removals:
                 while len(self._requester) >= _MAX_UNDER_WAY:

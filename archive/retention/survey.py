@@ -127,8 +127,8 @@ def _holding(
         if replayed < removable:
             removable, in_use = replayed, "it is being replayed"
     removable = max(min(removable, len(segments)), 0)
-    can_go = not is_live and recording_id not in usage.replayed
-    return Holding(descriptor, segments, removable, can_go, in_use, end_position)
+    is_deletable = not is_live and recording_id not in usage.replayed
+    return Holding(descriptor, segments, removable, is_deletable, in_use, end_position)
 
 
 def _is_whole(

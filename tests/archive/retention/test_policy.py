@@ -83,7 +83,7 @@ def test_a_policy_that_says_everything(tmp_path: Path) -> None:
         ("[[rule]]\nmax_recordings = 1\nstream_id = []", "empty list"),
     ],
 )
-def test_what_cannot_be_is_named_with_its_file_and_place(
+def test_an_invalid_policy_is_reported_with_its_file_and_place(
     tmp_path: Path, text: str, expected: str
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
@@ -92,7 +92,7 @@ def test_what_cannot_be_is_named_with_its_file_and_place(
     assert str(tmp_path / "retention.toml") in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
+def test_a_missing_file_and_one_that_is_not_text(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="No such file"):
         read_policy(tmp_path / "none.toml")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")

@@ -1,4 +1,4 @@
-"""Retention by a running daemon, as clients of others see it."""
+"""Retention by a running daemon, as a Java client sees it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEEP = "[[rule]]\nkeep = true\n"
 
 
 class Rig:
-    """A daemon that looks at its policy many times a second, and a Java client."""
+    """A daemon with many retention passes per second, and a Java client."""
 
     def __init__(self, archive: AerotapeArchive, client: JavaClient, policy_file: Path) -> None:
         self.archive = archive
@@ -29,7 +29,7 @@ class Rig:
         self.policy_file = policy_file
 
     def policy(self, text: str) -> None:
-        """Change the policy, at once."""
+        """Replace the policy atomically."""
         written = self.policy_file.with_suffix(".new")
         written.write_text(text)
         written.rename(self.policy_file)
@@ -40,13 +40,13 @@ class Rig:
         ]
 
     def age(self, *streams: Stream) -> None:
-        """Have the files of recordings been written to long ago."""
+        """Make the files of recordings old."""
         for stream in streams:
             for path in Path(self.archive.archive_dir).glob(f"{stream.recording_id}-*.rec"):
                 os.utime(path, (1_000_000_000, 1_000_000_000))
 
     def counted(self) -> dict[str, int]:
-        """The counters of what was deleted: segments and bytes."""
+        """Return the counters of deleted segments and bytes."""
         cnc = CncFile(self.archive.aeron_dir)
         return {
             row.label.split()[3]: row.value for kind in (1_114, 1_115) for row in cnc.counters(kind)
@@ -85,8 +85,8 @@ def rule(stream: Stream, limit: str) -> str:
     return f"[[rule]]\nstream_id = {stream.stream_id}\n{limit}\n"
 
 
-def test_a_live_recording_loses_its_front_and_goes_on(rig: Rig) -> None:
-    """The Java client sees a later start and no signal, and replays what is left to the byte."""
+def test_a_live_recording_loses_its_first_segments_and_continues(rig: Rig) -> None:
+    """The Java client sees a later start and no signal, and replays the rest exactly."""
     stream = record(rig.client, 5001, 3 * TERM + 1024, live=True)
     rig.client.call("takeSignals")
     rig.policy(rule(stream, 'max_recording_size = "1k"'))
@@ -108,8 +108,8 @@ def test_a_live_recording_loses_its_front_and_goes_on(rig: Rig) -> None:
         assert (message.position, len(message.payload)) == (5 * TERM, 992)
 
 
-def test_a_replay_is_not_cut_off_and_others_go(rig: Rig) -> None:
-    """What is being replayed stays until the replay ends; a recording beside it goes at once."""
+def test_a_replay_is_not_interrupted(rig: Rig) -> None:
+    """A replayed recording stays until the replay ends; another one is deleted at once."""
     replayed = record(rig.client, 5101, 16 * TERM + 1024)
     other = record(rig.client, 5102, TERM + 1024)
     with aerotape.connect(
@@ -122,9 +122,9 @@ def test_a_replay_is_not_cut_off_and_others_go(rig: Rig) -> None:
             rig.age(replayed, other)
             rig.policy('[[rule]]\nmax_age = "1h"')
             await_true(lambda: not rig.is_listed(other))
-            # The replay has gone ahead as far as flow control lets it.
+            # The replay has advanced as far as flow control allows.
             await_true(lambda: 0 not in rig.files(replayed))
-            # More passes go by: the next recording goes too.
+            # After more passes: the next recording is deleted too.
             another = record(rig.client, 5103, 1024)
             rig.age(another)
             await_true(lambda: not rig.is_listed(another))
@@ -135,7 +135,7 @@ def test_a_replay_is_not_cut_off_and_others_go(rig: Rig) -> None:
     await_true(lambda: rig.files(replayed) == [])
 
 
-def test_what_goes_is_told_in_the_log_and_counted(rig: Rig) -> None:
+def test_removals_are_logged_and_counted(rig: Rig) -> None:
     stream = record(rig.client, 5201, TERM + 1024)
     before = rig.counted()
     rig.policy(rule(stream, 'name = "one"\nmax_recording_size = "1k"'))
@@ -149,8 +149,8 @@ def test_what_goes_is_told_in_the_log_and_counted(rig: Rig) -> None:
     assert after["Bytes"] - before["Bytes"] == TERM
 
 
-def test_a_policy_that_cannot_be_stops_the_start(tmp_path: Path) -> None:
-    """With the file, the rule and what is wrong; nothing is left in the directory."""
+def test_an_invalid_policy_prevents_the_start(tmp_path: Path) -> None:
+    """With the file, the rule and the problem; nothing is left in the directory."""
     policy = tmp_path / "retention.toml"
     policy.write_text("[[rule]]\nmax_age = 7\n")
     archive = AerotapeArchive(
