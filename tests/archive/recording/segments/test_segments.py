@@ -233,30 +233,13 @@ def test_attaching_finds_a_start_within_the_first_segment(client: JavaClient) ->
     assert client.call("attachSegments", stream.recording_id) == 0
 
 
-def _cut(data: bytes) -> bytes:
-    return data[:-1]
-
-
-def _other_term(data: bytes) -> bytes:
-    return data[:20] + struct.pack("<i", 1234) + data[24:]
-
-
-def _other_stream(data: bytes) -> bytes:
-    return data[:16] + struct.pack("<i", 1234) + data[20:]
-
-
-def _empty(data: bytes) -> bytes:
-    return bytes(len(data))
-
-
-@pytest.mark.parametrize("damage", [_cut, _other_term, _other_stream, _empty])
-def test_attaching_ends_at_a_foreign_file(either: Any, client: JavaClient, damage: Any) -> None:
+def test_attaching_ends_at_a_foreign_file(either: Any, client: JavaClient) -> None:
     """The recording starts at its own segments, and the client receives an error."""
-    stream_id = 3040 + [_cut, _other_term, _other_stream, _empty].index(damage)
-    stream = record(client, stream_id, 4 * TERM)
+    stream = record(client, 3040, 4 * TERM)
     client.call("detachSegments", stream.recording_id, 3 * TERM)
     path = Path(either.archive_dir, f"{stream.recording_id}-{TERM}.rec")
-    path.write_bytes(damage(path.read_bytes()))
+    data = path.read_bytes()
+    path.write_bytes(data[:20] + struct.pack("<i", 1234) + data[24:])  # another term id
     assert refused(client, "attachSegments", stream.recording_id) == GENERIC
     assert positions(client, stream) == (2 * TERM, 4 * TERM)
 
@@ -330,28 +313,10 @@ def test_a_file_in_the_way_of_a_migration(either: Any, client: JavaClient) -> No
     assert client.call(*call) == 2
 
 
-def test_recordings_that_cannot_be_joined(client: JavaClient) -> None:
-    """An active source, another layout, a gap or overlap, a boundary within a segment."""
-    source = record(client, 3060, TERM)
-    others: dict[str, dict[str, Any]] = {
-        "term length and segment length": {"term_length": 2 * TERM, "start_position": 2 * TERM},
-        "initial term id": {"initial_term_id": 3, "start_position": TERM},
-        "mtu": {"mtu": 2048, "start_position": TERM},
-        "gap": {"start_position": 2 * TERM},
-        "overlap": {"start_position": 0},
-    }
-    for name, layout in others.items():
-        other = record(client, 3060, 1024, **layout)
-        code = refused(client, "migrateSegments", source.recording_id, other.recording_id)
-        assert code == GENERIC, name
-    stream = record(client, 3061, 1024, start_position=TERM)
-    assert refused(client, "migrateSegments", source.recording_id, stream.recording_id) == GENERIC
-    live = record(client, 3062, TERM, live=True)
-    follower = record(client, 3063, 1024, start_position=TERM)
-    assert refused(client, "migrateSegments", live.recording_id, follower.recording_id) == GENERIC
-    live.stop(client)
-    client.call("stopRecording", "aeron:ipc", 3062)
-    half = record(client, 3064, 1024)
-    rest = record(client, 3064, 1024, start_position=1024)
-    assert refused(client, "migrateSegments", half.recording_id, rest.recording_id) == GENERIC
+def test_recordings_that_overlap_cannot_be_joined(client: JavaClient) -> None:
+    """Neither of them changes."""
+    source, other = record(client, 3060, TERM), record(client, 3060, 1024, start_position=0)
+    code = refused(client, "migrateSegments", source.recording_id, other.recording_id)
+    assert code == GENERIC
     assert positions(client, source) == (0, TERM)
+    assert positions(client, other) == (0, 1024)
