@@ -239,27 +239,6 @@ def test_removals_are_counted_logged_and_signalled(
     assert len(rig.requests) == 2
 
 
-def test_a_live_recording_keeps_the_segment_that_is_written_to(
-    directory: Path, start: Callable[..., Rig]
-) -> None:
-    add_recording(directory, [9, 9, 9], now_ns=NOW_NS, stopped=False)
-    rig = start()
-    rig.recordings.live[0] = 2 * SEGMENT_LENGTH + 64
-    rig.run_pass()
-    assert segments(directory, 0) == [2]
-    assert rig.catalog.start_position(0) == 2 * SEGMENT_LENGTH
-
-
-def test_a_recording_without_stop_position_that_is_not_live_stays(
-    directory: Path, start: Callable[..., Rig]
-) -> None:
-    add_recording(directory, [9, 9], now_ns=NOW_NS, stopped=False)
-    rig = start()
-    rig.run_pass()
-    assert segments(directory, 0) == [0, 1]
-    assert rig.requests == []
-
-
 def test_a_replay_protects_its_segment_and_those_after_it(
     directory: Path, start: Callable[..., Rig]
 ) -> None:
