@@ -36,23 +36,20 @@ class Count:
 
 
 class FakeRecordings:
-    """The recordings in progress: their positions by id."""
+    """Recordings of which none is live."""
 
     def __init__(self) -> None:
-        self.live: dict[int, int] = {}
         self.changing: set[int] = set()
         self.extended: list[int] = []
         self.subscriptions = SimpleNamespace(
             listed=lambda: [SimpleNamespace(extends=each) for each in self.extended]
         )
 
-    def session(self, recording_id: int) -> Any:
-        if recording_id not in self.live:
-            return None
-        return SimpleNamespace(recording_id=recording_id, position=self.live[recording_id])
+    def session(self, recording_id: int) -> None:
+        return None
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([self.session(recording_id) for recording_id in self.live])
+        return iter(())
 
     def are_segments_changing(self, recording_id: int) -> bool:
         return recording_id in self.changing
