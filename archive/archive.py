@@ -1,10 +1,10 @@
-"""The archive as a whole: what it is made of, started and stopped in the right order.
+"""A running archive: its parts, started and stopped in order.
 
 Start: the directory is locked, the media driver is started or found, the mark file is written (it
 may lie in the driver's directory, which a driver deletes when it starts), the catalog is opened,
 recordings that a crash left open are repaired, and the conductor's thread begins. Only then does
-the mark file say that the archive is ready. Stop: the other way round, with the stop
-positions of running recordings written and the directory freed.
+the mark file say that the archive is ready. Stop: in reverse order, with the stop positions of
+running recordings written and the directory unlocked.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class Archive(Closing):
     """A running archive. Use as a context manager, or call `close`.
 
     Attributes:
-        config: what it runs with.
-        archive_dir: where the recordings are.
+        config: its effective settings.
+        archive_dir: directory of the recordings.
         aeron_dir: the media driver's directory.
         archive_id: its id on that driver.
-        control_channel: where clients on other machines send requests ("" when disabled).
-        local_control_channel: where clients on this machine may.
-        outcomes: what was found out about recordings that had no stop position.
+        control_channel: for requests of remote clients ("" when disabled).
+        local_control_channel: for requests over IPC.
+        outcomes: of the recordings that had no stop position when the archive started.
     """
 
     def __init__(
@@ -72,16 +72,16 @@ class Archive(Closing):
         authenticator: Authenticator | None = None,
         authorisation_service: AuthorisationService | None = None,
     ) -> None:
-        """Start; `launch` is the way to call this."""
+        """Start; call `launch` instead."""
         if driver == "embedded":
-            with_c_names(config.driver_properties)  # refused before anything is touched
+            with_c_names(config.driver_properties)  # raises before anything is changed
         self.config = config
         self.aeron_dir = config.aeron_dir or default_aeron_dir()
         self.control_channel = config.control_channel if config.control_channel_enabled else ""
         self.local_control_channel = config.local_control_channel
         self.archive_dir = _make_directory(config.archive_dir)
         if config.archive_id == NULL_VALUE:
-            # The reference takes a number of the driver's; the mark file precedes the client.
+            # The reference uses the client id; here the mark file is written before the client.
             self.archive_id = int.from_bytes(os.urandom(8)) >> 2
         else:
             self.archive_id = config.archive_id
@@ -94,7 +94,7 @@ class Archive(Closing):
             if config.retention_file is not None:
                 from aerotape.archive.retention.policy import read_policy
 
-                # Read again when it is needed; here for what is wrong with it.
+                # Validates it: each retention pass reads it again.
                 read_policy(config.retention_file)
             self._start(driver)
         except BaseException:
@@ -117,22 +117,21 @@ class Archive(Closing):
         """Start an archive and return once clients can connect to it.
 
         Args:
-            dir: the archive directory; made when it is not there. Wins over the property
-                ``aeron.archive.dir``.
-            aeron_dir: the media driver's directory; wins over ``aeron.dir``.
+            dir: the archive directory, created if missing; overrides ``aeron.archive.dir``.
+            aeron_dir: the media driver's directory; overrides ``aeron.dir``.
             driver: ``embedded`` starts a C media driver in this process, ``external`` uses the
-                one that runs in `aeron_dir`.
+                driver of `aeron_dir`.
             properties: `aeron.archive.*` for the archive, other `aeron.*` for the driver.
-            authenticator: who may connect (`aerotape.archive.security`); wins over
+            authenticator: admits clients (`aerotape.archive.security`); overrides
                 ``aeron.archive.authenticator.supplier``.
-            authorisation_service: what clients may do (`aerotape.archive.security`); wins
-                over ``aeron.archive.authorisation.service.supplier``.
-            users_file: users with secrets and roles (`aerotape.archive.security`), who alone may
-                connect; wins over ``aerotape.users.file``.
+            authorisation_service: permits requests (`aerotape.archive.security`); overrides
+                ``aeron.archive.authorisation.service.supplier``.
+            users_file: the users that may connect, with secrets and roles; overrides
+                ``aerotape.users.file``.
 
         Raises:
-            ConfigurationError: a property cannot be used.
-            ArchiveInUseError: another archive has the directory.
+            ConfigurationError: a property has an invalid value.
+            ArchiveInUseError: another archive uses the directory.
             AerotapeError: the driver, the catalog or the mark file cannot be used.
         """
         merged = _texts({} if properties is None else properties)
@@ -156,12 +155,12 @@ class Archive(Closing):
         authenticator: Authenticator | None,
         authorisation_service: AuthorisationService | None,
     ) -> None:
-        """Find who decides on clients: what was given, the users file, or the reference's way."""
+        """Choose authenticator and authorisation: arguments, users file, or properties."""
         config = self.config
         if config.users_file is not None:
             if authenticator is not None:
                 raise ConfigurationError(
-                    f"authenticator and users file {config.users_file} both say who may connect:"
+                    f"authenticator and users file {config.users_file} both decide on clients:"
                     " give one",
                     "authenticator",
                 )
@@ -191,7 +190,7 @@ class Archive(Closing):
         else:
             await_driver(self.aeron_dir, config.driver_timeout_ms * 1_000_000)
         mark_file = self._mark_file = self._open(self._acquire_mark_file())
-        # Repair may take longer than others wait for a sign of life.
+        # Recovery may take longer than the liveness timeout of the mark file.
         with mark_file.kept_alive():
             self._start_parts(mark_file)
 
@@ -234,7 +233,7 @@ class Archive(Closing):
         self._cleanup.callback(self._stop_conductor)
 
     def _open_catalog(self) -> Catalog:
-        """Open the catalog, and repair what a crash left."""
+        """Open the catalog and recover recordings that were open at a crash."""
         config = self.config
         catalog = self._open(
             Catalog.open(
@@ -296,7 +295,7 @@ class Archive(Closing):
                 read_counters=archive_counters.read,
                 cycle_counters=cycle,
             )
-            # The conductor closes it first; this is for a start that fails half way.
+            # The conductor closes it first; this is for a start that fails.
             self._cleanup.callback(made.close)
             return made
 
@@ -327,11 +326,11 @@ class Archive(Closing):
 
     @property
     def failure(self) -> BaseException | None:
-        """What ended the archive by itself, None while it runs or when it was closed."""
+        """The error that ended the archive; None while it runs or after `close`."""
         return self._conductor.failure
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the archive has ended by itself; False when the time is up before."""
+        """Wait until the archive has failed or was closed; False after the timeout."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -340,7 +339,7 @@ class Archive(Closing):
         self._thread.join()
 
     def close(self) -> None:
-        """Stop: recordings get their stop positions, the directory is free. Idempotent."""
+        """Write the stop positions of recordings, and unlock the directory. Idempotent."""
         with self._lock:
             if self._closed:
                 return
@@ -353,19 +352,19 @@ class Archive(Closing):
         return shown(self, "archive_dir", "aeron_dir", "archive_id", "control_channel")
 
     def _close_at_exit(self) -> None:
-        """Leave stop positions behind even when forgotten open; not from a forked child."""
+        """Close an archive that was left open at exit; not in a forked child."""
         if os.getpid() == self._pid:
             self.close()
 
 
 def _texts(properties: Mapping[str, object]) -> dict[str, str]:
-    """Return properties as properties files have them (ConfigurationError)."""
+    """Return properties with values as in a properties file (ConfigurationError)."""
     if not isinstance(properties, Mapping):
         kind = type(properties).__name__
         raise ConfigurationError(f"properties must be a mapping, not {kind}", "properties")
     for name in properties:
         if not isinstance(name, str):
-            raise ConfigurationError(f"properties: {name!r} is no name", "properties")
+            raise ConfigurationError(f"properties: name {name!r} must be a string", "properties")
     return {name: text_of(value) for name, value in properties.items()}
 
 
@@ -374,9 +373,9 @@ def _make_directory(path: Path) -> Path:
         make_directory(path)
         return path.resolve(strict=True)
     except FileExistsError as error:
-        raise StorageError(f"cannot make directory {path}: there is a file", path) from error
+        raise StorageError(f"cannot create directory {path}: there is a file", path) from error
     except OSError as error:
-        raise StorageError(f"cannot make directory {path}: {error.strerror}", path) from error
+        raise StorageError(f"cannot create directory {path}: {error.strerror}", path) from error
 
 
 def _delete_contents(directory: Path) -> None:

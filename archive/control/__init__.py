@@ -1,1 +1,1 @@
-"""Control sessions with clients: what they ask, who may, and what they are answered."""
+"""Control sessions: requests of clients, their authorisation and the responses."""

@@ -1,4 +1,4 @@
-r"""A client's control session: from its connect request until either side goes away.
+r"""A client's control session: from its connect request until either side closes it.
 
     INIT -> CONNECTING -> CONNECTED -> (CHALLENGED ->) AUTHENTICATED -> ACTIVE -> DONE
                                     \-> REJECTED ------------------------------> DONE
@@ -6,8 +6,8 @@ r"""A client's control session: from its connect request until either side goes 
 INIT adds the response publication and the session's counter, CONNECTING waits for the client to
 subscribe. A CONNECTED session is authenticated, or refused for its protocol version; the OK (or
 the refusal) is sent again every 200 ms, since the client may not yet have seen the image. The
-first request afterwards makes it ACTIVE. It ends when the client does not take what it is sent
-(`response_sender`), closes it, or the image of the request stream goes away.
+first request afterwards makes it ACTIVE. It ends when the client does not receive its responses
+(`response_sender`) or closes it, or when the image of the request stream becomes unavailable.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.control import responses
 from aerotape.archive.control.response_sender import RESPONSE_NOT_CONNECTED, ResponseSender
 from aerotape.archive.retrying import Retrying
 from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
+from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode
-from aerotape.protocol import ErrorCode
+from aerotape.protocol import PROTOCOL_VERSION, ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +36,8 @@ if TYPE_CHECKING:
     )
 
 RESEND_INTERVAL_MS = 200
-# How soon to look again for what the driver or the client owes us.
-SOON_NS = 1_000_000
-# How a session ends that nobody has to be told about.
+_RESEND_INTERVAL_NS = RESEND_INTERVAL_MS * 1_000_000
+# Reasons for the end of a session that are not logged.
 SESSION_CLOSED = "session closed"
 REJECTED = "authentication rejected"
 REQUEST_IMAGE_GONE = "control request publication image unavailable"
@@ -44,7 +45,7 @@ _QUIET_ENDINGS = (SESSION_CLOSED, RESPONSE_NOT_CONNECTED, REQUEST_IMAGE_GONE)
 
 
 class State(Enum):
-    """Where a control session stands."""
+    """States of a control session."""
 
     INIT = auto()
     CONNECTING = auto()
@@ -57,7 +58,7 @@ class State(Enum):
 
 
 _UNDECIDED = (State.CONNECTED, State.CHALLENGED)
-_WAITING = (State.INIT, State.CONNECTING, *_UNDECIDED)
+_POLLED = (State.INIT, State.CONNECTING, *_UNDECIDED, State.DONE)
 _ADMITTED = (State.AUTHENTICATED, State.ACTIVE)
 
 
@@ -65,9 +66,9 @@ class ControlSession(ResponseSender):
     """One client. All methods are for the conductor's thread.
 
     Attributes:
-        subscription_id: registration id of the control subscription that image belongs to.
-        source_identity: where the client's requests come from, as their image has it.
-        principal: whom the authenticator has let in.
+        subscription_id: registration id of the control subscription of that image.
+        source_identity: of the image of the client's requests.
+        principal: the authenticated principal.
     """
 
     def __init__(
@@ -88,16 +89,16 @@ class ControlSession(ResponseSender):
         liveness_check_interval_ms: int,
         now_ms: int,
     ) -> None:
-        """Begin.
+        """Begin in INIT.
 
         Args:
             correlation_id: of the connect request.
             description: the client's channel and stream, for messages.
-            add_publication: begins to add the response publication; called again when the
-                driver says that it cannot be had for the moment.
-            credentials: what came with the connect request; the authenticator is told at once.
-            invalid_version: why the client's version does not do, None when it does.
-            now_ms: milliseconds of a clock that only goes forward, as in all calls.
+            add_publication: requests the response publication; called again after a temporary
+                refusal of the driver.
+            credentials: of the connect request, for the authenticator.
+            invalid_version: why the client's version is refused, None when it is accepted.
+            now_ms: milliseconds of a monotonic clock, as in all calls.
         """
         super().__init__(session_id, image_id, connect_timeout_ms, now_ms)
         self.subscription_id = subscription_id
@@ -131,52 +132,56 @@ class ControlSession(ResponseSender):
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether the client has been let in, whether or not it has asked for anything yet."""
+        """Whether the client is authenticated, with or without a request so far."""
         return self.state in _ADMITTED
 
     @property
-    def is_busy(self) -> bool:
-        """Whether there is more to do than to see now and then whether the client is there."""
-        return self.state is not State.ACTIVE or self.listing is not None or bool(self._queue)
-
-    @property
     def wants_within_ns(self) -> int | None:
-        """How soon there is something to look after, None when the client has nothing coming."""
+        """Nanoseconds within which `do_work` has to be called; None when the client is idle."""
         if self.listing is not None:
-            return None if self.listing.sending is not None else self.listing.retry_after_ns
-        return SOON_NS if self.state in _WAITING or self._queue else None
+            # The end of a native sending ends the conductor's wait by itself.
+            is_sending = self.listing.sending is not None
+            return _RESEND_INTERVAL_NS if is_sending else self.listing.retry_after_ns
+        if self._queue or self.state in _POLLED:
+            return SOON_NS
+        return None if self.state is State.ACTIVE else _RESEND_INTERVAL_NS
 
     @property
     def sending(self) -> Sending | None:
-        """What is sent to the client while the conductor waits, if anything is."""
+        """The descriptors that are sent to the client while the conductor waits, if any."""
         return None if self.listing is None else self.listing.sending
 
     @property
     def ended_badly(self) -> bool:
-        """Whether the end is worth a line in the log."""
+        """Whether the reason of the end is logged."""
         return self.is_done and not self.end_reason.startswith(_QUIET_ENDINGS)
 
     def __str__(self) -> str:
         return f"control session {self.session_id} ({self._description})"
 
     def attempt_to_activate(self) -> None:
-        """Take note that the client uses the session, having seen the OK."""
+        """Become ACTIVE: a request shows that the client has received the OK."""
         if self.state is State.AUTHENTICATED and self._invalid_version is None:
             self.state = State.ACTIVE
 
-    # What an authenticator decides, by way of its proxy. A refusal is final.
+    # Called by the authenticator through its proxy. A refusal is final.
 
     def challenge(self, encoded_challenge: bytes) -> bool:
         """Send the client a challenge; False under back pressure."""
         if self.state not in _UNDECIDED or not self._send_unanswered(
-            responses.challenge(self.session_id, self._correlation_id, encoded_challenge)
+            codecs.Challenge(
+                control_session_id=self.session_id,
+                correlation_id=self._correlation_id,
+                version=PROTOCOL_VERSION,
+                encoded_challenge=encoded_challenge,
+            ).encode()
         ):
             return False
         self.state = State.CHALLENGED
         return True
 
     def authenticate(self, encoded_principal: bytes) -> bool:
-        """Let the client in; False under back pressure."""
+        """Admit the client; False under back pressure."""
         if self.state not in _UNDECIDED or not self._offer(self._connect_response()):
             return False
         self.principal = encoded_principal
@@ -185,27 +190,27 @@ class ControlSession(ResponseSender):
         return True
 
     def reject(self, why: str = "") -> None:
-        """Refuse the client, and tell it why if that is said."""
+        """Refuse the client, with a reason for it unless `why` is empty."""
         if self.state is not State.DONE:
             self.state = State.REJECTED
             self._refusal = f"{REJECTED}: {why}" if why else REJECTED
             self._resend_at_ms = 0
 
     def on_challenge_response(self, correlation_id: int, encoded_credentials: bytes) -> None:
-        """Take the client's answer to a challenge; one that was not asked for is ignored."""
+        """Pass the response to a challenge to the authenticator; ignored without a challenge."""
         if self.state is State.CHALLENGED:
             self._correlation_id = correlation_id
             if not self._authenticator.challenge_response(self.session_id, encoded_credentials):
                 self.reject()
 
     def abort(self, reason: str) -> None:
-        """End the session; the conductor closes it in its next round."""
+        """End the session; it is closed in the next duty cycle."""
         if self.state is not State.DONE:
             self.state = State.DONE
             self.end_reason = reason
 
     def close(self) -> None:
-        """Give back the publication and the counter. What the client has not read is dropped."""
+        """Release publication and counter; responses that were not read are dropped."""
         self.listing = None
         self._queue.clear()
         if self._publication is not None:
@@ -222,7 +227,7 @@ class ControlSession(ResponseSender):
     # ---- the duty cycle -----------------------------------------------------------------------
 
     def do_work(self, now_ms: int) -> None:
-        """Advance by what time and the driver allow. Exceptions are the caller's to handle."""
+        """Advance by a step. Exceptions are for the caller to handle."""
         self._now_ms = now_ms
         if self._activity_deadline_ms is not None and now_ms > self._activity_deadline_ms:
             if self.state is State.ACTIVE:
@@ -282,13 +287,12 @@ class ControlSession(ResponseSender):
 
     def _on_connected(self) -> None:
         if self._invalid_version is not None:
-            # relevantId is the control session's, as the reference has it.
+            # As in the reference, relevantId is the control session's.
             self._send_refusal(self.session_id, self._invalid_version)
         elif not self._is_admitted:
             self.reject()
         else:
-            # Each round, not at intervals: an authenticator that has others do the work answers
-            # as soon as it knows.
+            # In each duty cycle: an authenticator that uses other threads may have a result.
             self._authenticator.connected(self)
 
     def _connect_response(self) -> bytes:
@@ -313,7 +317,7 @@ class ControlSession(ResponseSender):
             )
 
     def _send_unanswered(self, message: bytes) -> bool:
-        """Send what does not let the client in: the connect timeout goes on, however well sent."""
+        """Send a challenge or a refusal without resetting the connect timeout."""
         deadline_ms = self._activity_deadline_ms
         is_sent = self._offer(message)
         self._activity_deadline_ms = deadline_ms
@@ -322,6 +326,6 @@ class ControlSession(ResponseSender):
     def _check_liveness(self) -> None:
         if self._now_ms >= self._liveness_check_at_ms:
             self._liveness_check_at_ms = self._now_ms + self._liveness_check_interval_ms
-            self._offer(responses.ping(self.session_id))
+            self._offer(codecs.Ping(control_session_id=self.session_id).encode())
         if self._publication is not None and not self._publication.is_connected:
             self.abort(RESPONSE_NOT_CONNECTED)

@@ -1,22 +1,21 @@
-"""What comes over the control channels: who sends it, whether it may, and on to who answers it.
+"""Control messages: decoded, matched with their session, authorised, and passed to a handler.
 
-A connect request begins a control session. Every other request belongs to one, counts only over the
-image that began it (but for a replay with a token, which comes over an image of its own), and only
-once the authenticator has let the client in and the authorisation service allows it.
+A connect request begins a control session. Every other request belongs to one and is valid only
+over the image that began it (a replay with a token comes over another image), and once the
+authenticator has admitted the client and the authorisation service permits it.
 """
 
 from __future__ import annotations
 
-import itertools
-import random
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive import counters
+from aerotape.archive.control import requests
 from aerotape.archive.control.control_session import SESSION_CLOSED, ControlSession
 from aerotape.archive.control.signals import SignalAudience
-from aerotape.archive.replay.tokens import ReplayTokens, redirect
+from aerotape.archive.replay.tokens import redirect
 from aerotape.archive.security.authentication import GuardedAuthenticator
 from aerotape.archive.security.authorisation import GuardedAuthorisation
 from aerotape.catalog.layout import version_string
@@ -31,9 +30,10 @@ from aerotape.protocol import (
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:
-    from aerotape._native import AeronClient, Counter, Subscription
+    from aerotape._native import AeronClient, Subscription
     from aerotape.archive.config.archive_config import ArchiveConfig
-    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.control.control_sessions import ControlSessions
+    from aerotape.archive.control.services import Services
 
 # Messages that belong to a session.
 _REQUESTS = frozenset(
@@ -42,64 +42,59 @@ _REQUESTS = frozenset(
     if "Request" in message.__name__ or message is codecs.ChallengeResponse
 )
 _REPLAYS = (codecs.ReplayRequest, codecs.BoundedReplayRequest)
-# The longest that a client can mean: four channels and a ticket for another archive.
+# More than any request needs: four channels and credentials for another archive.
 MAX_MESSAGE_LENGTH = 64 * 1024
 
 
-class Reception:
-    """Hears control messages. All methods are for the conductor's thread.
+class ControlSessionAdapter:
+    """Decodes and routes control messages. All methods are for the conductor's thread.
 
     Attributes:
-        sessions: the control sessions by their ids; whoever ends one takes it out.
-        session_ids: the ids of the next ones.
-        audience: whom signals are passed on to; None where only who asked is told.
+        audience: the sessions that signals are broadcast to; None where only the client that sent
+            the request receives them.
     """
 
     def __init__(
         self,
         *,
         config: ArchiveConfig,
-        archive_id: int,
         client: AeronClient,
         subscriptions: Mapping[int, Subscription],
-        session_counter: Counter,
-        errors: ErrorLog,
+        sessions: ControlSessions,
+        next_session_id: Callable[[], int],
+        services: Services,
         authenticator: GuardedAuthenticator,
         authorisation: GuardedAuthorisation,
-        replay_tokens: ReplayTokens,
-        handle: Callable[[ControlSession, Any], None],
     ) -> None:
-        """Begin.
+        """Begin without messages.
 
         Args:
             subscriptions: the control subscriptions by their registration ids.
-            session_counter: counts the sessions.
-            handle: answers a request of a session that may make it.
+            sessions: those in progress, to which new ones are added.
+            next_session_id: returns an unused id.
+            services: for the handlers of requests.
         """
-        self.sessions: dict[int, ControlSession] = {}
-        self.session_ids = itertools.count(random.SystemRandom().randrange(1 << 31))
         self._config = config
-        self._archive_id = archive_id
         self._client = client
         self._subscriptions = subscriptions
-        self._session_counter = session_counter
-        self._errors = errors
+        self._sessions = sessions
+        self._next_session_id = next_session_id
+        self._services = services
+        self._errors = services.errors
         self._authenticator = authenticator
         self._authorisation = authorisation
-        self._replay_tokens = replay_tokens
-        self._handle = handle
         self.audience: SignalAudience | None = None
         if config.recording_signals == "all":
-            self.audience = SignalAudience(self.sessions, authorisation)
+            self.audience = SignalAudience(sessions, authorisation)
 
     def on_message(
         self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
     ) -> None:
-        """Take a whole control message and let it have its effect.
+        """Handle a whole control message.
 
         Args:
-            subscription_id: registration id of the control subscription it came by.
-            image_id: correlation id of the image, by which its sender is known.
+            subscription_id: registration id of the control subscription.
+            image_id: correlation id of the image, which identifies the sender.
             session_id: the image's Aeron session.
         """
         try:
@@ -107,7 +102,7 @@ class Reception:
                 raise CodecError(f"longer than any request, which has {MAX_MESSAGE_LENGTH} at most")
             message: Any = codecs.decode(payload)
         except CodecError as error:
-            # As the reference: noted and passed over, for whom to answer cannot be known.
+            # As in the reference, logged and ignored: the sender is unknown.
             self._errors.record(
                 "unreadable control message",
                 f"{error}: {len(payload)} bytes from the stream with sessionId={session_id}",
@@ -118,18 +113,19 @@ class Reception:
         elif type(message) in _REQUESTS:
             session = self._session_of(message, image_id, session_id)
             if session is not None:
-                self._take(session, message)
+                self._route(session, message)
         else:
-            self._errors.record("control message is no request", type(message).__name__)
+            self._errors.record("control message is not a request", type(message).__name__)
 
     def _session_of(self, message: Any, image_id: int, session_id: int) -> ControlSession | None:
-        """Return the session that a message is for, None when it may not be over this image."""
+        """Return the session of a message, None when this image does not own it."""
         has_token = isinstance(message, _REPLAYS) and redirect(message, image_id)
         if has_token:
-            session = self._replay_tokens.session(message.replay_token, message.recording_id)
+            tokens = self._services.replay_tokens
+            session = tokens.session(message.replay_token, message.recording_id)
             fault = "request with a replay token that is unknown or has timed out"
         else:
-            session = self.sessions.get(message.control_session_id)
+            session = self._sessions.get(message.control_session_id)
             fault = "request for an unknown control session"
         if session is not None and not session.is_done:
             if has_token or session.image_id == image_id:
@@ -144,8 +140,8 @@ class Reception:
         )
         return None
 
-    def _take(self, session: ControlSession, message: Any) -> None:
-        """Let a message have its effect on a session, as far as the client is let in and may."""
+    def _route(self, session: ControlSession, message: Any) -> None:
+        """Apply a message to its session, if the client is admitted and authorised."""
         if isinstance(message, codecs.CloseSessionRequest):
             session.abort(SESSION_CLOSED)
         elif isinstance(message, codecs.ChallengeResponse):
@@ -157,7 +153,7 @@ class Reception:
         ):
             session.attempt_to_activate()
             if session.is_active:
-                self._handle(session, message)
+                requests.handle(self._services, session, message)
         else:
             name = type(message).__name__
             self._errors.record("unauthorised request", f"{name} of {session}")
@@ -170,13 +166,13 @@ class Reception:
     def _connect(
         self, message: codecs.AuthConnectRequest, subscription_id: int, image_id: int, stream: int
     ) -> None:
-        """Begin a control session; what cannot be answered to anybody is logged."""
+        """Begin a control session; log a request without a usable response channel."""
         try:
             channel = self._response_channel(message.response_channel, image_id)
         except ConfigurationError as error:
             self._errors.record("connect request with an unusable response channel", error)
             return
-        session_id = next(self.session_ids)
+        session_id = self._next_session_id()
         source = self._source_identity(subscription_id, stream)
         session = ControlSession(
             session_id,
@@ -191,9 +187,9 @@ class Reception:
             ),
             counter=self._client.async_add_counter(
                 counters.CounterType.CONTROL_SESSION,
-                counters.control_session_key(self._archive_id, session_id),
+                counters.control_session_key(self._services.archive_id, session_id),
                 counters.control_session_label(
-                    self._archive_id, _client_info(message.client_info, source, stream)
+                    self._services.archive_id, _client_info(message.client_info, source, stream)
                 ),
             ),
             authenticator=self._authenticator,
@@ -204,9 +200,8 @@ class Reception:
             now_ms=time.monotonic_ns() // 1_000_000,
         )
         if self.audience is not None:
-            session.tell_others = self.audience.pass_on
-        self.sessions[session_id] = session
-        self._session_counter.add(1)
+            session.broadcast = self.audience.pass_on
+        self._sessions.add(session)
 
     def _source_identity(self, subscription_id: int, session_id: int) -> str:
         image = self._subscriptions[subscription_id].image_by_session_id(session_id)
@@ -236,9 +231,9 @@ class Reception:
         return stripped_channel(uri, **additions)
 
 
-def _client_info(told: str | None, source_identity: str, session_id: int) -> str:
+def _client_info(name: str | None, source_identity: str, session_id: int) -> str:
     info = f"sourceIdentity={source_identity} sessionId={session_id}"
-    return f"{told} {info}" if told else info
+    return f"{name} {info}" if name else info
 
 
 def _why_invalid(version: int | None) -> str | None:

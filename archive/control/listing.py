@@ -10,56 +10,28 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from aerotape.archive.control import responses
 from aerotape.errors import CatalogError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
-    import mmap
-    from array import array
-
     from aerotape._native import Sending
-    from aerotape.archive.recording.recording_session import RecordingSubscription
+    from aerotape.archive.control.response_sender import ResponseSender
+    from aerotape.archive.recording.subscriptions import RecordingSubscription
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.file.lookup import DescriptorRun
 
 # Descriptors that are copied from the catalog at once; the client gets them as of that moment.
 MAX_PAGE_LENGTH = 4_096
-# Recordings that a listing looks at in a duty cycle of the conductor.
+# Recordings that a listing examines in a duty cycle of the conductor.
 MAX_SCANNED_PER_CYCLE = 16_384
 # Subscriptions that a listing sends in a duty cycle.
 MAX_SUBSCRIPTIONS_PER_CYCLE = 256
 # Pauses between attempts under back pressure, nanoseconds.
 MIN_RETRY_NS = 2_000
 MAX_RETRY_NS = 1_000_000
-
-
-class ListingSession(Protocol):
-    """The control session that a listing sends to."""
-
-    @property
-    def is_done(self) -> bool: ...
-    def begin_sending(
-        self,
-        correlation_id: int,
-        catalog_data: mmap.mmap,
-        slices: array[int],
-        *,
-        is_last: bool,
-    ) -> Sending | None: ...
-    def note_sending(self, sending: Sending) -> int: ...
-    def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
-    def send_subscription_descriptor(
-        self, correlation_id: int, subscription_id: int, stream_id: int, channel: str
-    ) -> bool: ...
-    def send_subscription_unknown(self, correlation_id: int) -> None: ...
-    def send_error(
-        self, correlation_id: int, error_code: ErrorCode | int, message: str
-    ) -> None: ...
-    @property
-    def max_message_length(self) -> int: ...
 
 
 class _Listing:
@@ -71,7 +43,7 @@ class _Listing:
         sending: descriptors that are offered while the conductor waits, if any.
     """
 
-    def __init__(self, session: ListingSession, correlation_id: int) -> None:
+    def __init__(self, session: ResponseSender, correlation_id: int) -> None:
         self._session = session
         self._correlation_id = correlation_id
         self.is_done = False
@@ -95,7 +67,7 @@ class _RecordingListing(_Listing):
     """Pages of descriptors, which are copied out of the mapped catalog and sent natively."""
 
     def __init__(
-        self, session: ListingSession, catalog: Catalog, correlation_id: int, count: int
+        self, session: ResponseSender, catalog: Catalog, correlation_id: int, count: int
     ) -> None:
         super().__init__(session, correlation_id)
         self._catalog = catalog
@@ -177,7 +149,7 @@ class RangeListing(_RecordingListing):
 
     def __init__(
         self,
-        session: ListingSession,
+        session: ResponseSender,
         catalog: Catalog,
         correlation_id: int,
         from_recording_id: int,
@@ -214,7 +186,7 @@ class SingleListing(_RecordingListing):
     """One recording by its id."""
 
     def __init__(
-        self, session: ListingSession, catalog: Catalog, correlation_id: int, recording_id: int
+        self, session: ResponseSender, catalog: Catalog, correlation_id: int, recording_id: int
     ) -> None:
         super().__init__(session, catalog, correlation_id, 1)
         self._recording_id = recording_id
@@ -239,7 +211,7 @@ class SubscriptionListing(_Listing):
 
     def __init__(
         self,
-        session: ListingSession,
+        session: ResponseSender,
         correlation_id: int,
         subscriptions: Iterable[RecordingSubscription],
         count: int,

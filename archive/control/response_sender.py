@@ -1,8 +1,8 @@
-"""What a control session sends to its client, and what it does when that cannot be sent.
+"""Responses of a control session, queued under back pressure.
 
-A message that meets back pressure waits in a queue, and what comes after it too. When nothing could
-be sent for the connect timeout, or too much waits, the session ends; so it does when the response
-publication loses its subscriber.
+Messages that meet back pressure are queued, in order. When nothing could be sent for the connect
+timeout, or the queue is too long, the session ends; so it does when the response publication loses
+its subscriber.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from aerotape._native import Sending
 from aerotape.aeron import CLOSED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
 from aerotape.archive.control import responses
+from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode, RecordingSignal
 from aerotape.protocol import ErrorCode
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from aerotape._native import ExclusivePublication
 
 _SEND_ATTEMPTS = 3
-# A client that sends requests and does not read must not fill the memory before its timeout.
+# Bounds the memory for a client that sends requests and does not read.
 MAX_QUEUED_LENGTH = 16 * 1024 * 1024
 
 RESPONSE_NOT_CONNECTED = "control response publication is not connected"
@@ -51,8 +52,8 @@ class ResponseSender(ABC):
     Attributes:
         session_id: the control session id of the protocol.
         image_id: correlation id of the image on which the client's requests come.
-        tell_others: called with this session's id and each encoded signal that it is sent, also
-            when it has ended meanwhile; None where no other session is to know.
+        broadcast: called with this session's id and each encoded signal that it is sent, also
+            after its end; None unless other sessions receive the signals.
         listing: the listing in progress, if any; a session has one at a time.
     """
 
@@ -61,7 +62,7 @@ class ResponseSender(ABC):
     ) -> None:
         self.session_id = session_id
         self.image_id = image_id
-        self.tell_others: Callable[[int, bytes], None] | None = None
+        self.broadcast: Callable[[int, bytes], None] | None = None
         self._publication: ExclusivePublication | None = None
         self._connect_timeout_ms = connect_timeout_ms
         self._now_ms = now_ms
@@ -145,11 +146,11 @@ class ResponseSender(ABC):
             self.session_id, correlation_id, recording_id, subscription_id, position, signal
         )
         self._send(message)
-        if self.tell_others is not None:
-            self.tell_others(self.session_id, message)
+        if self.broadcast is not None:
+            self.broadcast(self.session_id, message)
 
     def pass_on(self, message: bytes) -> None:
-        """Send a message that another session has encoded for this one."""
+        """Send an encoded message."""
         self._send(message)
 
     def begin_sending(
@@ -195,9 +196,13 @@ class ResponseSender(ABC):
         if self._queue or self._publication is None or self.is_done:
             return False
         return self._offer(
-            responses.subscription_descriptor(
-                self.session_id, correlation_id, subscription_id, stream_id, channel
-            )
+            codecs.RecordingSubscriptionDescriptor(
+                control_session_id=self.session_id,
+                correlation_id=correlation_id,
+                subscription_id=subscription_id,
+                stream_id=stream_id,
+                stripped_channel=channel,
+            ).encode()
         )
 
     def _send_response(
@@ -239,7 +244,7 @@ class ResponseSender(ABC):
         if result == NOT_CONNECTED:
             self.abort(RESPONSE_NOT_CONNECTED)
         elif result in (CLOSED, MAX_POSITION_EXCEEDED):
-            self.abort(f"control response publication cannot send any more: {result}")
+            self.abort(f"control response publication can no longer send: {result}")
         elif result < 0 and not any_sent and self._activity_deadline_ms is None:
             self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms
             if self._publication is not None:

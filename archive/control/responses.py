@@ -7,7 +7,7 @@ import struct
 from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import PROTOCOL_VERSION
 
-# Texts quote what clients sent, which may be long; every response channel has room for this.
+# Texts quote what clients sent, which may be long; every response channel fits this length.
 MAX_ERROR_MESSAGE_LENGTH = 2_000
 
 _HEADER = struct.Struct("<HHHH")
@@ -31,10 +31,10 @@ def control_response(
     code: codecs.ControlResponseCode,
     error_message: str = "",
 ) -> bytes:
-    """Return a ControlResponse; an error message that is very long loses its end.
+    """Return a ControlResponse; a very long error message is truncated.
 
     Args:
-        relevant_id: what the request asked for, or the error code when `code` is ERROR.
+        relevant_id: the id or position that the request queries, or the error code for ERROR.
     """
     if len(error_message) > MAX_ERROR_MESSAGE_LENGTH:
         error_message = error_message[: MAX_ERROR_MESSAGE_LENGTH - 3] + "..."
@@ -44,45 +44,18 @@ def control_response(
         relevant_id=relevant_id,
         code=code,
         version=PROTOCOL_VERSION,
-        # The field is ASCII; what clients sent in (channels) may hold anything.
+        # The field is ASCII; channels that clients sent may not be.
         error_message=error_message.encode("ascii", "replace").decode("ascii"),
-    ).encode()
-
-
-def challenge(control_session_id: int, correlation_id: int, encoded_challenge: bytes) -> bytes:
-    """Return a Challenge, to which the client answers with further credentials."""
-    return codecs.Challenge(
-        control_session_id=control_session_id,
-        correlation_id=correlation_id,
-        version=PROTOCOL_VERSION,
-        encoded_challenge=encoded_challenge,
     ).encode()
 
 
 def descriptor_prefix(control_session_id: int, correlation_id: int) -> bytes:
     """Return what precedes bytes DESCRIPTOR_ADDRESS_LENGTH to end of a descriptor in a message.
 
-    A descriptor is sent as it stands in the catalog, but for its first two fields, control session
-    and correlation id, which are only filled on the wire.
+    A descriptor is sent as stored in the catalog except for its first two fields, control session
+    and correlation id, which have values only on the wire.
     """
     return _DESCRIPTOR_HEADER + _SESSION_AND_CORRELATION.pack(control_session_id, correlation_id)
-
-
-def subscription_descriptor(
-    control_session_id: int,
-    correlation_id: int,
-    subscription_id: int,
-    stream_id: int,
-    channel: str,
-) -> bytes:
-    """Return a RecordingSubscriptionDescriptor."""
-    return codecs.RecordingSubscriptionDescriptor(
-        control_session_id=control_session_id,
-        correlation_id=correlation_id,
-        subscription_id=subscription_id,
-        stream_id=stream_id,
-        stripped_channel=channel,
-    ).encode()
 
 
 def recording_signal(
@@ -105,12 +78,7 @@ def recording_signal(
 
 
 def readdressed(message: bytes, control_session_id: int) -> bytes:
-    """Return the same message for another control session."""
-    # The control session's id is the first field of all that an archive sends.
+    """Return the message with the id of another control session."""
+    # The control session id is the first field of every response.
     end = MESSAGE_HEADER_LENGTH + _SESSION.size
     return message[:MESSAGE_HEADER_LENGTH] + _SESSION.pack(control_session_id) + message[end:]
-
-
-def ping(control_session_id: int) -> bytes:
-    """Return a Ping, which shows whether the client still takes responses."""
-    return codecs.Ping(control_session_id=control_session_id).encode()

@@ -1,17 +1,16 @@
-"""Recording signals for the control sessions that did not ask for what has happened.
+"""Recording signals for control sessions other than the one whose request caused them.
 
-As in the reference, an archive tells a session what happens to recordings by its own requests. With
-`aerotape.recording.signals=all` the others hear of it too: every session whose client has made a
-request (before that it may not know its session id yet), and may list recordings, for a signal says
-no more than a list does. Each is told with its own control session id and otherwise the same.
+As in the reference, a session receives the signals of its own requests. With
+`aerotape.recording.signals=all` the others receive them too: every session whose client has sent a
+request (before that it may not know its session id), and may list recordings, because a signal
+contains no more than a listing. The messages differ only in the control session id.
 
-A session that does not take what it is sent keeps it waiting and is ended in the end, as for any
-other message (`response_sender`); nobody else waits for it.
+A session that meets back pressure queues signals like any response (`response_sender`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control import responses
@@ -23,36 +22,36 @@ if TYPE_CHECKING:
 
 
 class SignalAudience:
-    """All sessions of an archive, as listeners. For the conductor's thread."""
+    """All sessions of an archive, as receivers of signals. For the conductor's thread."""
 
     def __init__(
-        self, sessions: Mapping[int, ControlSession], authorisation: GuardedAuthorisation
+        self, sessions: Iterable[ControlSession], authorisation: GuardedAuthorisation
     ) -> None:
-        """Listen for nobody yet.
+        """Take the sessions.
 
         Args:
-            sessions: the control sessions by their ids, whichever there are at the time.
+            sessions: iterates over the sessions in progress, each time it is used.
         """
         self._sessions = sessions
         self._authorisation = authorisation
 
-    def pass_on(self, asked_by: int, signal: bytes) -> None:
-        """Send an encoded RecordingSignalEvent to every session but the one that has it already.
+    def pass_on(self, origin_id: int, signal: bytes) -> None:
+        """Send an encoded RecordingSignalEvent to every session but its origin.
 
         Args:
-            asked_by: the control session whose request is behind it; it may have ended.
+            origin_id: the control session whose request caused it; it may have ended.
         """
-        for session in list(self._sessions.values()):
-            if session.session_id == asked_by or not session.is_active:
+        for session in self._sessions:
+            if session.session_id == origin_id or not session.is_active:
                 continue
             try:
-                if self._may_hear(session):
+                if self._may_receive(session):
                     session.pass_on(responses.readdressed(signal, session.session_id))
             except Exception as error:
-                # What is wrong with one listener is no matter of who made the request.
+                # The failure of one receiver does not affect the request.
                 session.abort(f"failed with exception: {error}")
 
-    def _may_hear(self, session: ControlSession) -> bool:
+    def _may_receive(self, session: ControlSession) -> bool:
         return self._authorisation.is_authorised(
             codecs.SCHEMA_ID, codecs.ListRecordingsRequest.TEMPLATE_ID, session.principal
         )

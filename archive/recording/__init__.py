@@ -1,1 +1,1 @@
-"""Recordings in the daemon: started, extended, stopped; their segments moved, cut back, deleted."""
+"""Recordings in the daemon: start, extend, stop, truncate; segment files moved and deleted."""

@@ -1,9 +1,4 @@
-"""The recording events stream: messages that tell subscribers what becomes of recordings.
-
-RecordingStarted, RecordingProgress and RecordingStopped of the archive schema. The recorder itself
-publishes them, so that they come in order and its position is the one that is told; here is what
-it needs for that.
-"""
+"""Messages of the recording events stream, encoded for the recorder, which publishes them."""
 
 from __future__ import annotations
 
@@ -21,11 +16,11 @@ def recording_events(
 ) -> tuple[bytes, bytes, bytes]:
     """Return the events of a recording: started, progress, stopped.
 
-    The position, last field of the last two, is the recorder's to fill in.
+    The recorder fills in the position, the last field of the last two.
 
     Args:
-        join_position: where the stream was joined, bytes; of an extended recording not its start.
-        channel: as the client asked for it.
+        join_position: where the image begins in the recording, bytes.
+        channel: the original channel of the request.
     """
     return (
         codecs.RecordingStarted(

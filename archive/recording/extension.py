@@ -1,9 +1,9 @@
-"""What has to hold for a stopped recording to go on, and what has to go from behind its end.
+"""Conditions for extending a stopped recording, and removal of data after its stop position.
 
-The checks and their codes are the reference's. An extended recording is written over whatever
-stands behind its stop position: what is left of a truncation that was cut short, say, or frames
-behind a stop position that `verify` has lowered. That goes first, into quarantine, since after a
-crash in the middle of the extension nothing could tell it from what had been recorded anew.
+The checks and their codes are the reference's. An extended recording overwrites data after its
+stop position: the rest of an interrupted truncation, or frames after a stop position that `verify`
+has lowered. That data is quarantined first, because after a crash during the extension it could not
+be distinguished from new frames.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def refuse_request(
     is_recorded: bool,
     deleted_to: int | None,
 ) -> Refusal | None:
-    """Say why a recording cannot be extended as things stand; None when it can.
+    """Return why a recording cannot be extended now; None when it can.
 
     Args:
         is_recorded: it is in progress.
-        deleted_to: base position of the last of its segments that are being deleted, if any are.
+        deleted_to: base position of the last of its segments that is being deleted, if any.
     """
     if not catalog.has_recording(recording_id):
         return ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}"
@@ -58,7 +58,7 @@ def refuse_request(
 
 
 def refuse_image(image: Image, descriptor: RecordingDescriptor) -> Refusal | None:
-    """Say why an image cannot go on where a recording has stopped; None when it can."""
+    """Return why an image cannot extend a recording; None when it can."""
     for name, value, wanted_name, wanted in (
         ("joinPosition", image.join_position, "stopPosition", descriptor.stop_position),
         ("initialTermId", image.initial_term_id, "initialTermId", descriptor.initial_term_id),
@@ -78,22 +78,21 @@ def refuse_image(image: Image, descriptor: RecordingDescriptor) -> Refusal | Non
     return None
 
 
-def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor, now_ms: int) -> list[str]:
-    """Make the files of a stopped recording end at its stop position.
+def clear_stale_tail(archive_dir: Path, descriptor: RecordingDescriptor, now_ms: int) -> list[str]:
+    """Remove the data after the stop position of a stopped recording.
 
-    Bytes behind it in its last segment become zeros. Segment files further on, also one that
-    begins right there, are taken away. What of all that is not zero is kept in quarantine before.
-    All this is on storage when it returns: a power cut during the extension could bring back what
-    no start could tell from what had been recorded anew.
+    Bytes after it in its last segment become zeros. Segment files at or after it are removed. What
+    is not zero is copied to quarantine first. All changes are durable on return, so that a power
+    cut during the extension cannot bring old frames back.
 
     Args:
         now_ms: epoch milliseconds.
 
     Returns:
-        What was kept, for people; empty where nothing was there, as mostly.
+        A text for each quarantined piece; usually empty.
 
     Raises:
-        StorageError: they cannot be changed, or not be kept; then nothing is lost.
+        StorageError: files cannot be changed or quarantined; then nothing is lost.
     """
     from aerotape.catalog.recovery.stale_tail import StaleTail
     from aerotape.catalog.segment.hard_links import break_hard_link
@@ -101,18 +100,18 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor, now_ms: int
     recording_id, end = descriptor.recording_id, descriptor.stop_position
     base = segment_base(descriptor, end)
     tail = StaleTail(archive_dir, recording_id, end, now_ms)
-    kept = []
+    quarantined = []
     is_changed = False
     for segment in list_segment_files(archive_dir, recording_id):
         path = segment.path
         if segment.base_position > base or segment.base_position == end:
-            # A blank one too: the recorder would have to read all of it to know.
-            kept.append(tail.remove_segment(path, segment.base_position))
+            # A blank one too: to find out, the recorder would have to read all of it.
+            quarantined.append(tail.remove_segment(path, segment.base_position))
             is_changed = True
         elif segment.base_position == base:
-            kept.append(tail.clear_tail(path, base))
-            # What is going to be recorded there is not for another recording of the same file.
+            quarantined.append(tail.clear_tail(path, base))
+            # Another recording may share the file by a hard link.
             break_hard_link(path)
     if is_changed:
         force_names(archive_dir)
-    return [each for each in kept if each]
+    return [each for each in quarantined if each]

@@ -1,4 +1,4 @@
-"""A thread for what a file system may take long for."""
+"""A thread for slow calls of the file system."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _Result = TypeVar("_Result")
 
 
 class FileWorker:
-    """Makes calls one after the other in a thread of its own, which the first of them starts."""
+    """Makes calls in order in a dedicated thread, which the first call starts."""
 
     def __init__(self, name: str, wake: Callable[[], None]) -> None:
-        """Begin without a thread.
+        """Create the worker without its thread.
 
         Args:
-            wake: called in that thread when a call has been made.
+            wake: called in that thread after each call.
         """
         self._name = name
         self._wake = wake
         self._executor: ThreadPoolExecutor | None = None
 
     def submit(self, call: Callable[[], _Result]) -> Future[_Result]:
-        """Have a call made; ask the future later, and do not wait for it."""
+        """Queue a call; poll the future, do not wait for it."""
         if self._executor is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -35,6 +35,6 @@ class FileWorker:
         return future
 
     def close(self) -> None:
-        """Wait for the call that is being made; drop the others."""
+        """Wait for the call in progress; cancel the others."""
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)

@@ -1,34 +1,40 @@
-"""Recordings as the conductor sees them: subscriptions, and a session for each of their images.
+"""Recordings: subscriptions, and a session for each of their images.
 
-A start-recording request makes a subscription; every image of it becomes a recording of its own:
-entered into the catalog, given a position counter, and handed to the native recorder, which says
-when it has stopped. The image of an extend-recording request goes on with a recording that has
-stopped; from there on it is treated the same. With auto-stop the first recording that ends takes
-the subscription with it.
+A start-recording request adds a subscription; each of its images becomes a recording: an entry of
+the catalog, a position counter, and a session of the native recorder, which reports when it has
+stopped. The image of an extend-recording request extends a recording that has stopped. With
+auto-stop, the first recording that ends closes the subscription.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.events import recording_events
-from aerotape.archive.recording.images import RecordingImages
-from aerotape.archive.recording.limits import RecordingLimits
+from aerotape.archive.recording.extension import refuse_image, refuse_request
 from aerotape.archive.recording.recording_session import (
     RecordingSession,
-    RecordingSubscription,
-    Requester,
+    State,
+    TimeIndexRequest,
 )
-from aerotape.archive.recording.storage_space import StorageSpace
-from aerotape.archive.recording.subscriptions import RecordingSubscriptions
+from aerotape.archive.recording.session_factory import RecordingSessionFactory
+from aerotape.archive.recording.storage_space import Refusal, StorageSpace, is_out_of_space
+from aerotape.archive.recording.subscriptions import (
+    RecordingSubscription,
+    RecordingSubscriptions,
+)
+from aerotape.catalog.segment_files import MAX_LONG
+from aerotape.clock import epoch_ms
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import AerotapeError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from aerotape._native import (
         AeronClient,
         Counter,
@@ -38,7 +44,17 @@ if TYPE_CHECKING:
     )
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.recording.segment_deletion import SegmentDeletions
+    from aerotape.archive.requester import Requester
     from aerotape.catalog.file.catalog import Catalog
+
+
+class _Extension(NamedTuple):
+    """An image that waits until the files of the recording that it extends are prepared."""
+
+    subscription: RecordingSubscription
+    image: Image
+    recording_id: int
+    prepared: Future[TimeIndexRequest | None]
 
 
 class Recordings:
@@ -58,48 +74,35 @@ class Recordings:
         deletions: SegmentDeletions,
         session_counter: Counter,
         errors: ErrorLog,
-        epoch_ms: Callable[[], int],
     ) -> None:
-        """Begin with none.
-
-        Args:
-            epoch_ms: milliseconds since 1970, for the catalog's timestamps.
-        """
+        """Begin without recordings."""
         self.subscriptions = RecordingSubscriptions(
             client, mailbox, errors, config.connect_timeout_ns
         )
-        self._limits = RecordingLimits(config.max_concurrent_recordings, storage)
-        self._storage = storage
-        self._deletions = deletions
-        self._config = config
-        self._catalog = catalog
-        self._recorder = recorder
-        self._session_counter = session_counter
-        self._errors = errors
-        self._epoch_ms = epoch_ms
-        self._sessions: dict[int, RecordingSession] = {}
-        self._pending_sessions: list[RecordingSession] = []
-        self._images = RecordingImages(
+        self._factory = RecordingSessionFactory(
             config=config,
             archive_id=archive_id,
             archive_dir=archive_dir,
             client=client,
             catalog=catalog,
-            limits=self._limits,
-            deletions=deletions,
-            errors=errors,
-            epoch_ms=epoch_ms,
-            sessions=self._sessions,
-            begin=self._begin,
-            auto_stop=self._auto_stop,
         )
+        self._config = config
+        self._storage = storage
+        self._deletions = deletions
+        self._catalog = catalog
+        self._recorder = recorder
+        self._session_counter = session_counter
+        self._errors = errors
+        self._sessions: dict[int, RecordingSession] = {}
+        self._starting: list[RecordingSession] = []
+        self._extensions: list[_Extension] = []
 
-    # ---- what others ask ----------------------------------------------------------------------
+    # ---- queries ------------------------------------------------------------------------------
 
     @property
-    def wants_soon(self) -> bool:
-        """Whether the driver owes an answer."""
-        return self.subscriptions.wants_soon or bool(self._pending_sessions)
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: responses of the driver are pending."""
+        return SOON_NS if self._starting else self.subscriptions.wants_within_ns
 
     def session(self, recording_id: int) -> RecordingSession | None:
         """Return the session of a recording that is in progress."""
@@ -116,6 +119,32 @@ class Recordings:
         deletions = self._deletions
         return deletions.is_held(recording_id) or deletions.end_position(recording_id) is not None
 
+    def _too_many(self, count: int) -> Refusal | None:
+        limit = self._config.max_concurrent_recordings
+        if count < limit:
+            return None
+        return (
+            ErrorCode.MAX_RECORDINGS,
+            f"max concurrent recordings reached at {limit}: stop one, or raise"
+            " aeron.archive.max.concurrent.recordings",
+        )
+
+    def _refuse_extension(self, recording_id: int, stream_id: int) -> Refusal | None:
+        """Return why a recording cannot be extended now; None when it can."""
+        deletions = self._deletions
+        return refuse_request(
+            self._catalog,
+            recording_id,
+            stream_id,
+            is_recorded=recording_id in self._sessions
+            or any(each.recording_id == recording_id for each in self._extensions),
+            deleted_to=(
+                MAX_LONG
+                if deletions.is_held(recording_id)
+                else deletions.end_position(recording_id)
+            ),
+        )
+
     # ---- start --------------------------------------------------------------------------------
 
     def start(
@@ -127,44 +156,20 @@ class Recordings:
         channel: str,
         source_location: SourceLocation,
         auto_stop: bool,
-    ) -> None:
-        """Subscribe to what is to be recorded; answered once the driver has agreed."""
-        refusal = (
-            self._limits.too_many(len(self.subscriptions), len(self._sessions))
-            or self._limits.low_storage()
-        )
-        if refusal is not None:
-            requester.send_error(correlation_id, *refusal)
-            return
-        self.subscriptions.add(
-            requester,
-            correlation_id,
-            stream_id=stream_id,
-            channel=channel,
-            source_location=source_location,
-            auto_stop=auto_stop,
-        )
-
-    def extend(
-        self,
-        requester: Requester,
-        correlation_id: int,
-        *,
-        recording_id: int,
-        stream_id: int,
-        channel: str,
-        source_location: SourceLocation,
-        auto_stop: bool,
+        extends: int | None = None,
     ) -> RecordingSubscription | None:
-        """Subscribe to what a stopped recording is to go on with; answered as `start`.
+        """Subscribe to a channel; the response follows once the driver has added it.
+
+        Args:
+            extends: as in RecordingSubscription.
 
         Returns:
-            The subscription; None when it was refused, which has been answered.
+            The subscription; None after a refusal, which has been sent.
         """
         refusal = (
-            self._limits.too_many(len(self.subscriptions), len(self._sessions))
-            or self._images.refuse_extension(recording_id, stream_id)
-            or self._limits.low_storage()
+            self._too_many(max(len(self.subscriptions), len(self._sessions)))
+            or (None if extends is None else self._refuse_extension(extends, stream_id))
+            or self._storage.refuse()
         )
         if refusal is not None:
             requester.send_error(correlation_id, *refusal)
@@ -176,221 +181,211 @@ class Recordings:
             channel=channel,
             source_location=source_location,
             auto_stop=auto_stop,
-            extends=recording_id,
+            extends=extends,
         )
 
     # ---- images -------------------------------------------------------------------------------
 
     def on_image(self, image: Image) -> None:
-        """Begin to record an image that has come up on one of the subscriptions."""
-        source = self.subscriptions.get(image.subscription_registration_id)
-        if source is not None and source.pending is not None:
-            # The client learns of the subscription before it learns of the recording.
-            self.subscriptions.poll(source)
-        if source is None or source.is_stopping:
+        """Begin to record an image that has become available on one of the subscriptions."""
+        subscription = self.subscriptions.get(image.subscription_registration_id)
+        if subscription is not None:
+            # The client receives the response before the recording's signals.
+            self.subscriptions.poll(subscription)
+        if subscription is None or subscription.is_stopping:
             image.release()
             return
-        self._images.record(source, image)
+        try:
+            refusal = self._record(subscription, image)
+        except (AerotapeError, OSError) as error:
+            refusal = _why_failed(error)
+        if refusal is not None:
+            self._reject(subscription, image, refusal)
 
-    def _begin(self, session: RecordingSession) -> None:
-        session.source.references += 1
+    def _record(self, subscription: RecordingSubscription, image: Image) -> Refusal | None:
+        recording_id = subscription.extends
+        if recording_id is None:
+            refusal = self._too_many(len(self._sessions)) or self._storage.refuse()
+            if refusal is None:
+                self._add(self._factory.new_recording(subscription, image))
+            return refusal
+        refusal = self._refuse_image(subscription, image, recording_id)
+        if refusal is None:
+            prepare = self._factory.preparation(subscription, image, recording_id)
+            self._deletions.hold([recording_id])
+            prepared = self._deletions.submit(prepare)
+            self._extensions.append(_Extension(subscription, image, recording_id, prepared))
+        return refusal
+
+    def _refuse_image(
+        self, subscription: RecordingSubscription, image: Image, recording_id: int
+    ) -> Refusal | None:
+        # The checks of the request again: it may have been long ago.
+        return (
+            self._refuse_extension(recording_id, subscription.stream_id)
+            or self._too_many(len(self._sessions))
+            or self._storage.refuse()
+            or refuse_image(image, self._catalog.descriptor(recording_id))
+        )
+
+    def _extend(self, extension: _Extension) -> None:
+        """Begin to record an image once the files are prepared, if that is still possible."""
+        subscription, image, recording_id, prepared = extension
+        self._deletions.release([recording_id])
+        if subscription.is_stopping:
+            image.release()
+            return
+        try:
+            time_index = prepared.result()
+            refusal = self._refuse_image(subscription, image, recording_id)
+            if refusal is None:
+                self._add(
+                    self._factory.extended_recording(subscription, image, recording_id, time_index)
+                )
+        except Exception as error:
+            refusal = _why_failed(error)
+        if refusal is not None:
+            self._reject(subscription, image, refusal)
+
+    def _reject(self, subscription: RecordingSubscription, image: Image, refusal: Refusal) -> None:
+        image.release()
+        self._errors.record("stream not recorded", f"{subscription.original_channel}: {refusal[1]}")
+        subscription.requester.send_error(subscription.correlation_id, *refusal)
+        if subscription.auto_stop and subscription.extends is not None:
+            self._auto_stop(subscription)
+
+    def _add(self, session: RecordingSession) -> None:
+        session.subscription.references += 1
         self._sessions[session.recording_id] = session
         self._session_counter.add(1)
-        self._pending_sessions.append(session)
+        self._starting.append(session)
 
-    # ---- the driver's answers -----------------------------------------------------------------
+    # ---- the duty cycle -----------------------------------------------------------------------
 
     def do_work(self) -> None:
-        """Take the answers that the driver has given since."""
+        """Poll the driver for subscriptions and counters; record images that are prepared."""
         self.subscriptions.do_work()
-        self._images.do_work()
-        if self._pending_sessions:
-            for session in list(self._pending_sessions):
+        for extension in [each for each in self._extensions if each.prepared.done()]:
+            self._extensions.remove(extension)
+            self._extend(extension)
+        if self._starting:
+            for session in self._starting:
                 self.poll_session(session)
+                if session.state is State.CANCELLED:
+                    self.on_stopped(session.recording_id, session.join_position)
+            self._starting = [session for session in self._starting if session.is_starting]
 
     def poll_session(self, session: RecordingSession) -> None:
-        """Hand a session to the recorder if its counter has come."""
-        if session.pending_counter is None:
+        """Pass a session to the recorder if the driver has added its counter."""
+        if not session.is_starting:
             return
         try:
-            counter = session.pending_counter.poll()
+            session.begin(self._recorder, with_events=self._config.recording_events_enabled)
         except AerotapeError as error:
-            session.pending_counter = None
-            what = f"recording {session.recording_id} did not begin: no position counter: {error}"
-            self._finish_unstarted(session, what)
-            return
-        if counter is None and not session.is_stopping:
-            return
-        if counter is None:
-            session.pending_counter.cancel()
-            session.pending_counter = None
-            self._finish_unstarted(session, None)
-            return
-        session.pending_counter = None
-        session.counter = counter
-        self._pending_sessions.remove(session)
-        counter.set(session.join_position)
-        source = session.source
-        image, session.image = session.image, None
-        assert image is not None
-        events = None
-        if self._config.recording_events_enabled:
-            events = recording_events(
-                recording_id=session.recording_id,
-                join_position=session.join_position,
-                session_id=image.session_id,
-                stream_id=source.stream_id,
-                channel=source.original_channel,
-                source_identity=image.source_identity,
-            )
-        try:
-            self._recorder.record(
-                image,
-                counter,
-                recording_id=session.recording_id,
-                start_position=session.start_position,
-                segment_length=session.segment_file_length,
-                events=events,
-                time_index=session.time_index,
-            )
-        except AerotapeError as error:
-            self._tell_begin(session)
             self.on_stopped(
                 session.recording_id,
                 session.join_position,
                 ErrorCode.GENERIC,
                 f"recording {session.recording_id} did not begin: {error}",
             )
-            return
-        # The recorder need not wait for this.
-        self._tell_begin(session)
-        if session.is_stopping:
-            self._recorder.stop_recording(session.recording_id)
-
-    @staticmethod
-    def _tell_begin(session: RecordingSession) -> None:
-        """Send START or EXTEND, once: with the counter, or when there will be none."""
-        if session.is_begin_told:
-            return
-        session.is_begin_told = True
-        source = session.source
-        source.requester.send_signal(
-            source.correlation_id,
-            session.recording_id,
-            source.registration_id,
-            session.join_position,
-            RecordingSignal.START if source.extends is None else RecordingSignal.EXTEND,
-        )
-
-    def _finish_unstarted(self, session: RecordingSession, message: str | None) -> None:
-        self._tell_begin(session)
-        self._pending_sessions.remove(session)
-        if session.image is not None:
-            session.image.release()
-            session.image = None
-        self.on_stopped(session.recording_id, session.join_position, ErrorCode.GENERIC, message)
 
     # ---- stop ---------------------------------------------------------------------------------
 
     def stop_channel(self, stream_id: int, channel: str) -> bool:
-        """Stop what was started for a channel and stream; False when there is no such thing.
+        """Stop recording a channel and stream; False when it is not recorded.
 
         Raises:
             ConfigurationError: not a channel URI.
         """
-        source = self.subscriptions.find_channel(stream_id, channel)
-        if source is not None:
-            self._stop_source(source)
-        return source is not None
+        subscription = self.subscriptions.find_channel(stream_id, channel)
+        if subscription is not None:
+            self._stop_subscription(subscription)
+        return subscription is not None
 
     def stop_subscription(self, registration_id: int) -> bool:
-        """Stop what was started with this subscription id; False when there is no such thing."""
-        source = self.subscriptions.find(registration_id)
-        if source is not None:
-            self._stop_source(source)
-        return source is not None
+        """Stop recording a subscription; False when there is none with this id."""
+        subscription = self.subscriptions.find(registration_id)
+        if subscription is not None:
+            self._stop_subscription(subscription)
+        return subscription is not None
 
     def stop_identity(self, recording_id: int) -> bool:
         """Stop one recording and its subscription; False when it is not in progress."""
         session = self._sessions.get(recording_id)
         if session is None:
             return False
-        self._stop_session(session)
-        source = self.subscriptions.find(session.source.registration_id)
-        if source is None:
+        session.stop(self._recorder)
+        subscription = self.subscriptions.find(session.subscription.registration_id)
+        if subscription is None:
             return False
-        self.subscriptions.unlist(source)
-        self.subscriptions.release(source)
+        self.subscriptions.unlist(subscription)
+        self.subscriptions.release(subscription)
         return True
 
-    def _stop_source(self, source: RecordingSubscription) -> None:
-        self.subscriptions.unlist(source)
-        self._stop_sessions_of(source)
-        self.subscriptions.release(source)
+    def _stop_subscription(self, subscription: RecordingSubscription) -> None:
+        self.subscriptions.unlist(subscription)
+        self._stop_sessions_of(subscription)
+        self.subscriptions.release(subscription)
 
-    def _stop_sessions_of(self, source: RecordingSubscription) -> None:
-        source.is_stopping = True
+    def _stop_sessions_of(self, subscription: RecordingSubscription) -> None:
+        subscription.is_stopping = True
         for session in self:
-            if session.source is source:
-                self._stop_session(session)
+            if session.subscription is subscription:
+                session.stop(self._recorder)
 
-    def _stop_session(self, session: RecordingSession) -> None:
-        if not session.is_stopping:
-            session.is_stopping = True
-            if session.counter is not None:
-                self._recorder.stop_recording(session.recording_id)
-            else:
-                # Before the stop is answered, as where the counter is there from the beginning.
-                self._tell_begin(session)
-
-    def _auto_stop(self, source: RecordingSubscription) -> None:
-        self._stop_sessions_of(source)
-        self.subscriptions.close_one(source)
+    def _auto_stop(self, subscription: RecordingSubscription) -> None:
+        self._stop_sessions_of(subscription)
+        self.subscriptions.close_one(subscription)
 
     def on_stopped(
-        self, recording_id: int, position: int, error_code: int, message: str | None
+        self,
+        recording_id: int,
+        position: int,
+        error_code: int = ErrorCode.GENERIC,
+        message: str | None = None,
     ) -> None:
-        """Write down where a recording has ended and tell who started it.
+        """Write the stop position of a recording and send the client STOP.
 
         Args:
             position: the end of its last whole frame, bytes.
-            message: what went wrong with which recording, None when nothing did.
+            message: the error that ended it, None for an orderly end.
         """
         session = self._sessions.pop(recording_id, None)
         if session is None:
             return
-        source = session.source
+        subscription = session.subscription
+        session.send_begin()
         position = max(position, session.join_position)
         try:
-            self._catalog.recording_stopped(recording_id, position, self._epoch_ms())
+            self._catalog.recording_stopped(recording_id, position, epoch_ms())
         except (AerotapeError, OSError) as error:
             self._errors.record("stop position not written", f"recording {recording_id}: {error}")
         if message is not None:
             self._errors.record("recording failed", message)
-            source.requester.send_error(source.correlation_id, error_code, message)
+            subscription.requester.send_error(subscription.correlation_id, error_code, message)
             if error_code == ErrorCode.STORAGE_SPACE:
                 self._storage.watch()
-        source.requester.send_signal(
-            source.correlation_id,
-            recording_id,
-            source.registration_id,
-            position,
-            RecordingSignal.STOP,
-        )
-        if source.auto_stop and not source.is_stopping:
-            self._auto_stop(source)
+        session.send_signal(position, RecordingSignal.STOP)
+        if subscription.auto_stop and not subscription.is_stopping:
+            self._auto_stop(subscription)
         else:
-            self.subscriptions.release(source)
-        if session.counter is not None:
-            session.counter.close()
+            self.subscriptions.release(subscription)
+        session.close()
         self._session_counter.add(-1)
 
     def close(self) -> None:
-        """Give back what the recorder does not hold; its last events have been taken."""
-        self._images.close()
+        """Release what the recorder does not own; its last events have been handled."""
+        for extension in self._extensions:
+            extension.image.release()
+        self._extensions.clear()
         for session in self:
-            if session.pending_counter is not None:
-                session.pending_counter.cancel()
-                session.pending_counter = None
-                self._finish_unstarted(session, None)
+            if session.is_starting:
+                self.on_stopped(session.recording_id, session.join_position)
         self.subscriptions.close()
+
+
+def _why_failed(error: Exception) -> Refusal:
+    what = f"the stream cannot be recorded: {error}"
+    if is_out_of_space(error):
+        return ErrorCode.STORAGE_SPACE, f"{what}: free space in the archive directory"
+    return ErrorCode.GENERIC, what

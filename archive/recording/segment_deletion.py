@@ -21,7 +21,7 @@ from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.archive.recording.recording_session import Requester
+from aerotape.archive.requester import Requester
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.segment.placement import misplacement
 from aerotape.catalog.segment_files import (

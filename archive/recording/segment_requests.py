@@ -14,8 +14,8 @@ from pathlib import Path
 
 from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.recording_session import Requester
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
+from aerotape.archive.requester import Requester
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.segment.migrate import (

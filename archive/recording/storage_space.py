@@ -1,7 +1,7 @@
-"""Whether the archive directory has room left: asked before recording, and a state to be seen.
+"""Free storage space of the archive directory.
 
-As in the reference, too little room refuses new recordings and nothing else. Beyond it, that state
-is shown while it lasts: by a counter, and by a line in the log when it begins and one when it ends.
+As in the reference, too little space refuses new recordings and nothing else. Other than there, a
+counter shows that state while it lasts, and the log has a line when it begins and when it ends.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class StorageSpace:
     """The storage of the archive directory. Only the conductor's thread uses it."""
 
     def __init__(self, archive_dir: Path, threshold_bytes: int, low_counter: Counter) -> None:
-        """Begin as if there were room.
+        """Begin in the state of sufficient space.
 
         Args:
-            threshold_bytes: with so little left, or less, no recording is begun.
-            low_counter: 1 while that is so, else 0.
+            threshold_bytes: with this much space or less, new recordings are refused.
+            low_counter: 1 while space is low, else 0.
         """
         self._archive_dir = archive_dir
         self._path = str(archive_dir)
@@ -40,10 +40,10 @@ class StorageSpace:
         self._is_low = False
 
     def refuse(self) -> Refusal | None:
-        """Look how much is left; say so when that is too little to begin a recording.
+        """Check the free space; return a refusal when it is too little for a recording.
 
         Raises:
-            OSError: the directory has gone.
+            OSError: the directory is gone.
         """
         status = os.statvfs(self._path)
         usable = status.f_bavail * status.f_frsize
@@ -59,8 +59,8 @@ class StorageSpace:
         )
 
     def watch(self) -> None:
-        """Look how much is left, for the state to be right also when nobody asks."""
-        # A directory that has gone is told by whoever needs it.
+        """Check the free space, to keep counter and log current without requests."""
+        # The next request reports a directory that is gone.
         with contextlib.suppress(OSError):
             self.refuse()
 

@@ -1,33 +1,77 @@
-"""The subscriptions that clients have asked to be recorded.
+"""The subscriptions that are recorded: at most one for each channel and stream.
 
-One for each channel and stream at a time. A subscription counts references: one for the request,
-given back by a stop, and one for each session that records an image of it. It is closed with the
-last of them; a client cannot find it any more as soon as it has stopped it.
+A subscription counts references: one for the request, released by a stop, and one for each session
+that records an image of it. It is closed with the last of them; clients can no longer find it once
+it is stopped.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.recording_session import RecordingSubscription, Requester
 from aerotape.archive.retrying import Retrying
 from aerotape.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.protocol import ErrorCode
+from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape._native import AeronClient, Mailbox, PendingSubscription
+    from aerotape._native import AeronClient, Mailbox, PendingSubscription, Subscription
+    from aerotape.archive.requester import Requester
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class RecordingSubscription:
+    """One request to record that is in force.
+
+    Attributes:
+        requester: receives the responses and the signals.
+        key: identifies what is recorded: one subscription for each channel and stream.
+        channel: as subscribed to, with the prefix of a spy.
+        extends: the recording that its image extends; None when each image is a new recording.
+        registration_id: the driver's, another one after each retry.
+        references: one for the request and one for each session.
+        is_stopping: set by a stop: further images are not recorded.
+    """
+
+    requester: Requester
+    correlation_id: int
+    key: str
+    stream_id: int
+    original_channel: str
+    channel: str
+    stripped_channel: str
+    auto_stop: bool
+    extends: int | None
+    registration_id: int = NULL_VALUE
+    pending: Retrying[Subscription] | None = None
+    subscription: Subscription | None = None
+    references: int = 1
+    is_stopping: bool = False
+
+    def confirm(self) -> None:
+        """Respond OK to the request, with the subscription id."""
+        self.requester.send_ok(self.correlation_id, self.registration_id)
+
+    def close(self) -> None:
+        """Close the Aeron subscription, or cancel its request."""
+        self.is_stopping = True
+        if self.pending is not None:
+            self.pending.cancel()
+            self.pending = None
+        if self.subscription is not None:
+            self.subscription.close()
+            self.subscription = None
 
 
 @lru_cache(maxsize=1024)
-def _meaning(stream_id: int, channel: str) -> tuple[str, str, bool]:
-    """Return key and stripped form of what is to be recorded, and whether it comes over UDP.
-
-    Kept, for the same channels come again and again.
+def _parsed(stream_id: int, channel: str) -> tuple[str, str, bool]:
+    """Return the key and the stripped form of a channel, and whether it is UDP.
 
     Raises:
         ConfigurationError: not a channel URI, or a parameter that Aeron would refuse.
@@ -42,27 +86,27 @@ class RecordingSubscriptions:
     def __init__(
         self, client: AeronClient, mailbox: Mailbox, errors: ErrorLog, retry_timeout_ns: int
     ) -> None:
-        """Begin with none; images of those to come are posted to the mailbox."""
+        """Begin without subscriptions; their images will be posted to the mailbox."""
         self._client = client
         self._retry_timeout_ns = retry_timeout_ns
         self._mailbox = mailbox
         self._errors = errors
-        # Those that a client can still find and stop.
+        # Those that clients can find and stop.
         self._by_key: dict[str, RecordingSubscription] = {}
-        # Besides these, those whose last sessions are ending.
+        # Besides those, the ones whose last sessions are ending.
         self._by_id: dict[int, RecordingSubscription] = {}
         self._pending: list[RecordingSubscription] = []
 
     @property
-    def wants_soon(self) -> bool:
-        """Whether the driver owes an answer."""
-        return bool(self._pending)
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: responses of the driver are pending."""
+        return SOON_NS if self._pending else None
 
     def __len__(self) -> int:
         return len(self._by_key)
 
     def listed(self) -> list[RecordingSubscription]:
-        """Return those that a client can find and stop, oldest first."""
+        """Return those that clients can find and stop, oldest first."""
         return list(self._by_key.values())
 
     def get(self, registration_id: int) -> RecordingSubscription | None:
@@ -70,12 +114,14 @@ class RecordingSubscriptions:
         return self._by_id.get(registration_id)
 
     def find(self, registration_id: int) -> RecordingSubscription | None:
-        """Return what a client means by a subscription id."""
-        source = self._by_id.get(registration_id)
-        return source if source is not None and self._by_key.get(source.key) is source else None
+        """Return the subscription with an id, if a client can find it."""
+        subscription = self._by_id.get(registration_id)
+        if subscription is None or self._by_key.get(subscription.key) is not subscription:
+            return None
+        return subscription
 
     def find_channel(self, stream_id: int, channel: str) -> RecordingSubscription | None:
-        """Return what a client means by a channel and stream.
+        """Return the subscription to a channel and stream.
 
         Raises:
             ConfigurationError: not a channel URI.
@@ -91,18 +137,18 @@ class RecordingSubscriptions:
         channel: str,
         source_location: SourceLocation,
         auto_stop: bool,
-        extends: int | None = None,
+        extends: int | None,
     ) -> RecordingSubscription | None:
-        """Subscribe; answered with the subscription id once the driver has agreed.
+        """Subscribe; the response follows once the driver has added the subscription.
 
         Args:
             extends: as in RecordingSubscription.
 
         Returns:
-            What was added; None when it was refused, which has been answered.
+            The subscription; None after a refusal, which has been sent.
         """
         try:
-            key, stripped, is_udp = _meaning(stream_id, channel)
+            key, stripped, is_udp = _parsed(stream_id, channel)
         except ConfigurationError as error:
             self._errors.record("recording not started", error)
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
@@ -116,82 +162,82 @@ class RecordingSubscriptions:
             return None
         is_spy = source_location is SourceLocation.LOCAL and is_udp
         subscribed = SPY_PREFIX + stripped if is_spy else stripped
-        source = RecordingSubscription(
-            requester,
-            correlation_id,
+        subscription = RecordingSubscription(
+            requester=requester,
+            correlation_id=correlation_id,
             key=key,
             stream_id=stream_id,
             original_channel=channel,
             channel=subscribed,
-            stripped=stripped,
+            stripped_channel=stripped,
             auto_stop=auto_stop,
             extends=extends,
         )
-        source.pending = Retrying(
-            partial(self._subscribe, source), time.monotonic_ns() + self._retry_timeout_ns
+        subscription.pending = Retrying(
+            partial(self._subscribe, subscription), time.monotonic_ns() + self._retry_timeout_ns
         )
-        self._by_key[key] = source
-        self._pending.append(source)
-        return source
+        self._by_key[key] = subscription
+        self._pending.append(subscription)
+        return subscription
 
-    def _subscribe(self, source: RecordingSubscription) -> PendingSubscription:
+    def _subscribe(self, subscription: RecordingSubscription) -> PendingSubscription:
         pending = self._client.async_add_subscription(
-            source.channel, source.stream_id, self._mailbox, tells_losses=False
+            subscription.channel, subscription.stream_id, self._mailbox, tells_losses=False
         )
-        self._by_id.pop(source.registration_id, None)
-        source.registration_id = pending.registration_id
-        self._by_id[source.registration_id] = source
+        self._by_id.pop(subscription.registration_id, None)
+        subscription.registration_id = pending.registration_id
+        self._by_id[subscription.registration_id] = subscription
         return pending
 
     def do_work(self) -> None:
-        """Take the answers that the driver has given since."""
-        for source in list(self._pending):
-            self.poll(source)
+        """Poll the driver for the pending subscriptions."""
+        for subscription in list(self._pending):
+            self.poll(subscription)
 
-    def poll(self, source: RecordingSubscription) -> None:
-        """Answer the request if the driver has."""
-        if source.pending is None:
+    def poll(self, subscription: RecordingSubscription) -> None:
+        """Respond to the request if the driver has."""
+        if subscription.pending is None:
             return
         try:
-            subscription = source.pending.poll()
+            added = subscription.pending.poll()
         except AerotapeError as error:
-            source.pending = None
-            self.close_one(source)
-            what = f"cannot subscribe to {source.original_channel}: {error}"
+            subscription.pending = None
+            self.close_one(subscription)
+            what = f"cannot subscribe to {subscription.original_channel}: {error}"
             self._errors.record("recording not started", what)
-            source.requester.send_error(source.correlation_id, ErrorCode.GENERIC, what)
+            subscription.requester.send_error(subscription.correlation_id, ErrorCode.GENERIC, what)
             return
-        if subscription is not None:
-            source.pending = None
-            source.subscription = subscription
-            self._pending.remove(source)
-            source.requester.send_ok(source.correlation_id, source.registration_id)
+        if added is not None:
+            subscription.pending = None
+            subscription.subscription = added
+            self._pending.remove(subscription)
+            subscription.confirm()
 
-    def unlist(self, source: RecordingSubscription) -> None:
-        """Have no client find it any more; another may be added for its channel."""
-        if self._by_key.get(source.key) is source:
-            del self._by_key[source.key]
-        if source.pending is not None:
-            # Stopped before the driver has answered: the start is answered all the same.
-            self._pending.remove(source)
-            source.requester.send_ok(source.correlation_id, source.registration_id)
+    def unlist(self, subscription: RecordingSubscription) -> None:
+        """Remove it from the lookup tables, so that its channel can be recorded again."""
+        if self._by_key.get(subscription.key) is subscription:
+            del self._by_key[subscription.key]
+        if subscription.pending is not None:
+            # Stopped before the driver has responded: the start is confirmed nevertheless.
+            self._pending.remove(subscription)
+            subscription.confirm()
 
-    def release(self, source: RecordingSubscription) -> None:
-        """Give a reference back."""
-        source.references -= 1
-        if source.references <= 0:
-            self.close_one(source)
+    def release(self, subscription: RecordingSubscription) -> None:
+        """Release a reference; the last one closes the subscription."""
+        subscription.references -= 1
+        if subscription.references <= 0:
+            self.close_one(subscription)
 
-    def close_one(self, source: RecordingSubscription) -> None:
-        """Close it, whatever refers to it."""
-        if self._by_key.get(source.key) is source:
-            del self._by_key[source.key]
-        if source in self._pending:
-            self._pending.remove(source)
-        self._by_id.pop(source.registration_id, None)
-        source.close()
+    def close_one(self, subscription: RecordingSubscription) -> None:
+        """Close it, whatever its references."""
+        if self._by_key.get(subscription.key) is subscription:
+            del self._by_key[subscription.key]
+        if subscription in self._pending:
+            self._pending.remove(subscription)
+        self._by_id.pop(subscription.registration_id, None)
+        subscription.close()
 
     def close(self) -> None:
         """Close all."""
-        for source in list(self._by_id.values()):
-            self.close_one(source)
+        for subscription in list(self._by_id.values()):
+            self.close_one(subscription)

@@ -1,19 +1,22 @@
-"""Replays as the conductor sees them: requests checked, publications made, ends noted.
+"""Replays: requests checked, publications added, and sessions of the native replayer.
 
 A replay request is checked against the catalog, then an exclusive publication is added that begins
-at the replay's position, with the recording's term length and MTU. When the driver has made it the
-native replayer takes over: it checks that the position is that of a frame, says when the client
-may be told OK, streams the recording, and says when it has ended.
+at the replay's position, with the recording's term length and MTU. Once the driver has added it,
+the native replayer takes over: it checks that a frame begins at the position, confirms the replay,
+streams the recording, and reports the end.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.replay.request import (
     ReplayPlan,
     ReplayRequest,
@@ -23,6 +26,7 @@ from aerotape.archive.replay.request import (
     replay_channel,
     replay_session_id,
 )
+from aerotape.archive.requester import Requester
 from aerotape.archive.retrying import Retrying
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.segment_files import segment_file_name
@@ -53,44 +57,41 @@ if TYPE_CHECKING:
 _COUNTER_ALLOCATED = 1
 
 
-class Requester(Protocol):
-    """The control session that asked."""
+class ReplayClient(Requester, Protocol):
+    """A requester whose OK the replayer can send."""
 
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None: ...
     def ok_to_send(
         self, correlation_id: int, relevant_id: int
     ) -> tuple[ExclusivePublication, bytes] | None: ...
-    def send_error(
-        self, correlation_id: int, error_code: ErrorCode | int, message: str
-    ) -> None: ...
 
 
+class BoundingCounter(NamedTuple):
+    """A counter of another client that bounds a replay."""
+
+    counter_id: int
+    registration_id: int
+
+
+@dataclass(slots=True, eq=False)
 class ReplaySession:
-    """One replay: first waiting for its publication, then run by the native replayer."""
+    """One replay: waits for its publication, then belongs to the native replayer.
 
-    def __init__(
-        self,
-        requester: Requester,
-        correlation_id: int,
-        request: ReplayRequest,
-        replay_plan: ReplayPlan,
-        descriptor: RecordingDescriptor,
-        channel: str,
-        limit_counter: Counter | tuple[int, int] | None,
-        pending: Retrying[ExclusivePublication],
-    ) -> None:
-        self.requester = requester
-        self.correlation_id = correlation_id
-        self.request = request
-        self.plan = replay_plan
-        self.descriptor = descriptor
-        self.channel = channel
-        self.limit_counter = limit_counter
-        self.pending: Retrying[ExclusivePublication] | None = pending
-        # Once the replayer has it.
-        self.session_id = NULL_VALUE
-        self.progress: ReplayProgress | None = None
-        self.is_answered = False
+    Attributes:
+        session_id: of the publication, once the replayer has it.
+        is_answered: whether the client was sent OK.
+    """
+
+    requester: ReplayClient
+    correlation_id: int
+    request: ReplayRequest
+    plan: ReplayPlan
+    descriptor: RecordingDescriptor
+    channel: str
+    limit_counter: Counter | BoundingCounter | None
+    pending: Retrying[ExclusivePublication]
+    session_id: int = NULL_VALUE
+    progress: ReplayProgress | None = None
+    is_answered: bool = False
 
     @property
     def recording_id(self) -> int:
@@ -98,7 +99,7 @@ class ReplaySession:
 
     @property
     def state(self) -> str:
-        """How far it has got, by the reference's name."""
+        """The reference's name of its state."""
         return "REPLAY" if self.is_answered else "INIT"
 
     @property
@@ -120,13 +121,11 @@ class Replays:
         replayer: SessionWorker,
         session_counter: Counter,
         errors: ErrorLog,
-        defer: Callable[[Callable[[], None]], None],
         deleted_up_to: Callable[[int], int | None],
     ) -> None:
-        """Begin with none.
+        """Begin without replays.
 
         Args:
-            defer: has a call made again in the conductor's next round.
             deleted_up_to: base position of the last segment of a recording that is being deleted.
         """
         self._config = config
@@ -137,22 +136,23 @@ class Replays:
         self._replayer = replayer
         self._session_counter = session_counter
         self._errors = errors
-        self._defer = defer
         self._deleted_up_to = deleted_up_to
         self._next_replay_id = 1
+        # Requests for recordings whose position counter the driver has not added yet.
+        self._waiting: deque[tuple[ReplayClient, int, ReplayRequest]] = deque()
         self._pending: list[ReplaySession] = []
         self._sessions: dict[int, ReplaySession] = {}
 
     @property
-    def wants_soon(self) -> bool:
-        """Whether the driver owes an answer."""
-        return bool(self._pending)
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: responses of the driver are pending."""
+        return SOON_NS if self._pending or self._waiting else None
 
     def __len__(self) -> int:
         return len(self._pending) + len(self._sessions)
 
-    def start(self, requester: Requester, correlation_id: int, request: ReplayRequest) -> None:
-        """Check a request and begin to add its publication; errors are answered here."""
+    def start(self, requester: ReplayClient, correlation_id: int, request: ReplayRequest) -> None:
+        """Check a request and request its publication, or respond with an error."""
         try:
             self._start(requester, correlation_id, request)
         except ArchiveError as error:
@@ -164,12 +164,11 @@ class Replays:
         except ClosedError:
             raise
         except AerotapeError as error:
-            # Answered here too, for who defers the call has nobody to tell.
             self._errors.record("replay not started", error)
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
-    def _start(self, requester: Requester, correlation_id: int, request: ReplayRequest) -> None:
-        limit_counter: Counter | tuple[int, int] | None = None
+    def _start(self, requester: ReplayClient, correlation_id: int, request: ReplayRequest) -> None:
+        limit_counter: Counter | BoundingCounter | None = None
         if request.limit_counter_id is not None:
             limit_counter = self._bound(request.limit_counter_id)
         limit = self._config.max_concurrent_replays
@@ -187,8 +186,8 @@ class Replays:
             limit_position = self._counters.value(request.limit_counter_id)
         elif (recording := self._recordings.session(recording_id)) is not None:
             self._recordings.poll_session(recording)
-            if recording.pending_counter is not None:
-                self._defer(lambda: self.start(requester, correlation_id, request))
+            if recording.is_starting:
+                self._waiting.append((requester, correlation_id, request))
                 return
             limit_counter = recording.counter
             limit_position = recording.position
@@ -214,7 +213,7 @@ class Replays:
         )
         self._pending.append(session)
 
-    def _bound(self, counter_id: int) -> tuple[int, int]:
+    def _bound(self, counter_id: int) -> BoundingCounter:
         if not 0 <= counter_id <= self._counters.max_counter_id or (
             self._counters.state(counter_id) != _COUNTER_ALLOCATED
         ):
@@ -223,101 +222,86 @@ class Replays:
                 f" not allocated: {counter_id}",
                 ErrorCode.GENERIC,
             )
-        return counter_id, self._counters.registration_id(counter_id)
+        return BoundingCounter(counter_id, self._counters.registration_id(counter_id))
 
     def do_work(self) -> None:
-        """Take the answers that the driver has given since."""
+        """Start the requests that waited, and poll the driver for publications."""
+        for _ in range(len(self._waiting)):
+            self.start(*self._waiting.popleft())
         for session in list(self._pending):
-            assert session.pending is not None
             try:
                 publication = session.pending.poll()
             except AerotapeError as error:
-                is_temporary = (
-                    isinstance(error, AeronError) and error.code == RESOURCE_TEMPORARILY_UNAVAILABLE
-                )
                 self._pending.remove(session)
-                tried = (
-                    f", tried for {self._config.connect_timeout_ns / 1e9:g} s"
-                    if is_temporary
-                    else ""
-                )
-                what = f"failed to create replay publication: {error}{tried}"
-                self._errors.record("replay not started", what)
-                session.requester.send_error(session.correlation_id, ErrorCode.GENERIC, what)
+                self._fail(session, error)
                 continue
             if publication is not None:
                 self._pending.remove(session)
-                self._hand_over(session, publication)
+                self._begin(session, publication)
 
-    def _hand_over(self, session: ReplaySession, publication: ExclusivePublication) -> None:
+    def _fail(self, session: ReplaySession, error: AerotapeError) -> None:
+        what = f"failed to create replay publication: {error}"
+        if isinstance(error, AeronError) and error.code == RESOURCE_TEMPORARILY_UNAVAILABLE:
+            what += f", tried for {self._config.connect_timeout_ns / 1e9:g} s"
+        self._errors.record("replay not started", what)
+        session.requester.send_error(session.correlation_id, ErrorCode.GENERIC, what)
+
+    def _begin(self, session: ReplaySession, publication: ExclusivePublication) -> None:
         replay_id = replay_session_id(self._next_replay_id, publication.session_id)
         self._next_replay_id += 1
         session.session_id = publication.session_id
-        limit_counter = session.limit_counter
-        length = session.plan.length
+        descriptor, limit_counter = session.descriptor, session.limit_counter
+        position, length = session.plan.position, session.plan.length
         stop_position = session.plan.stop_position
         if (
             limit_counter is not None
-            and not isinstance(limit_counter, tuple)
+            and not isinstance(limit_counter, BoundingCounter)
             and limit_counter.is_closed
         ):
-            # The recording has ended in the meantime.
+            # The recording has ended since the request. Its stop position is -1 if it could not
+            # be written: then nothing is left to replay.
             limit_counter = None
-            stopped_at = self._catalog.stop_position(session.recording_id)
-            # Without a stop position when it could not be written: then nothing is left to replay.
-            stop_position = max(stopped_at, session.plan.position)
-            length = min(length, stop_position - session.plan.position)
+            stop_position = max(self._catalog.stop_position(session.recording_id), position)
+            length = min(length, stop_position - position)
         self._sessions[replay_id] = session
         self._session_counter.add(1)
+        file_io_max_length = session.request.file_io_max_length or 0
         try:
-            self._replay(publication, session, replay_id, length, stop_position, limit_counter)
+            session.progress = self._replayer.replay(
+                publication,
+                replay_session_id=replay_id,
+                recording_id=session.recording_id,
+                replay_position=position,
+                replay_length=length,
+                start_position=descriptor.start_position,
+                stop_position=stop_position,
+                segment_length=descriptor.segment_file_length,
+                term_length=descriptor.term_buffer_length,
+                stream_id=descriptor.stream_id,
+                connect_timeout_ms=self._config.connect_timeout_ns // 1_000_000,
+                limit_counter=limit_counter,
+                file_io_max_length=file_io_max_length if file_io_max_length > 0 else None,
+                answer=session.requester.ok_to_send(session.correlation_id, replay_id),
+            )
         except AerotapeError as error:
             publication.revoke()
-            self.on_done(replay_id, session.plan.position, ErrorCode.GENERIC, str(error))
-
-    def _replay(
-        self,
-        publication: ExclusivePublication,
-        session: ReplaySession,
-        replay_id: int,
-        length: int,
-        stop_position: int,
-        limit_counter: Counter | tuple[int, int] | None,
-    ) -> None:
-        descriptor = session.descriptor
-        wanted = session.request.file_io_max_length or 0
-        session.progress = self._replayer.replay(
-            publication,
-            replay_session_id=replay_id,
-            recording_id=session.recording_id,
-            replay_position=session.plan.position,
-            replay_length=length,
-            start_position=descriptor.start_position,
-            stop_position=stop_position,
-            segment_length=descriptor.segment_file_length,
-            term_length=descriptor.term_buffer_length,
-            stream_id=descriptor.stream_id,
-            connect_timeout_ms=self._config.connect_timeout_ns // 1_000_000,
-            limit_counter=limit_counter,
-            file_io_max_length=wanted if wanted > 0 else None,
-            answer=session.requester.ok_to_send(session.correlation_id, replay_id),
-        )
+            self.on_done(replay_id, position, ErrorCode.GENERIC, str(error))
 
     def on_ready(self, replay_id: int) -> None:
-        """Tell the client that its replay is under way, and under which id."""
+        """Send the client OK with the replay id."""
         session = self._sessions.get(replay_id)
         if session is not None:
             session.is_answered = True
             session.requester.send_ok(session.correlation_id, replay_id)
 
     def on_answered(self, replay_id: int) -> None:
-        """Take note that the replayer has told the client so itself."""
+        """Note that the replayer has sent the OK itself."""
         session = self._sessions.get(replay_id)
         if session is not None:
             session.is_answered = True
 
     def on_done(self, replay_id: int, position: int, error_code: int, message: str | None) -> None:
-        """Take note that a replay has ended, and say so where it has failed."""
+        """Remove a replay that has ended; send the client an error if it failed."""
         session = self._sessions.pop(replay_id, None)
         if session is None:
             return
@@ -351,18 +335,17 @@ class Replays:
                 self._replayer.stop_replay(replay_id)
 
     def end_all(self, recording_id: int) -> Callable[[], bool]:
-        """Stop all replays of a recording that is about to lose data.
+        """Stop all replays of a recording that will lose data.
 
-        Those that have not begun are answered with an error.
+        Those that have not begun fail with an error.
 
         Returns:
-            What says whether they have all ended. Replays that begin later do not count.
+            A function that returns whether they have all ended; later replays do not count.
         """
         for session in list(self._pending):
             if session.recording_id == recording_id:
                 self._pending.remove(session)
-                if session.pending is not None:
-                    session.pending.cancel()
+                session.pending.cancel()
                 session.requester.send_error(
                     session.correlation_id,
                     ErrorCode.GENERIC,
@@ -377,16 +360,11 @@ class Replays:
         return lambda: self._sessions.keys().isdisjoint(ending)
 
     def lowest(self, recording_id: int) -> ReplaySession | None:
-        """Return the replay of a recording that is furthest behind; None when there is none."""
-        sessions = [
-            session
-            for session in (*self._pending, *self._sessions.values())
-            if session.recording_id == recording_id
-        ]
-        return min(sessions, key=lambda session: session.position, default=None)
+        """Return the replay of a recording at the lowest position; None without replays."""
+        return min(self._of(recording_id), key=lambda session: session.position, default=None)
 
     def lowest_positions(self) -> dict[int, int]:
-        """Return the position of the replay that is furthest behind, by recording id."""
+        """Return the lowest position of its replays, by recording id."""
         lowest: dict[int, int] = {}
         for session in (*self._pending, *self._sessions.values()):
             known = lowest.setdefault(session.recording_id, session.position)
@@ -394,16 +372,17 @@ class Replays:
         return lowest
 
     def is_replayed(self, recording_id: int) -> bool:
-        """Whether replays of a recording have begun, or are about to."""
-        return any(
-            session.recording_id == recording_id
-            for session in (*self._pending, *self._sessions.values())
-        )
+        """Whether a recording has replays, also such as wait for their publication."""
+        return any(True for _ in self._of(recording_id))
+
+    def _of(self, recording_id: int) -> Iterator[ReplaySession]:
+        for session in (*self._pending, *self._sessions.values()):
+            if session.recording_id == recording_id:
+                yield session
 
     def close(self) -> None:
-        """Give back publications that the replayer does not hold."""
+        """Cancel the publications that the replayer does not own."""
         for session in self._pending:
-            if session.pending is not None:
-                session.pending.cancel()
+            session.pending.cancel()
         self._pending.clear()
         self._sessions.clear()

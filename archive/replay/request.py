@@ -1,7 +1,7 @@
-"""Replay requests: checked against the recording, turned into a range and a channel.
+"""Replay requests: validated against the recording, with the resulting range and channel.
 
-The checks and their error codes are the reference's. What needs the recorded bytes (whether a
-position is that of a frame) is left to the native replayer.
+The checks and their error codes are the reference's. The native replayer checks what needs the
+recorded bytes: whether a frame begins at the position.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ MAX_POSITION = (1 << 63) - 1
 
 @dataclass(slots=True)
 class ReplayRequest:
-    """What a client asks for; a bounded replay names the counter that bounds it.
+    """Parameters of a replay; a bounded replay names the counter that bounds it.
 
     Attributes:
-        position: where to begin, bytes; -1 for the recording's start.
-        length: bytes; -1 to the end and on with a live recording, -2 to the present end.
-        file_io_max_length: the most to be read at once, bytes; None or 0 leaves it to the archive.
+        position: first position, bytes; -1 for the start position of the recording.
+        length: bytes; -1 to the end, following a live recording, -2 to the current end.
+        file_io_max_length: of a read, bytes; None or 0 for the archive's default.
     """
 
     recording_id: int
@@ -49,7 +49,7 @@ class ReplayRequest:
 
 @dataclass(slots=True)
 class ReplayPlan:
-    """A request that has been found good: from where, how far, and as far as it can be seen."""
+    """The range of a valid request, and the stop position known so far; bytes."""
 
     position: int
     length: int
@@ -65,9 +65,9 @@ def plan(
     """Check a replay request against its recording as the reference does.
 
     Args:
-        limit_position: how far the recording or the bounding counter has got; None when the
-            recording has stopped and no counter bounds the replay.
-        buffer_length: the most that the archive reads at once, bytes.
+        limit_position: of the live recording or the bounding counter; None for a stopped
+            recording without a bounding counter.
+        buffer_length: the longest read of the archive, bytes.
 
     Raises:
         ArchiveError: with the reference's error code.
@@ -120,13 +120,13 @@ def plan(
 
 
 def check_descriptor(descriptor: RecordingDescriptor, *, is_live: bool) -> None:
-    """Refuse a recording that cannot be replayed at all.
+    """Refuse a recording that cannot be replayed.
 
     Args:
-        is_live: it is being recorded at the moment.
+        is_live: it is being recorded.
 
     Raises:
-        ArchiveError: its figures cannot be, or nobody knows where it ends.
+        ArchiveError: its descriptor is damaged, or its end is unknown.
     """
     recording_id = descriptor.recording_id
     problem = describe_problem(descriptor)
@@ -145,13 +145,12 @@ def check_descriptor(descriptor: RecordingDescriptor, *, is_live: bool) -> None:
 def check_deletion(
     replay_plan: ReplayPlan, descriptor: RecordingDescriptor, deleted_up_to: int | None
 ) -> None:
-    """Refuse to replay what follows on segments that are still being deleted.
+    """Refuse to replay data after segments that are still being deleted.
 
-    A recording that was truncated and is extended again makes files by the names of those that
-    are about to go.
+    A recording that was truncated and extended creates files with the names of deleted ones.
 
     Args:
-        deleted_up_to: base position of the last of these segments; None when there are none.
+        deleted_up_to: base position of the last of these segments; None without them.
 
     Raises:
         ArchiveError: wait for the DELETE signal.
@@ -197,7 +196,7 @@ def replay_channel(
     """Return the channel of a replay's publication.
 
     Raises:
-        ConfigurationError: the client's channel cannot be used.
+        ConfigurationError: the client's channel is invalid.
     """
     return _replay_channel(
         channel,
@@ -235,6 +234,6 @@ def _replay_channel(
 
 
 def replay_session_id(replay_id: int, publication_session_id: int) -> int:
-    """Return the id of a replay: its number in the high half, the stream's session id below."""
+    """Return a replay session id: number in the high half, session id in the low half."""
     unsigned = (replay_id & 0xFFFF_FFFF) << 32 | publication_session_id & 0xFFFF_FFFF
     return unsigned - (1 << 64) if unsigned >> 63 else unsigned

@@ -1,9 +1,9 @@
-"""Replay tokens: how a replay is asked for on another request stream than the session's own.
+"""Replay tokens: replays requested on another stream than that of the control session.
 
-The archive answers over a response channel (control-mode=response) to whoever sent on one request
-stream. A replay that shall come the same way needs a request stream of its own, which belongs to
-no control session. So the client asks its session for a token first (ReplayTokenRequest), and the
-replay request that carries it counts as the session's, whichever stream brings it.
+A response channel (control-mode=response) delivers to the sender of one request stream. A replay
+over a response channel therefore needs a separate request stream, which does not belong to the
+control session. The client first requests a token on its session (ReplayTokenRequest); a replay
+request with that token belongs to the session, whatever stream it comes on.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 class ReplayTokens:
-    """The tokens that are valid at the moment."""
+    """The valid tokens."""
 
     def __init__(self, timeout_ns: int, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        """Begin with none.
+        """Begin without tokens.
 
         Args:
-            timeout_ns: how long a token is valid; it may be used more than once.
+            timeout_ns: validity of a token, which may be used more than once.
         """
         self._timeout_ns = timeout_ns
         self._clock = clock
-        # All are valid for the same time: the first to run out is always the first in here.
+        # In order of expiry, because all are valid for the same time.
         self._tokens: dict[int, tuple[ControlSession, int, int]] = {}
 
     def __len__(self) -> int:
@@ -41,17 +41,17 @@ class ReplayTokens:
 
     def issue(self, session: ControlSession, recording_id: int) -> int:
         """Return a token for replays of a recording, on behalf of a session."""
-        self._drop_old()
+        self._drop_expired()
         token = NULL_VALUE
         while token == NULL_VALUE or token in self._tokens:
-            # Whoever guesses it could replay to a stream of their own.
+            # Random: guessing a token would permit a replay to another stream.
             token = random.SystemRandom().getrandbits(64) - (1 << 63)
         self._tokens[token] = session, recording_id, self._clock() + self._timeout_ns
         return token
 
     def session(self, token: int, recording_id: int) -> ControlSession | None:
-        """Return on whose behalf a replay is asked for; None when the token is not valid for it."""
-        self._drop_old()
+        """Return the session of a token; None when it is not valid for the recording."""
+        self._drop_expired()
         session, issued_for, _ = self._tokens.get(token, (None, NULL_VALUE, 0))
         return session if issued_for == recording_id else None
 
@@ -60,7 +60,7 @@ class ReplayTokens:
         for token in [token for token, issued in self._tokens.items() if issued[0] is session]:
             del self._tokens[token]
 
-    def _drop_old(self) -> None:
+    def _drop_expired(self) -> None:
         now_ns = self._clock()
         while self._tokens:
             token, (_, _, deadline_ns) = next(iter(self._tokens.items()))
@@ -70,14 +70,13 @@ class ReplayTokens:
 
 
 def redirect(request: codecs.ReplayRequest | codecs.BoundedReplayRequest, image_id: int) -> bool:
-    """Have a replay that is asked for with a token sent back to where the request came from.
+    """Direct a replay that is requested with a token to the sender of the request.
 
     Args:
         image_id: correlation id of the image that brought the request.
 
     Returns:
-        False, and nothing is changed, when there is no token or no response channel: then it is
-        a request like others.
+        False, without changes, when there is no token or no response channel.
     """
     if request.replay_token in (None, NULL_VALUE):
         return False

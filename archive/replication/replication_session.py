@@ -59,8 +59,9 @@ from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image, Subscription
     from aerotape.archive.client.session.control_session import ControlSession
-    from aerotape.archive.recording.recording_session import RecordingSubscription, Requester
     from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.recording.subscriptions import RecordingSubscription
+    from aerotape.archive.requester import Requester
     from aerotape.catalog.file.catalog import Catalog
 
 
@@ -260,10 +261,10 @@ class ReplicationSession:
 
     def _extend(self, stream_id: int, session_id: int) -> RecordingSubscription | None:
         """Extend the recording by the stream that the source will replay."""
-        return self._recordings.extend(
+        return self._recordings.start(
             self._requester,
             self.replication_id,
-            recording_id=self.dst_recording_id,
+            extends=self.dst_recording_id,
             stream_id=stream_id,
             channel=recording_channel(self._request, self.replication_id, session_id),
             source_location=SourceLocation.REMOTE,

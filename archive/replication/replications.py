@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from aerotape.archive.client.session.control_session import ControlSession
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.recording.recording_session import Requester
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replication_session import ReplicationSession
+    from aerotape.archive.requester import Requester
     from aerotape.catalog.file.catalog import Catalog
 
 _QUIET_NS: Final = 10_000_000

@@ -31,7 +31,7 @@ class ReplicationRequest:
     src_recording_id: int
     src_control_channel: str
     src_control_stream_id: int
-    replication_channel: str
+    replication_channel: str = ""
     dst_recording_id: int = NULL_VALUE
     stop_position: int = NULL_POSITION
     channel_tag_id: int = NULL_VALUE

@@ -31,13 +31,18 @@ class Held:
         self._is_due = threading.Event()
         self._is_held, self._may_go = threading.Event(), threading.Event()
         self._with_replay = False
-        self._conductor._parts = (*self._conductor._parts, ("holding", self._hold))
+        self._conductor._agents["holding"] = self
 
-    def _hold(self) -> None:
+    def do_work(self) -> None:
+        """Hold the conductor if that was requested."""
         is_time = not self._with_replay or self._conductor.replays._sessions
         if self._is_due.is_set() and is_time and not self._may_go.is_set():
             self._is_held.set()
             assert self._may_go.wait(30)
+
+    @property
+    def wants_within_ns(self) -> None:
+        """Nothing."""
 
     def hold(self, *, with_replay: bool = False) -> None:
         """Hold it in the next turn, or in that in which a replay is handed to the replayer."""

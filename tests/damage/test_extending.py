@@ -9,7 +9,7 @@ from support.damage.damaged_directory import BuiltDirectory, surviving
 from support.damage.damages import Damaged
 from support.damage.tool_commands import run
 
-from aerotape.archive.recording.extension import clear_behind, refuse_request
+from aerotape.archive.recording.extension import clear_stale_tail, refuse_request
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.errors import CatalogError, StorageError
@@ -39,7 +39,7 @@ def get_ready(directory: Path) -> int:
                 if not descriptor.is_active and not refuse_request(
                     catalog, recording_id, descriptor.stream_id, is_recorded=False, deleted_to=None
                 ):
-                    clear_behind(directory, descriptor, _NOW_MS)
+                    clear_stale_tail(directory, descriptor, _NOW_MS)
                     count += 1
             except (CatalogError, StorageError):
                 continue

@@ -1,8 +1,8 @@
-"""The control requests that the archive answers: one handler each, in one table.
+"""Handlers of control requests, one for each, in one table.
 
-To add a request is to write its handler in the module of its subject and enter it in that module's
-`HANDLERS`. A handler is called for a session that is active and that owns the image on which the
-request came; it answers at once or has someone else answer.
+To add a request, write its handler in the module of its subject and enter it in that module's
+`HANDLERS`. A handler is called for an active session that owns the image of the request; it
+responds at once, or a part of `Services` responds later.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
 HANDLERS: Handlers = {
     **sessions.HANDLERS,
@@ -37,17 +37,17 @@ HANDLERS: Handlers = {
 }
 
 
-def handle(conductor: Conductor, session: ControlSession, request: Any) -> None:
-    """Answer one request; nothing that goes wrong with it gets past this."""
+def handle(services: Services, session: ControlSession, request: Any) -> None:
+    """Respond to a request; whatever fails becomes an error response."""
     try:
-        HANDLERS[type(request)](conductor, session, request)
+        HANDLERS[type(request)](services, session, request)
     except ArchiveError as error:
         session.send_error(request.correlation_id, error.error_code, str(error))
     except AerotapeError as error:
-        # Counted, as by the reference: refusals that have a code are not, what has none is.
-        conductor.errors.record(f"{type(request).__name__} failed", error)
+        # As in the reference, refusals with an error code are not counted as errors, others are.
+        services.errors.record(f"{type(request).__name__} failed", error)
         session.send_error(request.correlation_id, ErrorCode.GENERIC, str(error))
     except Exception as error:
         name = type(request).__name__
-        conductor.errors.record(f"{name} failed", error, exception=error)
+        services.errors.record(f"{name} failed", error, exception=error)
         session.send_error(request.correlation_id, ErrorCode.GENERIC, f"{name} failed: {error}")

@@ -1,4 +1,4 @@
-"""What the handlers of control requests have in common."""
+"""Checks and types that the handlers of control requests share."""
 
 from __future__ import annotations
 
@@ -6,35 +6,27 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aerotape.codecs.runtime import Message
+from aerotape.errors import ArchiveError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
-Handler = Callable[["Conductor", "ControlSession", Any], None]
+Handler = Callable[["Services", "ControlSession", Any], None]
 Handlers = Mapping[type[Message], Handler]
 
 
-def is_known(
-    conductor: Conductor, session: ControlSession, correlation_id: int, recording_id: int
-) -> bool:
-    """Return whether there is such a recording; the client is told when there is none."""
-    if conductor.catalog.has_recording(recording_id):
-        return True
-    session.send_error(
-        correlation_id, ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}"
-    )
-    return False
+def check_known(services: Services, recording_id: int) -> None:
+    """Raise ArchiveError if a recording does not exist."""
+    if not services.catalog.has_recording(recording_id):
+        raise ArchiveError(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
 
 
-def may_list(session: ControlSession, correlation_id: int) -> bool:
-    """Return whether a listing may begin; the client is told when one is under way."""
-    if not session.is_listing:
-        return True
-    session.send_error(
-        correlation_id,
-        ErrorCode.ACTIVE_LISTING,
-        "active listing already in progress: read it to its end first",
-    )
-    return False
+def check_no_listing(session: ControlSession) -> None:
+    """Raise ArchiveError while a listing is in progress."""
+    if session.is_listing:
+        raise ArchiveError(
+            "active listing already in progress: read it to its end first",
+            ErrorCode.ACTIVE_LISTING,
+        )

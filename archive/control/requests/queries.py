@@ -5,66 +5,54 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.listing import RangeListing, SingleListing, SubscriptionListing
-from aerotape.archive.control.requests.handling import Handlers, is_known, may_list
+from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_listing
 from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_POSITION, ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
 
 def _list_recordings(
-    conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsRequest
+    services: Services,
+    session: ControlSession,
+    request: codecs.ListRecordingsRequest | codecs.ListRecordingsForUriRequest,
 ) -> None:
-    if may_list(session, request.correlation_id):
-        session.begin_listing(
-            RangeListing(
-                session,
-                conductor.catalog,
-                request.correlation_id,
-                request.from_recording_id,
-                request.record_count,
-            )
+    check_no_listing(session)
+    stream_id, channel = None, ""
+    if isinstance(request, codecs.ListRecordingsForUriRequest):
+        stream_id, channel = request.stream_id, request.channel
+    session.begin_listing(
+        RangeListing(
+            session,
+            services.catalog,
+            request.correlation_id,
+            request.from_recording_id,
+            request.record_count,
+            stream_id=stream_id,
+            channel_fragment=channel.encode("ascii"),
         )
-
-
-def _list_recordings_for_uri(
-    conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsForUriRequest
-) -> None:
-    if may_list(session, request.correlation_id):
-        session.begin_listing(
-            RangeListing(
-                session,
-                conductor.catalog,
-                request.correlation_id,
-                request.from_recording_id,
-                request.record_count,
-                stream_id=request.stream_id,
-                channel_fragment=request.channel.encode("ascii"),
-            )
-        )
+    )
 
 
 def _list_recording(
-    conductor: Conductor, session: ControlSession, request: codecs.ListRecordingRequest
+    services: Services, session: ControlSession, request: codecs.ListRecordingRequest
 ) -> None:
-    if may_list(session, request.correlation_id):
-        session.begin_listing(
-            SingleListing(
-                session, conductor.catalog, request.correlation_id, request.recording_id
-            )
-        )
+    check_no_listing(session)
+    session.begin_listing(
+        SingleListing(session, services.catalog, request.correlation_id, request.recording_id)
+    )
 
 
 def _list_recording_subscriptions(
-    conductor: Conductor,
+    services: Services,
     session: ControlSession,
     request: codecs.ListRecordingSubscriptionsRequest,
 ) -> None:
-    if not may_list(session, request.correlation_id):
-        return
-    subscriptions = conductor.recordings.subscriptions.listed()
+    check_no_listing(session)
+    subscriptions = services.recordings.subscriptions.listed()
     if request.subscription_count <= 0 or not 0 <= request.pseudo_index < len(subscriptions):
         session.send_subscription_unknown(request.correlation_id)
         return
@@ -84,18 +72,15 @@ def _list_recording_subscriptions(
 
 
 def _find_last_matching(
-    conductor: Conductor,
+    services: Services,
     session: ControlSession,
     request: codecs.FindLastMatchingRecordingRequest,
 ) -> None:
     if request.min_recording_id < 0:
-        session.send_error(
-            request.correlation_id,
-            ErrorCode.UNKNOWN_RECORDING,
-            f"minRecordingId={request.min_recording_id} < 0",
+        raise ArchiveError(
+            f"minRecordingId={request.min_recording_id} < 0", ErrorCode.UNKNOWN_RECORDING
         )
-        return
-    recording_id = conductor.catalog.find_last(
+    recording_id = services.catalog.find_last(
         request.min_recording_id,
         request.session_id,
         request.stream_id,
@@ -105,45 +90,45 @@ def _find_last_matching(
 
 
 def _start_position(
-    conductor: Conductor, session: ControlSession, request: codecs.StartPositionRequest
+    services: Services, session: ControlSession, request: codecs.StartPositionRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        position = conductor.catalog.start_position(request.recording_id)
-        session.send_ok(request.correlation_id, position)
+    check_known(services, request.recording_id)
+    position = services.catalog.start_position(request.recording_id)
+    session.send_ok(request.correlation_id, position)
 
 
 def _stop_position(
-    conductor: Conductor, session: ControlSession, request: codecs.StopPositionRequest
+    services: Services, session: ControlSession, request: codecs.StopPositionRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        position = conductor.catalog.stop_position(request.recording_id)
-        session.send_ok(request.correlation_id, position)
+    check_known(services, request.recording_id)
+    position = services.catalog.stop_position(request.recording_id)
+    session.send_ok(request.correlation_id, position)
 
 
 def _recording_position(
-    conductor: Conductor, session: ControlSession, request: codecs.RecordingPositionRequest
+    services: Services, session: ControlSession, request: codecs.RecordingPositionRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        recording = conductor.recordings.session(request.recording_id)
-        position = NULL_POSITION if recording is None else recording.position
-        session.send_ok(request.correlation_id, position)
+    check_known(services, request.recording_id)
+    recording = services.recordings.session(request.recording_id)
+    position = NULL_POSITION if recording is None else recording.position
+    session.send_ok(request.correlation_id, position)
 
 
 def _max_recorded_position(
-    conductor: Conductor, session: ControlSession, request: codecs.MaxRecordedPositionRequest
+    services: Services, session: ControlSession, request: codecs.MaxRecordedPositionRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        recording = conductor.recordings.session(request.recording_id)
-        if recording is not None:
-            position = recording.position
-        else:
-            position = conductor.catalog.stop_position(request.recording_id)
-        session.send_ok(request.correlation_id, position)
+    check_known(services, request.recording_id)
+    recording = services.recordings.session(request.recording_id)
+    if recording is not None:
+        position = recording.position
+    else:
+        position = services.catalog.stop_position(request.recording_id)
+    session.send_ok(request.correlation_id, position)
 
 
 HANDLERS: Handlers = {
     codecs.ListRecordingsRequest: _list_recordings,
-    codecs.ListRecordingsForUriRequest: _list_recordings_for_uri,
+    codecs.ListRecordingsForUriRequest: _list_recordings,
     codecs.ListRecordingRequest: _list_recording,
     codecs.ListRecordingSubscriptionsRequest: _list_recording_subscriptions,
     codecs.FindLastMatchingRecordingRequest: _find_last_matching,

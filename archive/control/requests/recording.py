@@ -4,108 +4,79 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import Handlers, is_known, may_list
+from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_listing
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import ArchiveError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
 
 def _start_recording(
-    conductor: Conductor, session: ControlSession, request: codecs.StartRecordingRequest
-) -> None:
-    conductor.recordings.start(
-        session,
-        request.correlation_id,
-        stream_id=request.stream_id,
-        channel=request.channel,
-        source_location=request.source_location,
-        auto_stop=False,
-    )
-
-
-def _start_recording_2(
-    conductor: Conductor, session: ControlSession, request: codecs.StartRecordingRequest2
-) -> None:
-    conductor.recordings.start(
-        session,
-        request.correlation_id,
-        stream_id=request.stream_id,
-        channel=request.channel,
-        source_location=request.source_location,
-        auto_stop=request.auto_stop is codecs.BooleanType.TRUE,
-    )
-
-
-def _extend_recording(
-    conductor: Conductor,
+    services: Services,
     session: ControlSession,
-    request: codecs.ExtendRecordingRequest | codecs.ExtendRecordingRequest2,
+    request: codecs.StartRecordingRequest
+    | codecs.StartRecordingRequest2
+    | codecs.ExtendRecordingRequest
+    | codecs.ExtendRecordingRequest2,
 ) -> None:
-    auto_stop = isinstance(request, codecs.ExtendRecordingRequest2) and (
-        request.auto_stop is codecs.BooleanType.TRUE
-    )
-    conductor.recordings.extend(
+    # Only requests to extend have a recording id, and only the newer requests auto-stop.
+    services.recordings.start(
         session,
         request.correlation_id,
-        recording_id=request.recording_id,
         stream_id=request.stream_id,
         channel=request.channel,
         source_location=request.source_location,
-        auto_stop=auto_stop,
+        auto_stop=getattr(request, "auto_stop", None) is codecs.BooleanType.TRUE,
+        extends=getattr(request, "recording_id", None),
     )
 
 
 def _stop_recording(
-    conductor: Conductor, session: ControlSession, request: codecs.StopRecordingRequest
+    services: Services, session: ControlSession, request: codecs.StopRecordingRequest
 ) -> None:
-    if conductor.recordings.stop_channel(request.stream_id, request.channel):
-        session.send_ok(request.correlation_id)
-    else:
-        session.send_error(
-            request.correlation_id,
-            ErrorCode.UNKNOWN_SUBSCRIPTION,
+    if not services.recordings.stop_channel(request.stream_id, request.channel):
+        raise ArchiveError(
             f"no recording found for streamId={request.stream_id} channel={request.channel}",
+            ErrorCode.UNKNOWN_SUBSCRIPTION,
         )
+    session.send_ok(request.correlation_id)
 
 
 def _stop_recording_subscription(
-    conductor: Conductor,
+    services: Services,
     session: ControlSession,
     request: codecs.StopRecordingSubscriptionRequest,
 ) -> None:
-    if conductor.recordings.stop_subscription(request.subscription_id):
-        session.send_ok(request.correlation_id)
-    else:
-        session.send_error(
-            request.correlation_id,
-            ErrorCode.UNKNOWN_SUBSCRIPTION,
+    if not services.recordings.stop_subscription(request.subscription_id):
+        raise ArchiveError(
             f"no recording subscription found for subscriptionId={request.subscription_id}",
+            ErrorCode.UNKNOWN_SUBSCRIPTION,
         )
+    session.send_ok(request.correlation_id)
 
 
 def _stop_recording_by_identity(
-    conductor: Conductor, session: ControlSession, request: codecs.StopRecordingByIdentityRequest
+    services: Services, session: ControlSession, request: codecs.StopRecordingByIdentityRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        found = conductor.recordings.stop_identity(request.recording_id)
-        session.send_ok(request.correlation_id, int(found))
+    check_known(services, request.recording_id)
+    found = services.recordings.stop_identity(request.recording_id)
+    session.send_ok(request.correlation_id, int(found))
 
 
 def _update_channel(
-    conductor: Conductor, session: ControlSession, request: codecs.UpdateChannelRequest
+    services: Services, session: ControlSession, request: codecs.UpdateChannelRequest
 ) -> None:
-    # It is answered in turn with listings, as the reference has it.
-    if not may_list(session, request.correlation_id):
-        return
-    if not conductor.catalog.has_recording(request.recording_id):
+    # As in the reference, not during a listing.
+    check_no_listing(session)
+    if not services.catalog.has_recording(request.recording_id):
         session.send_recording_unknown(request.correlation_id, request.recording_id)
         return
     stripped = stripped_channel(ChannelUri.parse(request.channel))
-    conductor.catalog.replace_channel(
+    services.catalog.replace_channel(
         request.recording_id, stripped_channel=stripped, original_channel=request.channel
     )
     session.send_ok(request.correlation_id)
@@ -113,9 +84,9 @@ def _update_channel(
 
 HANDLERS: Handlers = {
     codecs.StartRecordingRequest: _start_recording,
-    codecs.StartRecordingRequest2: _start_recording_2,
-    codecs.ExtendRecordingRequest: _extend_recording,
-    codecs.ExtendRecordingRequest2: _extend_recording,
+    codecs.StartRecordingRequest2: _start_recording,
+    codecs.ExtendRecordingRequest: _start_recording,
+    codecs.ExtendRecordingRequest2: _start_recording,
     codecs.StopRecordingRequest: _stop_recording,
     codecs.StopRecordingSubscriptionRequest: _stop_recording_subscription,
     codecs.StopRecordingByIdentityRequest: _stop_recording_by_identity,

@@ -1,11 +1,11 @@
-"""Requests that remove recorded data: truncate a recording, purge one."""
+"""Requests that truncate or purge a recording."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import Handlers, is_known
+from aerotape.archive.control.requests.handling import Handlers, check_known
 from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.layout import RecordingState
@@ -15,54 +15,51 @@ from aerotape.catalog.segment_files import list_files_to_delete
 from aerotape.catalog.time_index.file import remove_time_index
 from aerotape.catalog.time_index.upkeep import cut_after
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import StorageError
+from aerotape.errors import ArchiveError, StorageError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 
 def _truncate_recording(
-    conductor: Conductor, session: ControlSession, request: codecs.TruncateRecordingRequest
+    services: Services, session: ControlSession, request: codecs.TruncateRecordingRequest
 ) -> None:
     correlation_id, recording_id = request.correlation_id, request.recording_id
-    if not is_known(conductor, session, correlation_id, recording_id):
-        return
-    descriptor = conductor.catalog.descriptor(recording_id)
+    check_known(services, recording_id)
+    descriptor = services.catalog.descriptor(recording_id)
     check_truncation(descriptor, request.position)
-    if not conductor.deletions.allows(session, correlation_id, recording_id):
+    if not services.deletions.allows(session, correlation_id, recording_id):
         return
-    archive_dir, position = conductor.archive_dir, request.position
+    archive_dir, position = services.archive_dir, request.position
     check_frame(archive_dir, descriptor, position)
-    conductor.catalog.set_stop_position(recording_id, position)
-    conductor.deletions.delete(
+    services.catalog.set_stop_position(recording_id, position)
+    services.deletions.delete(
         session,
         correlation_id,
         recording_id,
-        is_ready=conductor.replays.end_all(recording_id),
+        is_ready=services.replays.end_all(recording_id),
         prepare=lambda: _cut_back(archive_dir, descriptor, position),
-        # What comes back after a power cut must not be met by an extension that did not see it.
+        # An extension must not meet files that a power cut has brought back.
         finish=lambda: force_names(archive_dir),
         end_position=descriptor.stop_position,
     )
 
 
 def _purge_recording(
-    conductor: Conductor, session: ControlSession, request: codecs.PurgeRecordingRequest
+    services: Services, session: ControlSession, request: codecs.PurgeRecordingRequest
 ) -> None:
     correlation_id, recording_id = request.correlation_id, request.recording_id
-    if not is_known(conductor, session, correlation_id, recording_id):
-        return
-    in_use = _why_in_use(conductor, recording_id)
+    check_known(services, recording_id)
+    in_use = _why_in_use(services, recording_id)
     if in_use:
-        session.send_error(correlation_id, ErrorCode.ACTIVE_RECORDING, in_use)
+        raise ArchiveError(in_use, ErrorCode.ACTIVE_RECORDING)
+    if not services.deletions.allows(session, correlation_id, recording_id):
         return
-    if not conductor.deletions.allows(session, correlation_id, recording_id):
-        return
-    archive_dir = conductor.archive_dir
-    descriptor = conductor.catalog.entry(recording_id).descriptor
+    archive_dir = services.archive_dir
+    descriptor = services.catalog.entry(recording_id).descriptor
     left: list[str] = []
 
     def find_files() -> list[Path]:
@@ -71,8 +68,8 @@ def _purge_recording(
         left.extend(others)
         return own
 
-    conductor.catalog.change_state(recording_id, RecordingState.DELETED)
-    conductor.deletions.delete(
+    services.catalog.change_state(recording_id, RecordingState.DELETED)
+    services.deletions.delete(
         session,
         correlation_id,
         recording_id,
@@ -81,16 +78,16 @@ def _purge_recording(
     )
 
 
-def _why_in_use(conductor: Conductor, recording_id: int) -> str:
+def _why_in_use(services: Services, recording_id: int) -> str:
     """Return why a recording cannot be purged; empty when it can."""
-    # Another archive that replicates from it is one of these.
-    if conductor.replays.is_replayed(recording_id):
+    # Includes replays to another archive that replicates it.
+    if services.replays.is_replayed(recording_id):
         return f"cannot purge recording with active replay {recording_id}"
-    # Not by its stop position: a damaged recording may have none, and is to be got rid of.
-    if conductor.recordings.session(recording_id) is not None:
+    # Not by its stop position: a damaged recording without one can be purged.
+    if services.recordings.session(recording_id) is not None:
         return f"cannot purge active recording {recording_id}"
-    # It has stopped while the source is asked what is to come.
-    if recording_id in conductor.replications.recording_ids():
+    # It may have stopped while the source is queried.
+    if recording_id in services.replications.recording_ids():
         return (
             f"cannot purge active recording {recording_id}: it is being replicated to;"
             " stop the replication"

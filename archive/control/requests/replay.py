@@ -10,27 +10,19 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
 
-def _replay(conductor: Conductor, session: ControlSession, request: codecs.ReplayRequest) -> None:
-    _start(conductor, session, request)
-
-
-def _bounded_replay(
-    conductor: Conductor, session: ControlSession, request: codecs.BoundedReplayRequest
-) -> None:
-    _start(conductor, session, request, request.limit_counter_id)
-
-
-def _start(
-    conductor: Conductor,
+def _replay(
+    services: Services,
     session: ControlSession,
     request: codecs.ReplayRequest | codecs.BoundedReplayRequest,
-    limit_counter_id: int | None = None,
 ) -> None:
-    conductor.replays.start(
+    limit_counter_id = None
+    if isinstance(request, codecs.BoundedReplayRequest):
+        limit_counter_id = request.limit_counter_id
+    services.replays.start(
         session,
         request.correlation_id,
         ReplayRequest(
@@ -46,30 +38,30 @@ def _start(
 
 
 def _stop_replay(
-    conductor: Conductor, session: ControlSession, request: codecs.StopReplayRequest
+    services: Services, session: ControlSession, request: codecs.StopReplayRequest
 ) -> None:
-    # The reference answers OK with 0 in both cases, and its clients do not read the number.
-    is_running = conductor.replays.stop(request.replay_session_id)
+    # The reference responds OK with 0 in both cases, and its clients ignore the number.
+    is_running = services.replays.stop(request.replay_session_id)
     session.send_ok(request.correlation_id, 0 if is_running else NULL_VALUE)
 
 
 def _stop_all_replays(
-    conductor: Conductor, session: ControlSession, request: codecs.StopAllReplaysRequest
+    services: Services, session: ControlSession, request: codecs.StopAllReplaysRequest
 ) -> None:
-    conductor.replays.stop_all(request.recording_id)
+    services.replays.stop_all(request.recording_id)
     session.send_ok(request.correlation_id)
 
 
 def _replay_token(
-    conductor: Conductor, session: ControlSession, request: codecs.ReplayTokenRequest
+    services: Services, session: ControlSession, request: codecs.ReplayTokenRequest
 ) -> None:
-    token = conductor.replay_tokens.issue(session, request.recording_id)
+    token = services.replay_tokens.issue(session, request.recording_id)
     session.send_ok(request.correlation_id, token)
 
 
 HANDLERS: Handlers = {
     codecs.ReplayRequest: _replay,
-    codecs.BoundedReplayRequest: _bounded_replay,
+    codecs.BoundedReplayRequest: _replay,
     codecs.StopReplayRequest: _stop_replay,
     codecs.StopAllReplaysRequest: _stop_all_replays,
     codecs.ReplayTokenRequest: _replay_token,

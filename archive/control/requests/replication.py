@@ -2,92 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import Handlers
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.codecs.generated import archive as codecs
-from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
+
+
+_FIELDS = tuple(field.name for field in fields(ReplicationRequest))
 
 
 def _replicate(
-    conductor: Conductor, session: ControlSession, request: codecs.ReplicateRequest
-) -> None:
-    _start(conductor, session, request)
-
-
-def _tagged_replicate(
-    conductor: Conductor, session: ControlSession, request: codecs.TaggedReplicateRequest
-) -> None:
-    _start(
-        conductor,
-        session,
-        request,
-        channel_tag_id=request.channel_tag_id,
-        subscription_tag_id=request.subscription_tag_id,
-    )
-
-
-def _replicate_2(
-    conductor: Conductor, session: ControlSession, request: codecs.ReplicateRequest2
-) -> None:
-    _start(
-        conductor,
-        session,
-        request,
-        replication_channel=request.replication_channel,
-        stop_position=request.stop_position,
-        channel_tag_id=request.channel_tag_id,
-        subscription_tag_id=request.subscription_tag_id,
-        # Those that an older client does not know.
-        file_io_max_length=_or_null(request.file_io_max_length),
-        replication_session_id=_or_null(request.replication_session_id),
-        encoded_credentials=request.encoded_credentials or b"",
-        src_response_channel=request.src_response_channel or "",
-    )
-
-
-def _start(
-    conductor: Conductor,
+    services: Services,
     session: ControlSession,
     request: codecs.ReplicateRequest | codecs.TaggedReplicateRequest | codecs.ReplicateRequest2,
-    *,
-    replication_channel: str = "",
-    **particulars: Any,
 ) -> None:
-    """Start with what all requests say, and what only one of them does."""
-    conductor.replications.start(
+    # Fields are absent in the other requests, and None in requests of older clients.
+    values = {name: getattr(request, name, None) for name in _FIELDS}
+    services.replications.start(
         session,
         request.correlation_id,
-        ReplicationRequest(
-            src_recording_id=request.src_recording_id,
-            src_control_channel=request.src_control_channel,
-            src_control_stream_id=request.src_control_stream_id,
-            replication_channel=replication_channel,
-            dst_recording_id=request.dst_recording_id,
-            live_destination=request.live_destination,
-            **particulars,
-        ),
+        ReplicationRequest(**{name: value for name, value in values.items() if value is not None}),
     )
-
-
-def _or_null(value: int | None) -> int:
-    return NULL_VALUE if value is None else value
 
 
 def _stop_replication(
-    conductor: Conductor, session: ControlSession, request: codecs.StopReplicationRequest
+    services: Services, session: ControlSession, request: codecs.StopReplicationRequest
 ) -> None:
-    conductor.replications.stop(session, request.correlation_id, request.replication_id)
+    services.replications.stop(session, request.correlation_id, request.replication_id)
 
 
 HANDLERS: Handlers = {
     codecs.ReplicateRequest: _replicate,
-    codecs.TaggedReplicateRequest: _tagged_replicate,
-    codecs.ReplicateRequest2: _replicate_2,
+    codecs.TaggedReplicateRequest: _replicate,
+    codecs.ReplicateRequest2: _replicate,
     codecs.StopReplicationRequest: _stop_replication,
 }

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import Handlers, is_known
+from aerotape.archive.control.requests.handling import Handlers, check_known
 from aerotape.catalog.descriptor import segment_base
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_POSITION, ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
 
-def _check_detach(conductor: Conductor, recording_id: int, position: int) -> None:
-    """Refuse a new start position before which there are bytes in use.
+def _check_detach(services: Services, recording_id: int, position: int) -> None:
+    """Refuse a new start position that is invalid or beyond data in use.
 
     Raises:
-        ArchiveError: it is no segment boundary, not after the first segment, or beyond the
+        ArchiveError: it is not a segment boundary, not after the first segment, or after the
             segment that is written to or replayed.
     """
-    descriptor = conductor.segments.descriptor(recording_id)
+    descriptor = services.segments.descriptor(recording_id)
 
     def refuse(problem: str) -> ArchiveError:
         return ArchiveError(f"{problem} for recording {recording_id}", ErrorCode.GENERIC)
@@ -36,7 +36,7 @@ def _check_detach(conductor: Conductor, recording_id: int, position: int) -> Non
         raise refuse(f"invalid detach: newStartPosition={position} lowerBound={lower_bound}")
     end_position = descriptor.stop_position
     if end_position == NULL_POSITION:
-        recording = conductor.recordings.session(recording_id)
+        recording = services.recordings.session(recording_id)
         if recording is None:
             raise refuse(
                 f"invalid detach: newStartPosition={position} cannot be checked, the stop position"
@@ -48,7 +48,7 @@ def _check_detach(conductor: Conductor, recording_id: int, position: int) -> Non
         raise refuse(
             f"invalid detach: in use, newStartPosition={position} upperBound={upper_bound}"
         )
-    replay = conductor.replays.lowest(recording_id)
+    replay = services.replays.lowest(recording_id)
     if replay is not None and position > segment_base(descriptor, replay.position):
         raise refuse(
             f"invalid detach: replay in progress -  state={replay.state}"
@@ -60,50 +60,49 @@ def _check_detach(conductor: Conductor, recording_id: int, position: int) -> Non
 
 
 def _detach_segments(
-    conductor: Conductor, session: ControlSession, request: codecs.DetachSegmentsRequest
+    services: Services, session: ControlSession, request: codecs.DetachSegmentsRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        _check_detach(conductor, request.recording_id, request.new_start_position)
-        conductor.segments.detach(request.recording_id, request.new_start_position)
-        session.send_ok(request.correlation_id)
+    check_known(services, request.recording_id)
+    _check_detach(services, request.recording_id, request.new_start_position)
+    services.segments.detach(request.recording_id, request.new_start_position)
+    session.send_ok(request.correlation_id)
 
 
 def _delete_detached_segments(
-    conductor: Conductor, session: ControlSession, request: codecs.DeleteDetachedSegmentsRequest
+    services: Services, session: ControlSession, request: codecs.DeleteDetachedSegmentsRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        conductor.segments.delete_detached(session, request.correlation_id, request.recording_id)
+    check_known(services, request.recording_id)
+    services.segments.delete_detached(session, request.correlation_id, request.recording_id)
 
 
 def _purge_segments(
-    conductor: Conductor, session: ControlSession, request: codecs.PurgeSegmentsRequest
+    services: Services, session: ControlSession, request: codecs.PurgeSegmentsRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        _check_detach(conductor, request.recording_id, request.new_start_position)
-        conductor.segments.purge(
-            session, request.correlation_id, request.recording_id, request.new_start_position
-        )
+    check_known(services, request.recording_id)
+    _check_detach(services, request.recording_id, request.new_start_position)
+    services.segments.purge(
+        session, request.correlation_id, request.recording_id, request.new_start_position
+    )
 
 
 def _attach_segments(
-    conductor: Conductor, session: ControlSession, request: codecs.AttachSegmentsRequest
+    services: Services, session: ControlSession, request: codecs.AttachSegmentsRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        conductor.segments.attach(session, request.correlation_id, request.recording_id)
+    check_known(services, request.recording_id)
+    services.segments.attach(session, request.correlation_id, request.recording_id)
 
 
 def _migrate_segments(
-    conductor: Conductor, session: ControlSession, request: codecs.MigrateSegmentsRequest
+    services: Services, session: ControlSession, request: codecs.MigrateSegmentsRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.src_recording_id) and is_known(
-        conductor, session, request.correlation_id, request.dst_recording_id
-    ):
-        conductor.segments.migrate(
-            session,
-            request.correlation_id,
-            request.src_recording_id,
-            request.dst_recording_id,
-        )
+    check_known(services, request.src_recording_id)
+    check_known(services, request.dst_recording_id)
+    services.segments.migrate(
+        session,
+        request.correlation_id,
+        request.src_recording_id,
+        request.dst_recording_id,
+    )
 
 
 HANDLERS: Handlers = {

@@ -8,20 +8,20 @@ from aerotape.archive.control.requests.handling import Handlers
 from aerotape.codecs.generated import archive as codecs
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
 
 def _archive_id(
-    conductor: Conductor, session: ControlSession, request: codecs.ArchiveIdRequest
+    services: Services, session: ControlSession, request: codecs.ArchiveIdRequest
 ) -> None:
-    session.send_ok(request.correlation_id, conductor.archive_id)
+    session.send_ok(request.correlation_id, services.archive_id)
 
 
 def _keep_alive(
-    conductor: Conductor, session: ControlSession, request: codecs.KeepAliveRequest
+    services: Services, session: ControlSession, request: codecs.KeepAliveRequest
 ) -> None:
-    """Nothing to do or to answer: that it came was what it is for."""
+    """Has no response: receiving it has activated the session."""
 
 
 HANDLERS: Handlers = {

@@ -241,7 +241,7 @@ def test_a_message_longer_than_any_request_is_not_taken(
             codecs.StopRecordingRequest, stream_id=1, channel="x" * (length + extra)
         )
         assert raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
-        assert not [each for each in raw.received if each.correlation_id == request]
+        assert request not in [getattr(m, "correlation_id", None) for m in raw.received]
     daemon.await_log("longer than any request")
     served(daemon, bystander)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,18 +24,10 @@ class Session:
         self.errors.append((correlation_id, error_code, message))
 
 
-class Conductor:
-    """Has nothing that a handler needs but the log."""
-
-    def __init__(self, catalog: Any = None) -> None:
-        self.errors = ErrorLog()
-        self.catalog = catalog
-
-
 def handle(request: Any, catalog: Any = None) -> list[tuple[int, int, str]]:
     session: Any = Session()
-    conductor: Any = Conductor(catalog)
-    requests.handle(conductor, session, request)
+    services: Any = SimpleNamespace(catalog=catalog, errors=ErrorLog())
+    requests.handle(services, session, request)
     errors: list[tuple[int, int, str]] = session.errors
     return errors
 

@@ -369,7 +369,7 @@ class Listener:
 def test_a_listener_that_fails_keeps_the_signal_from_nobody() -> None:
     """It is ended, the next ones are told, and who asked for it is not told twice."""
     listeners = [Listener(1), Listener(2, fails=True), Listener(3, is_active=False), Listener(4)]
-    sessions: Any = {each.session_id: each for each in listeners}
+    sessions: Any = listeners
     audience = SignalAudience(sessions, GuardedAuthorisation(AllowAllActions(), ErrorLog()))
     signal = codecs.RecordingSignalEvent(
         control_session_id=1,

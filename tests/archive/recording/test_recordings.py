@@ -146,7 +146,6 @@ class Rig:
             deletions=self.deletions,
             session_counter=sessions,
             errors=errors,
-            epoch_ms=lambda: 1,
         )
         image: Any = self.image
         self.recordings.start(

@@ -13,7 +13,7 @@ from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.archive.control import requests
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.extension import clear_behind, refuse_request
+from aerotape.archive.recording.extension import clear_stale_tail, refuse_request
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.truncation import cut_back
 from aerotape.catalog.descriptor import RecordingDescriptor
@@ -273,7 +273,7 @@ def test_a_truncation_cut_short_anywhere_can_be_made_up_for(
         conductor.truncate(position)
         conductor.finish()
     else:
-        clear_behind(conductor.archive_dir, conductor.descriptor, 1)
+        clear_stale_tail(conductor.archive_dir, conductor.descriptor, 1)
     assert conductor.bases == kept
     assert path.read_bytes() == original[:offset].ljust(SEGMENT, b"\0")
     conductor.purge()

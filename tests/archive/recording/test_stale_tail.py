@@ -22,7 +22,7 @@ from support.power_cut.crash_points import crashes
 from support.power_cut.power_cut import Cut, build_shim, recorded, unnoticed
 
 import aerotape
-from aerotape.archive.recording.extension import clear_behind
+from aerotape.archive.recording.extension import clear_stale_tail
 from aerotape.archive.recording.storage_space import is_out_of_space
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery import stale_tail, suspect_marks
@@ -104,7 +104,7 @@ def lowered(tmp_path: Path) -> Lowered:
 
 def clear(directory: Path) -> list[str]:
     descriptor = open_directory(directory).recording(0).descriptor
-    return clear_behind(directory, descriptor, NOW_MS)
+    return clear_stale_tail(directory, descriptor, NOW_MS)
 
 
 def copies(directory: Path) -> dict[str, bytes]:
@@ -201,18 +201,18 @@ def test_killed_anywhere_nothing_is_lost(lowered: Lowered, tmp_path: Path) -> No
 CLEAR = """
 import sys
 from pathlib import Path
-from aerotape.archive.recording.extension import clear_behind
+from aerotape.archive.recording.extension import clear_stale_tail
 from aerotape.replay.offline.directory import open_directory
 from support.power_cut.places import say_places
 
 say_places()
 directory = Path(sys.argv[1])
-clear_behind(directory, open_directory(directory).recording(0).descriptor, 1)
+clear_stale_tail(directory, open_directory(directory).recording(0).descriptor, 1)
 """
 
 
 # Left out together: at the end, the directory is forced for all files that have gone.
-TOGETHER = ("suspect_marks.py move_segment|extension.py clear_behind",)
+TOGETHER = ("suspect_marks.py move_segment|extension.py clear_stale_tail",)
 AT_THE_END = [*TOGETHER, "suspect_marks.py erase_tail < stale_tail.py StaleTail.clear_tail"]
 # Names of copies: the directory is forced again for the mark, before anything goes.
 COPY = "suspect_marks.py copy_tail < stale_tail.py StaleTail._copy"

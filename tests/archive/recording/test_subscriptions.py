@@ -1,4 +1,4 @@
-"""Subscriptions of recordings that the driver refuses for a moment."""
+"""Subscriptions of recordings that the driver refuses temporarily."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.subscriptions import RecordingSubscriptions
 from aerotape.codecs.generated.archive import SourceLocation
@@ -17,7 +18,7 @@ CHANNEL, STREAM_ID = "aeron:udp?endpoint=localhost:7777", 10
 
 
 class Driver:
-    """Refuses a number of requests for a subscription for a moment; its ids go up from 100."""
+    """Refuses a number of requests for a subscription temporarily; its ids count from 100."""
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals
@@ -53,31 +54,32 @@ class Rig:
             send_ok=lambda *details: self.sent.append(("ok", *details)),
             send_error=lambda *details: self.sent.append(("error", *details)),
         )
-        self.source = self.subscriptions.add(
+        self.subscription = self.subscriptions.add(
             requester,
             9,
             stream_id=STREAM_ID,
             channel=CHANNEL,
             source_location=SourceLocation.REMOTE,
             auto_stop=False,
+            extends=None,
         )
 
 
 def test_a_channel_that_is_busy_is_recorded_once_it_is_free() -> None:
-    """The client gets the subscription id that counts, by which images are found."""
+    """The client receives the final subscription id, by which images are found."""
     rig = Rig(refusals=2)
     for _ in range(2):
         rig.subscriptions.do_work()
-        assert (rig.sent, rig.subscriptions.wants_soon) == ([], True)
+        assert (rig.sent, rig.subscriptions.wants_within_ns) == ([], SOON_NS)
     rig.subscriptions.do_work()
     assert rig.sent == [("ok", 9, 102)]
-    assert not rig.subscriptions.wants_soon
-    assert rig.subscriptions.find(102) is rig.subscriptions.get(102) is rig.source
+    assert rig.subscriptions.wants_within_ns is None
+    assert rig.subscriptions.find(102) is rig.subscriptions.get(102) is rig.subscription
     assert rig.subscriptions.get(100) is rig.subscriptions.get(101) is None
 
 
 def test_a_channel_that_stays_busy_is_refused() -> None:
-    """At the end of the time the client gets the driver's reason."""
+    """After the timeout the client receives the driver's reason."""
     rig = Rig(refusals=2, timeout_ns=0)
     rig.subscriptions.do_work()
     [(kind, *details)] = rig.sent
@@ -89,14 +91,14 @@ def test_a_channel_that_stays_busy_is_refused() -> None:
 
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_a_stop_while_the_channel_is_busy(rounds: int) -> None:
-    """The start is answered, and nothing is left with the driver."""
+    """The start is confirmed, and no request remains at the driver."""
     rig = Rig(refusals=1)
     for _ in range(rounds):
         rig.subscriptions.do_work()
-    assert rig.source is not None
-    rig.subscriptions.unlist(rig.source)
-    rig.subscriptions.release(rig.source)
+    assert rig.subscription is not None
+    rig.subscriptions.unlist(rig.subscription)
+    rig.subscriptions.release(rig.subscription)
     assert rig.sent == [("ok", 9, 100)]
-    assert not rig.subscriptions.wants_soon
+    assert rig.subscriptions.wants_within_ns is None
     assert rig.driver.cancelled == [100][rounds:]
     assert rig.subscriptions.get(100) is None

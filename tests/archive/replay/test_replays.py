@@ -11,6 +11,7 @@ import pytest
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive import retrying
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.replay import replay_session
 from aerotape.archive.replay.replay_session import Replays
@@ -66,7 +67,6 @@ class Rig:
             replayer=replayer,
             session_counter=self._counter(),
             errors=ErrorLog(),
-            defer=lambda _: None,
             deleted_up_to=lambda _: None,
         )
         requester: Any = SimpleNamespace(
@@ -132,7 +132,7 @@ def test_a_publication_that_the_driver_cannot_make_yet(
     for now in (1, 4_999_999_999):
         now_ns[0] = now
         rig.replays.do_work()
-        assert (rig.sent, rig.given, rig.replays.wants_soon) == ([], [], True)
+        assert (rig.sent, rig.given, rig.replays.wants_within_ns) == ([], [], SOON_NS)
     now_ns[0] = 5_000_000_000
     rig.replays.do_work()
     [(kind, *details)] = rig.sent
@@ -140,7 +140,7 @@ def test_a_publication_that_the_driver_cannot_make_yet(
     assert "failed to create replay publication: session id is in use" in details[2]
     assert "tried for 5 s" in details[2]
     assert not rig.replays.is_replayed(rig.recording_id)
-    assert not rig.replays.wants_soon
+    assert rig.replays.wants_within_ns is None
     assert rig.refusals == 6
     rig.catalog.close()
 

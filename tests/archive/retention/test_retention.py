@@ -161,7 +161,7 @@ class Rig:
         deadline_s = time.monotonic() + 60
         while self.retention.is_at_work:
             assert time.monotonic() < deadline_s
-            if not self.retention.wants_within_ns and self.woken.wait(0.05):
+            if self.retention.wants_within_ns is None and self.woken.wait(0.05):
                 self.woken.clear()
             self.do_work()
 

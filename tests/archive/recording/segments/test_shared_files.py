@@ -11,7 +11,7 @@ import pytest
 from support.builders.built_archive import add_entry, fill
 from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.archive.recording.extension import clear_behind
+from aerotape.archive.recording.extension import clear_stale_tail
 from aerotape.archive.recording.truncation import cut_back
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.catalog import Catalog
@@ -66,7 +66,7 @@ def truncate(shared: Shared) -> None:
 
 
 def prepare_extension(shared: Shared) -> None:
-    clear_behind(shared.path, shared.other, 1)
+    clear_stale_tail(shared.path, shared.other, 1)
 
 
 def repair(shared: Shared) -> None:
@@ -109,7 +109,7 @@ def test_an_extension_writes_to_one_recording(shared: Shared) -> None:
     """Also if nothing has to be cleared before it."""
     with Catalog.open(shared.path) as catalog:
         catalog.set_stop_position(OTHER, shared.stream.position)
-    clear_behind(shared.path, shared.other, 1)
+    clear_stale_tail(shared.path, shared.other, 1)
     last = max(shared.files(KEPT))
     assert (shared.path / f"{KEPT}-{last}.rec").stat().st_nlink == 1
     assert shared.files(OTHER) == shared.files(KEPT)

@@ -1,0 +1,138 @@
+"""All control sessions of the archive: each advanced, and removed once it has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from aerotape.archive.control.control_session import (
+    REQUEST_IMAGE_GONE,
+    SESSION_CLOSED,
+    ControlSession,
+)
+from aerotape.errors import AerotapeError, ClosedError
+
+if TYPE_CHECKING:
+    from aerotape._native import Counter, Sending, Subscription
+    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.replay.tokens import ReplayTokens
+
+_MAX_REJECT_REASON_LENGTH = 1_000
+_MAX_LIVENESS_INTERVAL_MS = 10
+
+
+class ControlSessions:
+    """The control sessions by their ids. All methods are for the conductor's thread."""
+
+    def __init__(
+        self,
+        *,
+        subscriptions: Mapping[int, Subscription],
+        liveness_check_interval_ns: int,
+        replay_tokens: ReplayTokens,
+        session_counter: Counter,
+        errors: ErrorLog,
+    ) -> None:
+        """Begin without sessions.
+
+        Args:
+            subscriptions: the control subscriptions by their registration ids.
+            liveness_check_interval_ns: between pings of a client that requests nothing.
+            replay_tokens: tokens that end with their session.
+            session_counter: counts the sessions.
+        """
+        self._subscriptions = subscriptions
+        self._replay_tokens = replay_tokens
+        self._session_counter = session_counter
+        self._errors = errors
+        self._sessions: dict[int, ControlSession] = {}
+        # Idle sessions are advanced at this interval: while some clients are busy duty cycles are
+        # frequent, and there may be many idle ones.
+        self._idle_interval_ms = min(
+            _MAX_LIVENESS_INTERVAL_MS, liveness_check_interval_ns // 1_000_000
+        )
+        self._idle_due_ms = 0
+
+    def __iter__(self) -> Iterator[ControlSession]:
+        return iter(list(self._sessions.values()))
+
+    def get(self, session_id: int) -> ControlSession | None:
+        """Return a session that has not been removed."""
+        return self._sessions.get(session_id)
+
+    def add(self, session: ControlSession) -> None:
+        """Advance a session from now on."""
+        self._sessions[session.session_id] = session
+        self._session_counter.add(1)
+
+    @property
+    def wants_within_ns(self) -> int | None:
+        """The shortest interval within which a session has to be advanced."""
+        wanted = (session.wants_within_ns for session in self._sessions.values())
+        return min((each for each in wanted if each is not None), default=None)
+
+    def sendings(self) -> list[Sending]:
+        """Return the descriptors that are sent to clients while the conductor waits."""
+        sendings = (session.sending for session in self._sessions.values())
+        return [each for each in sendings if each is not None]
+
+    def do_work(self) -> None:
+        """Advance the sessions that have work, and from time to time those that are idle."""
+        now_ms = time.monotonic_ns() // 1_000_000
+        is_due = now_ms >= self._idle_due_ms
+        if is_due:
+            self._idle_due_ms = now_ms + self._idle_interval_ms
+        for session in self:
+            if is_due or session.wants_within_ns is not None:
+                self._advance(session, now_ms)
+
+    def _advance(self, session: ControlSession, now_ms: int) -> None:
+        try:
+            session.do_work(now_ms)
+        except Exception as error:
+            session.abort(f"failed with exception: {error}")
+            if isinstance(error, ClosedError):
+                raise
+        if session.is_done:
+            self._remove(session)
+
+    def on_image_unavailable(self, image_id: int) -> None:
+        """End the sessions whose requests came on an image that is gone."""
+        for session in self:
+            if session.image_id == image_id:
+                session.abort(REQUEST_IMAGE_GONE)
+
+    def close(self) -> None:
+        """End all sessions, whatever goes wrong with one of them."""
+        for session in self:
+            session.abort(SESSION_CLOSED)
+            try:
+                self._remove(session)
+            except ClosedError:
+                pass
+            except Exception as error:
+                self._errors.record("closing", error, exception=error)
+
+    def _remove(self, session: ControlSession) -> None:
+        del self._sessions[session.session_id]
+        self._replay_tokens.forget(session)
+        try:
+            if session.ended_badly:
+                self._errors.record("control session ended", f"{session}: {session.end_reason}")
+                self._reject_stream(session)
+        finally:
+            session.close()
+        self._session_counter.add(-1)
+
+    def _reject_stream(self, session: ControlSession) -> None:
+        """Disconnect a client whose session has failed: its request stream is closed."""
+        image_id = session.image_id
+        if any(other.image_id == image_id for other in self._sessions.values()):
+            return
+        for image in self._subscriptions[session.subscription_id].images():
+            with contextlib.suppress(AerotapeError):
+                if image.correlation_id == image_id:
+                    image.reject(session.end_reason[:_MAX_REJECT_REASON_LENGTH])
+            image.release()

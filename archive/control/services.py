@@ -1,0 +1,34 @@
+"""The parts of the archive that the handlers of control requests use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.recording.segment_deletion import SegmentDeletions
+    from aerotape.archive.recording.segment_requests import SegmentMoves
+    from aerotape.archive.replay.replay_session import Replays
+    from aerotape.archive.replay.tokens import ReplayTokens
+    from aerotape.archive.replication.replications import Replications
+    from aerotape.catalog.file.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What a request handler may query and change."""
+
+    archive_id: int
+    archive_dir: Path
+    catalog: Catalog
+    recordings: Recordings
+    replays: Replays
+    replay_tokens: ReplayTokens
+    replications: Replications
+    segments: SegmentMoves
+    deletions: SegmentDeletions
+    errors: ErrorLog

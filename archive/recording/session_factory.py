@@ -1,0 +1,189 @@
+"""Recording sessions from images: of new recordings, and of recordings that are extended.
+
+A new recording is added to the catalog. One that is extended is first prepared: its files have to
+end at its stop position. Either is given a position counter.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape.archive import counters
+from aerotape.archive.recording.extension import clear_stale_tail
+from aerotape.archive.recording.recording_session import RecordingSession, TimeIndexRequest
+from aerotape.catalog.time_index.file import Provenance, time_index_path
+from aerotape.catalog.time_index.upkeep import prepare_extension
+from aerotape.clock import epoch_ms
+from aerotape.errors import AerotapeError
+
+if TYPE_CHECKING:
+    from aerotape._native import AeronClient, Image
+    from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.recording.subscriptions import RecordingSubscription
+    from aerotape.catalog.file.catalog import Catalog
+
+LOGGER = logging.getLogger(__name__)
+
+
+class RecordingSessionFactory:
+    """Creates the sessions of an archive's recordings."""
+
+    def __init__(
+        self,
+        *,
+        config: ArchiveConfig,
+        archive_id: int,
+        archive_dir: Path,
+        client: AeronClient,
+        catalog: Catalog,
+    ) -> None:
+        self._config = config
+        self._archive_id = archive_id
+        self._archive_dir = archive_dir
+        self._client = client
+        self._catalog = catalog
+
+    def new_recording(self, subscription: RecordingSubscription, image: Image) -> RecordingSession:
+        """Add a recording of an image to the catalog.
+
+        Raises:
+            AerotapeError: the catalog cannot be written, or the counter not be requested.
+        """
+        segment_file_length = max(self._config.segment_file_length, image.term_buffer_length)
+        start_timestamp_ms = epoch_ms()
+        recording_id = self._catalog.add_recording(
+            start_position=image.join_position,
+            start_timestamp_ms=start_timestamp_ms,
+            initial_term_id=image.initial_term_id,
+            segment_file_length=segment_file_length,
+            term_buffer_length=image.term_buffer_length,
+            mtu_length=image.mtu_length,
+            session_id=image.session_id,
+            stream_id=subscription.stream_id,
+            stripped_channel=subscription.stripped_channel,
+            original_channel=subscription.original_channel,
+            source_identity=image.source_identity,
+        )
+        provenance = Provenance(recording_id, start_timestamp_ms, 0, 0, image.session_id)
+        return self._session(
+            subscription,
+            image,
+            recording_id,
+            start_position=image.join_position,
+            segment_file_length=segment_file_length,
+            time_index=self._time_index(provenance, is_new=True),
+        )
+
+    def preparation(
+        self, subscription: RecordingSubscription, image: Image, recording_id: int
+    ) -> Callable[[], TimeIndexRequest | None]:
+        """Return a call that prepares the files of a stopped recording for an image.
+
+        It may be made in any thread, and raises StorageError. What it returns is for
+        `extended_recording`.
+        """
+        entry = self._catalog.entry(recording_id)
+        now_ms = epoch_ms()
+        provenance = Provenance(
+            recording_id,
+            entry.descriptor.start_timestamp_ms,
+            subscription.requester.session_id,
+            subscription.correlation_id,
+            image.session_id,
+        )
+
+        def prepare() -> TimeIndexRequest | None:
+            for moved in clear_stale_tail(self._archive_dir, entry.descriptor, now_ms):
+                LOGGER.warning("recording %d is extended: %s", recording_id, moved)
+            time_index = self._time_index(provenance, is_new=False)
+            if time_index is not None:
+                problem = prepare_extension(self._archive_dir, entry, provenance)
+                if problem:
+                    LOGGER.warning("recording %d: %s", recording_id, problem)
+            return time_index
+
+        return prepare
+
+    def extended_recording(
+        self,
+        subscription: RecordingSubscription,
+        image: Image,
+        recording_id: int,
+        time_index: TimeIndexRequest | None,
+    ) -> RecordingSession:
+        """Mark a stopped recording as active again, now of an image.
+
+        Raises:
+            AerotapeError: the catalog cannot be written, or the counter not be requested.
+        """
+        descriptor = self._catalog.descriptor(recording_id)
+        self._catalog.extend_recording(
+            recording_id,
+            control_session_id=subscription.requester.session_id,
+            correlation_id=subscription.correlation_id,
+            session_id=image.session_id,
+        )
+        return self._session(
+            subscription,
+            image,
+            recording_id,
+            start_position=descriptor.start_position,
+            segment_file_length=descriptor.segment_file_length,
+            time_index=time_index,
+        )
+
+    def _time_index(self, provenance: Provenance, *, is_new: bool) -> TimeIndexRequest | None:
+        config = self._config
+        if not config.time_index_interval_ns:
+            return None
+        path = time_index_path(self._archive_dir, provenance.recording_id)
+        return (
+            str(path),
+            provenance.encode(),
+            is_new,
+            config.time_index_interval_ns,
+            config.time_index_length,
+        )
+
+    def _session(
+        self,
+        subscription: RecordingSubscription,
+        image: Image,
+        recording_id: int,
+        *,
+        start_position: int,
+        segment_file_length: int,
+        time_index: TimeIndexRequest | None,
+    ) -> RecordingSession:
+        # The catalog was written first: clients that see a counter may rely on its entry.
+        session_id = image.session_id
+        try:
+            pending_counter = self._client.async_add_counter(
+                counters.CounterType.RECORDING_POSITION,
+                counters.recording_position_key(
+                    self._archive_id, recording_id, session_id, image.source_identity
+                ),
+                counters.recording_position_label(
+                    self._archive_id,
+                    recording_id,
+                    session_id,
+                    subscription.stream_id,
+                    subscription.stripped_channel,
+                ),
+            )
+        except AerotapeError:
+            # Nothing was recorded: the next start need not search for the end.
+            self._catalog.recording_stopped(recording_id, image.join_position, epoch_ms())
+            raise
+        return RecordingSession(
+            subscription,
+            image,
+            recording_id,
+            start_position=start_position,
+            segment_file_length=segment_file_length,
+            pending_counter=pending_counter,
+            time_index=time_index,
+        )
