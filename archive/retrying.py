@@ -1,7 +1,7 @@
-"""What the driver adds once it can: it is requested again while the driver refuses for a moment.
+"""Repeats the add of a resource while the driver refuses it temporarily.
 
-A port, or the session id of a channel, that has just been left is in use until the driver has
-cleaned up; it then refuses with RESOURCE_TEMPORARILY_UNAVAILABLE.
+The port or session id of a closed channel is in use until the driver has cleaned up; until then
+it refuses with RESOURCE_TEMPORARILY_UNAVAILABLE.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Retrying(Generic[_T]):
     """A publication, subscription or counter that is being added. Never blocks."""
 
     def __init__(self, begin: Callable[[], _Pending[_T]], deadline_ns: int | None = None) -> None:
-        """Request it.
+        """Request the resource.
 
         Args:
-            begin: requests it from the driver; called again after each temporary refusal.
-            deadline_ns: when the last temporary refusal is final, by `time.monotonic_ns`;
+            begin: sends the command to the driver; called again after each temporary refusal.
+            deadline_ns: from then on a temporary refusal is final, by `time.monotonic_ns`;
                 None: never.
         """
         self._begin = begin
@@ -35,7 +35,7 @@ class Retrying(Generic[_T]):
         self._pending: _Pending[_T] | None = begin()
 
     def poll(self) -> _T | None:
-        """Return it once the driver has added it, None before.
+        """Return the resource once the driver has added it, None before.
 
         Must not be called again after it returned an object or raised.
 
@@ -58,7 +58,7 @@ class Retrying(Generic[_T]):
         return added
 
     def cancel(self) -> None:
-        """Take the request back, if there is one. Idempotent."""
+        """Cancel a pending request. Idempotent."""
         if self._pending is not None:
             self._pending.cancel()
             self._pending = None

@@ -206,7 +206,7 @@ def _carry_out(
     if args.json:
         kept = [
             {"recording_id": each.recording_id, "reasons": each.reasons, "in_use": each.in_use}
-            for each in plan.kept
+            for each in plan.retained
         ]
         emit({"dry_run": args.dry_run, "removals": rows, "kept": kept}, args)
         return code
@@ -215,7 +215,7 @@ def _carry_out(
         print(
             f"not all of {removal}: {row['problem']}" if row["problem"] else f"{done} of {removal}"
         )
-    for each in plan.kept:
+    for each in plan.retained:
         print(
             f"retained of recording {each.recording_id}: {', '.join(each.reasons)}: {each.in_use}"
         )
@@ -235,7 +235,7 @@ def _still_planned(confirmed: RetentionPlan, fresh: RetentionPlan) -> RetentionP
     if changed:
         numbers = ", ".join(map(str, changed))
         note(f"skipped because they have changed: recordings {numbers}")
-    return RetentionPlan(removals, fresh.kept, fresh.size_bytes)
+    return RetentionPlan(removals, fresh.retained, fresh.size_bytes)
 
 
 def _extent(removal: Removal) -> tuple[int, int, int | None, int | None]:

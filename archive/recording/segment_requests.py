@@ -1,19 +1,18 @@
-"""Segments that are attached to a recording, migrated to another, or deleted once detached.
+"""Requests for segments: attach, migrate to another recording, delete once detached, purge.
 
-What has to look at many files is done by the thread that deletes files; the conductor takes the
-result, changes the catalog and answers. Meanwhile the recordings are held: what else would change
-their segment files is refused.
+The thread for work on files looks at the files; the conductor changes the catalog and responds.
+Meanwhile the recordings are held: other changes of their segment files are refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
+from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.requester import Requester
@@ -41,26 +40,12 @@ from aerotape.protocol import NULL_POSITION, ErrorCode
 
 LOGGER = logging.getLogger(__name__)
 
-_Result = TypeVar("_Result")
-_Steps = Generator[None, None, None]
-# More segments than any directory holds: only a damaged descriptor makes for as many.
+# More than any directory holds; only a damaged descriptor implies so many.
 _MAX_SEGMENTS = 1 << 20
 
 
-class _Move:
-    """A request whose work is done in steps."""
-
-    def __init__(
-        self, requester: Requester, correlation_id: int, recording_ids: set[int], steps: _Steps
-    ) -> None:
-        self.requester = requester
-        self.correlation_id = correlation_id
-        self.recording_ids = recording_ids
-        self.steps = steps
-
-
 class SegmentMoves:
-    """All requests about segments that are under way. For the conductor's thread."""
+    """All pending requests for segments. For the conductor's thread."""
 
     def __init__(
         self,
@@ -71,50 +56,52 @@ class SegmentMoves:
         errors: ErrorLog,
         sync: bool,
     ) -> None:
-        """Begin with none.
+        """Create it without requests.
 
         Args:
-            sync: whether changes to files have to be on storage before they are told.
+            sync: whether changes of files are synced to storage before the response.
         """
         self._archive_dir = archive_dir
         self._catalog = catalog
         self._deletions = deletions
         self._errors = errors
         self._sync = sync
-        self._moves: list[_Move] = []
+        self._tasks = BackgroundTasks()
+        # Recordings with an attach or migrate request in progress.
+        self._moving: set[int] = set()
 
     def detach(self, recording_id: int, new_start_position: int) -> None:
         """Move a recording's start to a position that has been checked.
 
         Raises:
-            ArchiveError: its segments are being moved, from where it starts by what was found then.
+            ArchiveError: its segments are being moved, which relies on its start position.
         """
-        if any(recording_id in move.recording_ids for move in self._moves):
+        if recording_id in self._moving:
             raise ArchiveError(
                 f"segments of recording {recording_id} are being moved", ErrorCode.GENERIC
             )
         self._catalog.set_start_position(recording_id, new_start_position)
 
     def attach(self, requester: Requester, correlation_id: int, recording_id: int) -> None:
-        """Answer an attach request with the number of segments that the recording got back."""
-        steps = self._attach(requester, correlation_id, self.descriptor(recording_id))
-        self._begin(requester, correlation_id, {recording_id}, steps)
+        """Attach detached segments; respond with their number."""
+        task = self._attach(requester, correlation_id, self.descriptor(recording_id))
+        self._begin(requester, correlation_id, {recording_id}, task)
 
     def migrate(
         self, requester: Requester, correlation_id: int, source_id: int, target_id: int
     ) -> None:
-        """Answer a migrate request with the number of segments that changed sides.
+        """Migrate the segments of one recording to another; respond with their number.
 
         Raises:
-            ArchiveError: the two recordings do not go together.
+            ArchiveError: the two recordings cannot be joined.
         """
         source, target = self.descriptor(source_id), self.descriptor(target_id)
         _check_migration(source, target)
-        steps = self._migrate(requester, correlation_id, source, target)
-        self._begin(requester, correlation_id, {source_id, target_id}, steps)
+        task = self._migrate(requester, correlation_id, source, target)
+        self._begin(requester, correlation_id, {source_id, target_id}, task)
 
     def delete_detached(self, requester: Requester, correlation_id: int, recording_id: int) -> None:
-        """Answer a request to delete the segments before a recording's start."""
+        """Delete the segments before a recording's start; respond with their number."""
         descriptor = self.descriptor(recording_id)
         if self._deletions.allows(requester, correlation_id, recording_id):
             self._deletions.delete(
@@ -134,7 +121,7 @@ class SegmentMoves:
         descriptor = self.descriptor(recording_id)
         if self._deletions.allows(requester, correlation_id, recording_id):
             bases = self._bases(descriptor, descriptor.start_position, new_start_position)
-            # First the catalog: files before a recording's start are no harm, missing ones are.
+            # First the catalog: extra files before the start are harmless, missing ones are not.
             self._catalog.set_start_position(recording_id, new_start_position)
             self._deletions.delete(
                 requester,
@@ -146,11 +133,11 @@ class SegmentMoves:
             )
 
     def descriptor(self, recording_id: int) -> RecordingDescriptor:
-        """Return a recording's descriptor, whose figures can be.
+        """Return a recording's descriptor.
 
         Raises:
-            CatalogError: it is damaged.
-            ArchiveError: its figures cannot be.
+            CatalogError: its entry is damaged.
+            ArchiveError: its values are inconsistent.
         """
         descriptor = self._catalog.descriptor(recording_id)
         problem = describe_problem(descriptor)
@@ -166,55 +153,41 @@ class SegmentMoves:
         return None
 
     def do_work(self) -> None:
-        """Let each request take a step."""
-        for move in list(self._moves):
-            self._step(move)
+        """Advance each request by one step."""
+        self._tasks.advance()
 
     # ---- within -------------------------------------------------------------------------------
 
     def _begin(
-        self, requester: Requester, correlation_id: int, recording_ids: set[int], steps: _Steps
+        self, requester: Requester, correlation_id: int, recording_ids: set[int], task: Task[None]
     ) -> None:
         for recording_id in sorted(recording_ids):
             if not self._deletions.allows(requester, correlation_id, recording_id):
                 return
-        self._deletions.hold(recording_ids)
-        move = _Move(requester, correlation_id, recording_ids, steps)
-        self._moves.append(move)
-        self._step(move)
+        self._tasks.start(self._held(requester, correlation_id, recording_ids, task))
 
-    def _step(self, move: _Move) -> None:
+    def _held(
+        self, requester: Requester, correlation_id: int, recording_ids: set[int], task: Task[None]
+    ) -> Task[None]:
+        """Hold the recordings during a task; respond to the client if it fails."""
+        self._deletions.hold(recording_ids)
+        self._moving |= recording_ids
         try:
-            next(move.steps)
-            return
-        except StopIteration:
-            pass
+            yield from task
         except AerotapeError as error:
-            move.requester.send_error(move.correlation_id, ErrorCode.GENERIC, str(error))
+            requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
         except Exception as error:
             self._errors.record("segments not moved", error, exception=error)
-            move.requester.send_error(
-                move.correlation_id, ErrorCode.GENERIC, f"segments not moved: {error}"
-            )
-        self._end(move)
-
-    def _end(self, move: _Move) -> None:
-        if move in self._moves:
-            self._moves.remove(move)
-            self._deletions.release(move.recording_ids)
-
-    def _elsewhere(self, call: Callable[[], _Result]) -> Generator[None, None, _Result]:
-        """Have something done in the other thread and wait for it."""
-        future = self._deletions.submit(call)
-        while not future.done():
-            yield
-        return future.result()
+            requester.send_error(correlation_id, ErrorCode.GENERIC, f"segments not moved: {error}")
+        finally:
+            self._moving -= recording_ids
+            self._deletions.release(recording_ids)
 
     def _bases(self, descriptor: RecordingDescriptor, position: int, end_position: int) -> range:
         """Return the base positions of the segments from that of `position` to `end_position`.
 
         Raises:
-            StorageError: there cannot be so many.
+            StorageError: there are too many.
         """
         bases = base_positions(descriptor, position, end_position)
         if len(bases) > _MAX_SEGMENTS:
@@ -229,9 +202,9 @@ class SegmentMoves:
         return [self._archive_dir / segment_file_name(recording_id, base) for base in bases]
 
     def _detached_paths(self, descriptor: RecordingDescriptor) -> list[Path]:
-        """Return the segment files before a recording's start, from the first that there is.
+        """Return the segment files before a recording's start, from the first that exists.
 
-        A gap among them counts as deleted.
+        Missing files among them count as deleted.
 
         Raises:
             StorageError: the directory cannot be read.
@@ -245,17 +218,19 @@ class SegmentMoves:
             recording_id, self._bases(descriptor, files[0].base_position, start_base)
         )
 
-    # ---- the requests, step by step -----------------------------------------------------------
+    # ---- the tasks ----------------------------------------------------------------------------
 
     def _attach(
         self, requester: Requester, correlation_id: int, descriptor: RecordingDescriptor
-    ) -> _Steps:
+    ) -> Task[None]:
         recording_id = descriptor.recording_id
-        found = yield from self._elsewhere(partial(find_detached, self._archive_dir, descriptor))
+        found = yield from outcome(
+            self._deletions.submit(partial(find_detached, self._archive_dir, descriptor))
+        )
         if self._catalog.start_position(recording_id) != descriptor.start_position:
             raise ArchiveError(
                 f"the start position of recording {recording_id} was changed while its segments"
-                " were looked for: try again",
+                " were searched: try again",
                 ErrorCode.GENERIC,
             )
         if found.count:
@@ -271,11 +246,11 @@ class SegmentMoves:
         correlation_id: int,
         source: RecordingDescriptor,
         target: RecordingDescriptor,
-    ) -> _Steps:
-        """At every moment one of the two, or both, has each position with its file.
+    ) -> Task[None]:
+        """Migrate in an order that loses nothing in a crash: each position always has its file.
 
-        So the files get their new names first, then the catalog has the target own them, then the
-        old names go, and last the source becomes empty.
+        The files get their new names, the catalog assigns them to the target, their old names are
+        removed, and last the source becomes empty.
         """
         from aerotape.catalog.recovery.stale_tail import StaleTail
 
@@ -295,23 +270,23 @@ class SegmentMoves:
             return len(moves)
 
         def quarantine_segment() -> None:
-            """Keep the frames in files behind a stop position that was lowered.
+            """Quarantine the frames in files past a stop position that was lowered.
 
-            Nothing would tell them from what is left of an empty recording, which is purged.
+            Otherwise they would be deleted with the remains of the empty recording.
             """
             for segment in list_segment_files(folder, source_id):
                 if segment.base_position >= source.stop_position and (
-                    kept := tail.quarantine_segment(segment.path, segment.base_position)
+                    note := tail.quarantine_segment(segment.path, segment.base_position)
                 ):
-                    LOGGER.warning("recording %d is migrated: %s", source_id, kept)
+                    LOGGER.warning("recording %d is migrated: %s", source_id, note)
 
         def unlink() -> None:
             finish_moves(moves)
-            # Its points are the other's now.
+            # Its entries belong to the target now.
             with contextlib.suppress(StorageError):
                 remove_time_index(folder, source_id)
 
-        # The recorder makes a new file where a segment is full.
+        # The recorder has created the next file if the last segment is full.
         next_files = [
             folder / segment_file_name(source_id, base)
             for base in [source.stop_position]
@@ -320,12 +295,12 @@ class SegmentMoves:
         tail = StaleTail(folder, target_id, source.stop_position, epoch_ms())
         entries = catalog.entry(source_id), catalog.entry(target_id)
         moves: list[SegmentMove] = []
-        count = yield from self._elsewhere(link)
+        count = yield from outcome(self._deletions.submit(link))
         if source.stop_position == target.start_position:
             catalog.set_start_position(target_id, source.start_position)
         else:
             catalog.set_stop_position(target_id, source.stop_position)
-        yield from self._elsewhere(unlink)
+        yield from outcome(self._deletions.submit(unlink))
         catalog.set_stop_position(source_id, source.start_position)
         requester.send_ok(correlation_id, count)
         self._deletions.release({source_id, target_id})
@@ -338,7 +313,7 @@ def _is_segment_base(descriptor: RecordingDescriptor, position: int) -> bool:
 
 
 def _check_migration(source: RecordingDescriptor, target: RecordingDescriptor) -> None:
-    """Refuse to join two recordings that are not one stream cut at a segment boundary."""
+    """Check that two recordings are one stream, cut at a segment boundary."""
 
     def refuse(problem: str) -> ArchiveError:
         return ArchiveError(

@@ -1,7 +1,8 @@
-"""What goes when a recording is cut back to a position: files, and the rest of the last segment.
+"""Truncation of a recording: its checks, the end of the last segment, the files to delete.
 
-The order makes a crash harmless. The stop position comes first; what then stands behind it is
-nobody's, and goes when the recording is truncated again, extended or purged. Files go last first.
+The order makes a crash harmless. The stop position is set first; data past it is not part of the
+recording and is removed when it is truncated again, extended or purged. The last file is deleted
+first.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def check_truncation(descriptor: RecordingDescriptor, position: int) -> None:
     """Check a truncation against the catalog as the reference does.
 
     Raises:
-        ArchiveError: it cannot be, with the reference's error code.
+        ArchiveError: it is refused, with the reference's error code.
     """
     start, stop = descriptor.start_position, descriptor.stop_position
     recording_id = descriptor.recording_id
@@ -50,53 +51,16 @@ def check_truncation(descriptor: RecordingDescriptor, position: int) -> None:
 
 
 def check_frame(archive_dir: Path, descriptor: RecordingDescriptor, position: int) -> None:
-    """Check that a frame begins where a recording is to end, the rest having been checked.
+    """Check that a frame begins at the new stop position, after `check_truncation`.
 
     Raises:
-        ArchiveError: none does.
+        ArchiveError: no frame begins there.
         StorageError: the segment file cannot be read.
     """
     base = segment_base(descriptor, position)
-    if position not in (descriptor.start_position, descriptor.stop_position, base):
-        path = archive_dir / segment_file_name(descriptor.recording_id, base)
-        _check_frame(path, position - base, descriptor, position)
-
-
-def cut_back(archive_dir: Path, descriptor: RecordingDescriptor, position: int) -> list[Path]:
-    """Turn what stands in the last segment behind the new end into zeros.
-
-    Args:
-        descriptor: the recording as it was before.
-
-    Returns:
-        The segment files further on, which are to be deleted in that order.
-
-    Raises:
-        StorageError: files cannot be listed, read or changed.
-    """
-    recording_id = descriptor.recording_id
-    if position == descriptor.start_position:
-        everything = list_files_to_delete(archive_dir, recording_id)
-        return [each.path for each in reversed(everything)]
-    base = segment_base(descriptor, position)
-    behind = base if position == base else base + descriptor.segment_file_length
-    # Also those behind the stop position: a truncation that was cut short has left them.
-    segments = list_segment_files(archive_dir, recording_id)
-    bases = {each.base_position for each in segments if each.base_position >= behind}
-    last_base = segment_base(descriptor, descriptor.stop_position)
-    if last_base >= behind:
-        # Counted though it may not be there: where the recording ends on its boundary it is empty.
-        bases.add(last_base)
-    if position > base:
-        path = archive_dir / segment_file_name(recording_id, base)
-        if not is_blank_from(path, position - base):
-            erase_tail(path, position - base)
-    return [
-        archive_dir / segment_file_name(recording_id, each) for each in sorted(bases, reverse=True)
-    ]
-
-
-def _check_frame(path: Path, offset: int, descriptor: RecordingDescriptor, position: int) -> None:
+    if position in (descriptor.start_position, descriptor.stop_position, base):
+        return
+    path, offset = archive_dir / segment_file_name(descriptor.recording_id, base), position - base
     try:
         with path.open("rb", buffering=0) as file:
             header = os.pread(file.fileno(), HEADER_LENGTH, offset)
@@ -111,3 +75,37 @@ def _check_frame(path: Path, offset: int, descriptor: RecordingDescriptor, posit
             f" offset {offset}",
             ErrorCode.GENERIC,
         )
+
+
+def cut_back(archive_dir: Path, descriptor: RecordingDescriptor, position: int) -> list[Path]:
+    """Fill the last segment with zeros from the new stop position.
+
+    Args:
+        descriptor: the recording before the truncation.
+
+    Returns:
+        The segment files to delete, in that order.
+
+    Raises:
+        StorageError: files cannot be listed, read or changed.
+    """
+    recording_id = descriptor.recording_id
+    if position == descriptor.start_position:
+        everything = list_files_to_delete(archive_dir, recording_id)
+        return [each.path for each in reversed(everything)]
+    base = segment_base(descriptor, position)
+    next_base = base if position == base else base + descriptor.segment_file_length
+    # Also those past the stop position, which an incomplete truncation has left.
+    segments = list_segment_files(archive_dir, recording_id)
+    bases = {each.base_position for each in segments if each.base_position >= next_base}
+    last_base = segment_base(descriptor, descriptor.stop_position)
+    if last_base >= next_base:
+        # Counted even if missing, as it may be when the recording ends at its boundary.
+        bases.add(last_base)
+    if position > base:
+        path = archive_dir / segment_file_name(recording_id, base)
+        if not is_blank_from(path, position - base):
+            erase_tail(path, position - base)
+    return [
+        archive_dir / segment_file_name(recording_id, each) for each in sorted(bases, reverse=True)
+    ]

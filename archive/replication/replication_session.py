@@ -1,23 +1,38 @@
-"""One replication: a recording of another archive becomes, or continues, one of this archive.
+"""One replication: a recording of another archive is copied to, or extends, one of this archive.
 
-The source is asked for its descriptor, which a new recording here takes over, or which shows what
-an existing one lacks. What is missing is replayed by the source into a subscription of ours and
-recorded as an extension. Then either the end is reached, which is signalled as SYNC; or, with a
-live destination, the live stream is joined as soon as the replay has come near it, the replay is
-dropped and the recording goes on by itself, which is signalled as MERGE.
+    (connect) -> describe -> REPLICATE -> (extend) -> EXTEND -> (replay)
+                    |                                             |
+                    |    without live destination: (follow) <-----+-----> (catch up)
+                    |                                  |                      |
+                    +--- in sync -----------------> SYNC                (join live stream)
+                                                       |                      |
+                                                       |                    MERGE
+                                                       +-> REPLICATE_END <----+
 
-    (REPLICATE) EXTEND (SYNC | MERGE) REPLICATE_END, and of the recording STOP
+In capitals: the signals that the client receives; SYNC only at the end of the source recording,
+REPLICATE only for a new recording. An error, a stop or the end of the recording leads from any
+step to REPLICATE_END, which `close` sends.
 
-What the source or the driver have to be waited for is written as one generator (see `steps`),
-advanced once a turn. All that ends it, comes through `close`, which always signals REPLICATE_END.
+The session with the source is a client's (`archive.client`): the steps are one generator of the
+client's steps, which the polling executor advances in each duty cycle.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from aerotape.archive.client.executors.driver_steps import wait_for
+from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.archive.client.requests.replays import stop_request
+from aerotape.archive.client.requests.request import (
+    Call,
+    Pause,
+    Steps,
+    performed,
+    relevant_id,
+)
+from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.archive.replication import live_join
 from aerotape.archive.replication.request import (
     ReplicationRequest,
@@ -25,24 +40,25 @@ from aerotape.archive.replication.request import (
     replay_channel,
     replay_destination,
 )
-from aerotape.archive.replication.source_client import SourceAddress, SourceArchive
-from aerotape.archive.replication.steps import Step, wait_for
-from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
+from aerotape.archive.replication.source_requests import (
+    ReplicationError,
+    connected,
+    in_time,
+    no_live_source,
+    source_descriptor,
+    source_position,
+)
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
-from aerotape.errors import (
-    AeronTimeoutError,
-    AerotapeError,
-    ArchiveError,
-    ClosedError,
-    ConfigurationError,
-)
+from aerotape.errors import ArchiveError, ClosedError
 from aerotape.frame_header import to_int32
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image, Subscription
+    from aerotape.archive.client.session.control_session import ControlSession
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.subscriptions import RecordingSubscription
     from aerotape.archive.requester import Requester
@@ -53,11 +69,11 @@ class ReplicationSession:
     """One replication. All methods are for the conductor's thread.
 
     Attributes:
-        replication_id: by which clients know it; also the correlation id of what it sends them.
+        replication_id: the id for clients; also the correlation id of the messages sent to them.
         dst_recording_id: the recording of this archive; -1 until there is one.
-        is_done: whether there is nothing left but to `close` it.
+        is_done: whether only `close` is left to do.
         is_quiet: whether it follows a source that sends nothing at the moment.
-        failure: what went wrong, None as long as nothing has.
+        failure: the error that ended it, or None.
     """
 
     def __init__(
@@ -65,16 +81,17 @@ class ReplicationSession:
         replication_id: int,
         request: ReplicationRequest,
         requester: Requester,
-        address: SourceAddress,
+        opening: Steps[tuple[ControlSession, int]],
         *,
         aeron: AeronClient,
         catalog: Catalog,
         recordings: Recordings,
     ) -> None:
-        """Begin.
+        """Create a session; it starts with the first `do_work`.
 
         Args:
-            requester: the control session that asked; it is told of all that happens.
+            requester: the client's control session, which receives signals and errors.
+            opening: the steps of `open_session` to the source archive.
         """
         self.replication_id = replication_id
         self.dst_recording_id = request.dst_recording_id
@@ -86,29 +103,41 @@ class ReplicationSession:
         self._aeron = aeron
         self._catalog = catalog
         self._recordings = recordings
-        self._source = SourceArchive(aeron, address)
         self._recording: RecordingSubscription | None = None
         self._src_stop_position = NULL_POSITION
         self._src_replay_id: int | None = None
-        self._steps = self._replicate()
+        self._opening = PollingExecutor(connected(opening))
+        # The session with the source, and the steps after the connect.
+        self._source: ControlSession | None = None
+        self._replicating: PollingExecutor[None] | None = None
 
     def do_work(self) -> None:
-        """Take a step. What goes wrong ends the session; only a lost driver is raised."""
+        """Advance by one step. An error ends the session; only a lost driver is raised."""
         if self.is_done:
             return
         if self._recording is not None and self._recording.is_stopping:
             self.is_done = True
             return
         try:
-            next(self._steps)
-            self._source.poll()
-        except StopIteration:
-            self.is_done = True
-        except ClosedError:
-            self.is_done = True
-            raise
+            self._advance()
         except Exception as error:
+            self.is_done = True
+            if isinstance(error, ClosedError) and self._aeron.is_closed:
+                raise
             self._fail(error)
+
+    def _advance(self) -> None:
+        if self._source is None or self._replicating is None:
+            self._opening.advance()
+            if self._opening.is_done:
+                self._source, _ = self._opening.result
+                self._replicating = PollingExecutor(self._replicate(self._source), self._source)
+            return
+        self._replicating.advance()
+        self.is_done = self._replicating.is_done
+        if not self.is_done:
+            for error in self._source.take_errors():
+                raise error
 
     def _fail(self, error: Exception) -> None:
         self.is_done = True
@@ -117,10 +146,10 @@ class ReplicationSession:
         self._requester.send_error(self.replication_id, code, str(error))
 
     def recording_stopped(self, position: int) -> None:
-        """Take note that the recording has ended, before the client is told so.
+        """Handle the end of the recording, before its STOP signal is sent.
 
         Args:
-            position: the end of what has been recorded, bytes.
+            position: the stop position, bytes.
         """
         if self.is_done or self._recording is None:
             return
@@ -133,76 +162,59 @@ class ReplicationSession:
         self._recording = None
 
     def close(self) -> None:
-        """End it, at whatever point it is: the recording is stopped and stays as it is."""
+        """End the replication in any state: the recording is stopped and stays as it is."""
         self.is_done = True
-        self._steps.close()
+        self._opening.close()
+        if self._replicating is not None:
+            self._replicating.close()
         if self._recording is not None:
             self._recordings.stop_subscription(self._recording.registration_id)
             self._recording = None
-        if self._src_replay_id is not None:
-            self._source.stop_replay(self._src_replay_id)
-            self._src_replay_id = None
-        self._source.close()
+        if self._source is not None:
+            if self._src_replay_id is not None:
+                self._source.send_unanswered(stop_request(self._src_replay_id), "stop the replay")
+            self._source.close()
         self._signal(NULL_POSITION, RecordingSignal.REPLICATE_END)
 
     # ---- the steps ----------------------------------------------------------------------------
 
-    def _replicate(self) -> Step[None]:
-        try:
-            yield from self._source.connect()
-        except (ClosedError, ConfigurationError):
-            raise
-        except AerotapeError as error:
-            timeout = "Archive connect timeout: " if isinstance(error, AeronTimeoutError) else ""
-            raise ReplicationError(
-                f"Replication connection failed={timeout}{error}",
-                ErrorCode.REPLICATION_CONNECTION_FAILURE,
-            ) from error
-        source = yield from self._source_descriptor()
+    def _replicate(self, session: ControlSession) -> Steps[None]:
+        source = yield from source_descriptor(self._request.src_recording_id)
+        self._src_stop_position = source.stop_position
         begin = self._prepare(source)
         if self._request.live_destination and not source.is_active:
-            raise live_join.no_live_source()
+            raise no_live_source()
         if self._is_in_sync(source):
             self._signal(source.stop_position, RecordingSignal.SYNC)
             return
         live_position = None
         if self._request.live_destination:
-            live_position = yield from live_join.source_position(self._source, source.recording_id)
+            live_position = yield from source_position(source.recording_id)
         session_id = self._replay_session_id(source)
         recording = self._recording = self._extend(source.stream_id, session_id)
         if recording is None:
-            return  # the client has been told why
+            return  # the client has received the reason
         subscription = yield from wait_for(
-            lambda: recording.subscription, self._deadline_ns(), "to subscribe to the replay"
+            lambda: recording.subscription,
+            "failed to subscribe to the replay: timeout",
+            session.timeout_ns,
         )
         if self._request.has_destinations:
             yield from live_join.add_destination(
-                subscription, replay_destination(self._request), self._source.address.timeout_ns
+                subscription, replay_destination(self._request), session.timeout_ns
             )
-        image = yield from self._replay(source, begin, session_id, subscription)
+        image = yield from self._replay(session, source, begin, session_id, subscription)
         try:
             if live_position is None:
                 yield from self._follow(image)
             else:
                 yield from live_join.catch_up(image, live_position)
-                yield from self._join_live(image, subscription)
+                yield from self._join_live(image, subscription, session.timeout_ns)
         finally:
             image.release()
 
-    def _source_descriptor(self) -> Step[RecordingDescriptor]:
-        recording_id = self._request.src_recording_id
-        descriptor = yield from self._source.descriptor(recording_id)
-        if descriptor is None:
-            raise ReplicationError(
-                f"unknown src recording id {recording_id}", ErrorCode.UNKNOWN_RECORDING
-            )
-        if problem := describe_problem(descriptor):
-            raise ArchiveError(f"src recording {recording_id} has a damaged descriptor: {problem}")
-        self._src_stop_position = descriptor.stop_position
-        return descriptor
-
     def _prepare(self, source: RecordingDescriptor) -> int:
-        """Have a recording to extend; return the position from which on it lacks something."""
+        """Create or check the recording to extend; return the position where it continues."""
         limit = self._request.file_io_max_length
         if limit != NULL_VALUE and limit < source.mtu_length:
             raise ArchiveError(
@@ -210,7 +222,7 @@ class ReplicationSession:
                 f"Replication fileIoMaxLength ({limit}) is less than than the recording mtuLength"
                 f" ({source.mtu_length})"
             )
-        # A replica that has all to come ends where it begins.
+        # An empty replica ends at its start position.
         empty = replace(
             source,
             recording_id=self.dst_recording_id,
@@ -225,7 +237,7 @@ class ReplicationSession:
             return source.start_position
         destination = stopped_destination(self._catalog, self._recordings, self.dst_recording_id)
         if destination.start_position == destination.stop_position:
-            # It may begin elsewhere from now on, where nobody who is at work on it expects it.
+            # Its start position may change, which work on its segments does not expect.
             if self._recordings.are_segments_changing(self.dst_recording_id):
                 raise ArchiveError(
                     f"cannot replicate to recording {self.dst_recording_id} while its segments are"
@@ -248,7 +260,7 @@ class ReplicationSession:
         return wanted
 
     def _extend(self, stream_id: int, session_id: int) -> RecordingSubscription | None:
-        """Have our recording extended by what the source will replay."""
+        """Extend the recording by the stream that the source will replay."""
         return self._recordings.start(
             self._requester,
             self.replication_id,
@@ -261,38 +273,30 @@ class ReplicationSession:
 
     def _replay(
         self,
+        session: ControlSession,
         source: RecordingDescriptor,
         begin: int,
         session_id: int,
         subscription: Subscription,
-    ) -> Step[Image]:
-        """Have the source replay from `begin` and wait for the stream."""
-        request = self._request
+    ) -> Steps[Image]:
+        """Request a replay from `begin` and wait for its image and recording."""
+        request, timeout_ns = self._request, session.timeout_ns
         endpoint = None
         if ChannelUri.parse(request.replication_channel).get("endpoint") is not None:
             endpoint = yield from wait_for(
                 subscription.resolved_endpoint,
-                self._deadline_ns(),
-                f"to resolve subscription endpoint: channel={subscription.channel}",
-            )
-        token, publication = NULL_VALUE, None
-        if request.uses_response_channel:
-            token = yield from self._source.ask(
-                codecs.ReplayTokenRequest(recording_id=source.recording_id),
-                "to get a replay token of the source",
-            )
-            publication = yield from self._source.add_replay_publication(
-                subscription.registration_id
+                f"failed to resolve subscription endpoint: channel={subscription.channel}: timeout",
+                timeout_ns,
             )
         stop = request.stop_position
-        replay_id = self._src_replay_id = yield from self._source.ask(
+        call = Call(
             codecs.ReplayRequest(
                 recording_id=source.recording_id,
                 position=begin,
                 length=NULL_VALUE if stop == NULL_POSITION else stop - begin,
                 replay_stream_id=source.stream_id,
                 file_io_max_length=request.file_io_max_length,
-                replay_token=token,
+                replay_token=NULL_VALUE,
                 replay_channel=replay_channel(
                     request,
                     resolved_endpoint=endpoint,
@@ -300,22 +304,27 @@ class ReplicationSession:
                     subscription_id=subscription.registration_id,
                 ),
             ),
-            f"get acknowledgement of replay request to: {request.replication_channel}",
-            publication,
+            f"replay recording {source.recording_id}",
+            relevant_id,
         )
+        asked = performed(call)
+        if request.uses_response_channel:
+            asked = sent_back(session, call, subscription.registration_id)
+        what = f"get acknowledgement of replay request to: {request.replication_channel}"
+        replay_id = self._src_replay_id = yield from in_time(asked, what)
         image_session_id = to_int32(replay_id)
-        deadline_ns = self._deadline_ns()
-        what = (
-            f"get replay image for sessionId={image_session_id} on channel={subscription.channel}"
+        late = (
+            f"failed get replay image for sessionId={image_session_id} on"
+            f" channel={subscription.channel}: timeout"
         )
         image = yield from wait_for(
-            lambda: subscription.image_by_session_id(image_session_id), deadline_ns, what
+            lambda: subscription.image_by_session_id(image_session_id), late, timeout_ns
         )
-        # However short it is, the client is told of its begin before it is of its end.
-        yield from wait_for(lambda: self._is_recorded() or None, deadline_ns, what)
+        # The client receives EXTEND before SYNC, however short the recording is.
+        yield from wait_for(lambda: self._is_recorded() or None, late, timeout_ns)
         return image
 
-    def _follow(self, image: Image) -> Step[None]:
+    def _follow(self, image: Image) -> Steps[None]:
         """Wait for the end of the replay."""
         stop = self._request.stop_position
         position = NULL_POSITION
@@ -326,19 +335,19 @@ class ReplicationSession:
             if self._is_synced(position):
                 self._signal(position, RecordingSignal.SYNC)
             elif not has_ended and not NULL_POSITION < stop <= position:
-                yield
+                yield Pause(0)
                 continue
-            # The source knows by itself that the replay has ended.
+            # The source ends the replay without a request.
             self._src_replay_id = None
             return
 
-    def _join_live(self, image: Image, subscription: Subscription) -> Step[None]:
-        """Go over to the live stream; the recording is then nobody's but its own."""
+    def _join_live(self, image: Image, subscription: Subscription, timeout_ns: int) -> Steps[None]:
+        """Join the live stream; the recording then continues without the replication."""
         request = self._request
         position = yield from live_join.join(
-            self._source, request.src_recording_id, image, subscription, request.live_destination
+            request.src_recording_id, image, subscription, request.live_destination, timeout_ns
         )
-        # The driver does it in its own time.
+        # Not awaited: the driver removes it whether it is polled or not.
         subscription.async_remove_destination(replay_destination(request))
         self._recording = None
         self._signal(position, RecordingSignal.MERGE)
@@ -352,9 +361,6 @@ class ReplicationSession:
         recording = self._recordings.session(self.dst_recording_id)
         return recording is not None and recording.counter is not None
 
-    def _deadline_ns(self) -> int:
-        return time.monotonic_ns() + self._source.address.timeout_ns
-
     def _signal(self, position: int, signal: RecordingSignal) -> None:
         subscription_id = NULL_VALUE if self._recording is None else self._recording.registration_id
         self._requester.send_signal(
@@ -365,12 +371,12 @@ class ReplicationSession:
 def stopped_destination(
     catalog: Catalog, recordings: Recordings, recording_id: int
 ) -> RecordingDescriptor:
-    """Return the descriptor of a recording that can be continued.
+    """Return the descriptor of a recording that can be extended.
 
-    Checked at the request, and again when the source has answered: things may have changed.
+    Checked at the request and again when the source has responded: it may have changed since.
 
     Raises:
-        ArchiveError: there is none, or it is being recorded; with the reference's error code.
+        ReplicationError: the recording is unknown or active.
     """
     if not catalog.has_recording(recording_id):
         raise ReplicationError(
@@ -382,7 +388,3 @@ def stopped_destination(
             f"cannot replicate to active recording {recording_id}", ErrorCode.ACTIVE_RECORDING
         )
     return descriptor
-
-
-class ReplicationError(ArchiveError):
-    """A failure with an error code of its own; all others are GENERIC to the client."""

@@ -1,4 +1,4 @@
-"""Replications as the conductor sees them: requests checked, sessions run and ended."""
+"""All replications into this archive: checks requests, advances and ends sessions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient
+    from aerotape.archive.client.requests.request import Steps
+    from aerotape.archive.client.session.control_session import ControlSession
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replication_session import ReplicationSession
-    from aerotape.archive.replication.source_client import SourceAddress
     from aerotape.archive.requester import Requester
     from aerotape.catalog.file.catalog import Catalog
 
@@ -39,10 +40,10 @@ class Replications:
         errors: ErrorLog,
         next_id: Callable[[], int],
     ) -> None:
-        """Begin with none.
+        """Create it without replications.
 
         Args:
-            next_id: gives an id that no control session and no other replication has.
+            next_id: returns an id that no control session and no other replication has.
         """
         self._config = config
         self._archive_id = archive_id
@@ -51,13 +52,13 @@ class Replications:
         self._recordings = recordings
         self._errors = errors
         self._next_id = next_id
-        # Those that a client can still stop, and besides these those that are to be closed.
+        # A stopped session leaves the first at once, the second when it is closed.
         self._by_id: dict[int, ReplicationSession] = {}
         self._sessions: list[ReplicationSession] = []
 
     @property
     def wants_within_ns(self) -> int | None:
-        """How soon there is something to look after, in ns; None when there is nothing."""
+        """Nanoseconds within which `do_work` has to be called; None without replications."""
         if not self._sessions:
             return None
         is_quiet = all(session.is_quiet for session in self._sessions)
@@ -67,16 +68,18 @@ class Replications:
         return len(self._sessions)
 
     def recording_ids(self) -> set[int]:
-        """Return the recordings that are replicated to; those that are not there yet left out."""
+        """Return the ids of the recordings that exist and are replicated to."""
         return {session.dst_recording_id for session in self._sessions} - {NULL_VALUE}
 
     def start(self, requester: Requester, correlation_id: int, request: ReplicationRequest) -> None:
-        """Begin a replication and answer with its id.
+        """Start a replication and respond with its id.
 
         Raises:
-            ArchiveError: it cannot be; with the reference's error code.
-            ChannelUriError: the replication channel is none.
+            ArchiveError: it is refused; with the reference's error code.
+            ChannelUriError: the replication channel is not a channel URI.
         """
+        # Loaded with the first replication: this brings the whole client, which a daemon without
+        # replications does not need.
         from aerotape.archive.replication.replication_session import (
             ReplicationSession,
             stopped_destination,
@@ -92,7 +95,7 @@ class Replications:
             replication_id,
             request,
             requester,
-            self._address(request, replication_id),
+            self._open_source(request, replication_id),
             aeron=self._client,
             catalog=self._catalog,
             recordings=self._recordings,
@@ -109,24 +112,35 @@ class Replications:
         if request.is_tagged:
             raise ArchiveError("response channels can't be used with tagged replication")
 
-    def _address(self, request: ReplicationRequest, replication_id: int) -> SourceAddress:
-        from aerotape.archive.replication.source_client import SourceAddress
+    def _open_source(
+        self, request: ReplicationRequest, replication_id: int
+    ) -> Steps[tuple[ControlSession, int]]:
+        from aerotape.archive.client.session.handshake import open_session
 
-        config = self._config
-        return SourceAddress(
+        config, credentials = self._config, request.encoded_credentials
+
+        def on_challenge(_: bytes) -> bytes:
+            if credentials:
+                raise ArchiveError("Replication does not support challenge/response authentication")
+            # As a client without credentials: an empty response, which the source may accept.
+            return b""
+
+        return open_session(
+            self._client,
             request_channel=request.src_control_channel,
             request_stream_id=request.src_control_stream_id,
             response_channel=request.src_response_channel or self._response_channel(),
             response_stream_id=config.control_response_stream_id,
-            credentials=request.encoded_credentials,
+            timeout_ns=config.message_timeout_ns,
+            credentials=credentials,
+            on_challenge=on_challenge,
             client_name=(
                 f"archive archiveId={self._archive_id} replicationSessionId={replication_id}"
             ),
-            timeout_ns=config.message_timeout_ns,
         )
 
     def _response_channel(self) -> str:
-        """Return where others can answer: on the host on which our clients reach us."""
+        """Return the channel for the source's responses: on the host of the control channel."""
         config = self._config
         if config.control_response_channel:
             return config.control_response_channel
@@ -137,7 +151,7 @@ class Replications:
         return f"aeron:udp?endpoint={host}:0"
 
     def stop(self, requester: Requester, correlation_id: int, replication_id: int) -> None:
-        """Stop a replication; what has been recorded stays."""
+        """Stop a replication; the data recorded so far stays."""
         session = self._by_id.pop(replication_id, None)
         if session is None:
             requester.send_error(
@@ -150,7 +164,7 @@ class Replications:
         requester.send_ok(correlation_id)
 
     def do_work(self) -> None:
-        """Advance all by one step.
+        """Advance each replication by one step.
 
         Raises:
             ClosedError: the media driver is lost.
@@ -161,7 +175,7 @@ class Replications:
                 self._remove(session)
 
     def recording_stopped(self, recording_id: int, position: int) -> None:
-        """Take note that a recording has ended, before the client is told so."""
+        """Handle the end of a recording, before its STOP signal is sent."""
         for session in list(self._sessions):
             if session.dst_recording_id == recording_id:
                 session.recording_stopped(position)
@@ -178,6 +192,6 @@ class Replications:
         session.close()
 
     def close(self) -> None:
-        """End all; what has been recorded stays."""
+        """End all replications; the data recorded so far stays."""
         for session in list(self._sessions):
             self._remove(session)

@@ -1,4 +1,4 @@
-"""What a client asks for when it has a recording replicated, and the channels that come of it."""
+"""The options of a replication, and the channels that follow from them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class ReplicationRequest:
         src_recording_id: the recording in the source archive.
         src_control_channel: control channel of the source archive.
         src_control_stream_id: control stream of the source archive.
-        dst_recording_id: recording of this archive to be continued; -1 makes a new one.
-        stop_position: where to stop, bytes; -1 at the end of the source recording.
-        channel_tag_id: tag of the channel to record from; -1 is this archive's choice.
-        subscription_tag_id: tag of the subscription, likewise.
-        live_destination: the live stream to join once caught up with it; "" joins none.
-        replication_channel: where the source is to replay to.
-        file_io_max_length: the most that the source is to read at once, bytes; -1 is its choice.
-        replication_session_id: session id of the replay; -1 is that of the recording.
-        encoded_credentials: what the source archive is shown; b"" is nothing.
-        src_response_channel: where the source archive is to answer; "" is this archive's choice.
+        replication_channel: where the source replays to.
+        dst_recording_id: recording of this archive to extend; -1: a new one.
+        stop_position: where to stop, bytes; -1: at the end of the source recording.
+        channel_tag_id: tag of the recorded channel; -1: chosen by this archive.
+        subscription_tag_id: tag of the subscription; -1: chosen by this archive.
+        live_destination: the live stream to join after the catch-up; "": none.
+        file_io_max_length: the longest single read of the source, bytes; -1: its default.
+        replication_session_id: session id of the replay; -1: that of the recording.
+        encoded_credentials: for the connect request to the source archive; b"": none.
+        src_response_channel: for the source's responses; "": chosen by this archive.
     """
 
     src_recording_id: int
@@ -44,17 +44,17 @@ class ReplicationRequest:
 
     @property
     def is_tagged(self) -> bool:
-        """Whether the client has a subscription of its own to what is being replicated."""
+        """Whether the client's own subscription shares the replicated stream by tags."""
         return self.channel_tag_id != NULL_VALUE or self.subscription_tag_id != NULL_VALUE
 
     @property
     def has_destinations(self) -> bool:
-        """Whether the recording subscription gets its streams through destinations."""
+        """Whether the recording subscription receives through destinations."""
         return self.is_tagged or bool(self.live_destination)
 
     @property
     def uses_response_channel(self) -> bool:
-        """Whether the source finds the way for its replay back by our request's."""
+        """Whether the source replays back along the stream of the request."""
         return ChannelUri.parse(self.replication_channel).has_control_mode_response
 
 
@@ -67,7 +67,7 @@ def recording_channel(
         ChannelUriError: the replication channel cannot be used.
     """
     uri = ChannelUri.parse(request.replication_channel)
-    # A stream that has come to its end must not be taken up again.
+    # A stream that has ended must not be joined again.
     uri.put("rejoin", "false")
     if not uri.has_control_mode_response:
         uri.put("session-id", str(replay_session_id))
@@ -80,10 +80,10 @@ def recording_channel(
 
 
 def replay_destination(request: ReplicationRequest) -> str:
-    """Return what is added to a recording subscription with destinations for the replay."""
+    """Return the destination of the recording subscription that receives the replay."""
     uri = ChannelUri.parse(request.replication_channel)
-    kept = {name: uri.get(name) for name in ("endpoint", "interface")}
-    given = {name: value for name, value in kept.items() if value is not None}
+    names = ("endpoint", "interface")
+    given = {name: value for name in names if (value := uri.get(name)) is not None}
     return str(ChannelUri(uri.media, given))
 
 
@@ -94,18 +94,18 @@ def replay_channel(
     replay_session_id: int,
     subscription_id: int,
 ) -> str:
-    """Return the channel that the source is asked to replay to.
+    """Return the channel that the source replays to.
 
     Args:
-        resolved_endpoint: host and port that the recording subscription has really got; None
-            where the replication channel has no endpoint.
+        resolved_endpoint: host and port that the driver bound for the recording subscription;
+            None if the replication channel has no endpoint.
         subscription_id: registration id of the recording subscription.
     """
     uri = ChannelUri.parse(request.replication_channel)
     if resolved_endpoint is not None:
         uri.resolve_wildcard_port(resolved_endpoint)
     if request.live_destination:
-        # The live stream goes on where the replay is cut off.
+        # The live stream continues where the replay is dropped.
         uri.put("linger", "0")
         uri.put("eos", "false")
     if uri.has_control_mode_response:

@@ -1,1 +1,1 @@
-"""Retention: which recorded data goes when, by a policy; planned, shown and done."""
+"""Retention: deletes recorded data by a policy of age, size and number."""

@@ -1,8 +1,8 @@
-"""Plans that leave alone what is being read from the files of a directory.
+"""Plans that spare the files that are being read.
 
-A reader keeps a shared lock on the segment file that it is in (`native/src/scan/window.rs`), and
-goes from there towards the end. Segments go from a recording's beginning, so the first one that is
-locked holds back all that a reader may come to. Who has not begun to read is not seen.
+A reader has a shared lock on its current segment file (`native/src/scan/window.rs`) and continues
+towards the end. Segments are deleted from the start of a recording, so that the first locked one
+protects all that the reader has yet to reach. A reader without an open file is not detected.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 
 from aerotape.archive.retention.plan import Holding, RetentionPlan, make_plan
 from aerotape.archive.retention.policy import RetentionPolicy
-from aerotape.archive.retention.survey import PAUSE_AFTER, Usage, survey
+from aerotape.archive.retention.survey import Usage, paused, survey
 from aerotape.catalog.segment.placement import is_long_enough, misplaced_head, read_heads
 from aerotape.catalog.segment_files import segment_file_name
 
 _NO_USAGE = Usage()
-# What a lock fails with where the file system has none; NFS wants a file open for writing.
+# Errors of file systems without locks; NFS requires a file open for writing.
 _NO_LOCKS = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENOLCK, errno.EBADF)
 
 
@@ -32,13 +32,13 @@ def plan_directory(
     usage: Usage = _NO_USAGE,
     pause: Callable[[], None] = lambda: None,
 ) -> RetentionPlan:
-    """Find out what a policy takes away from a directory, of what nobody uses or reads.
+    """Return what a policy deletes from a directory, of the data that is not in use.
 
     Args:
-        archive_dir: the directory; an archive may be at work in it.
+        archive_dir: the directory; an archive may be using it.
         policy: the policy.
         now_ns: the time, nanoseconds since 1970.
-        usage: what its archive says is in use.
+        usage: the recordings in use by the archive.
         pause: as for `survey`.
 
     Raises:
@@ -49,11 +49,9 @@ def plan_directory(
     sound: set[int] = set()
     while True:
         plan = make_plan(holdings.values(), policy, now_ns)
-        # What one recording has to keep, a limit of several may take from others: looked at again.
+        # A limit of several recordings may take from others what is in use in one: planned again.
         held_back = False
-        for number, removal in enumerate(plan.removals):
-            if number % PAUSE_AFTER == 0:
-                pause()
+        for removal in paused(plan.removals, pause):
             holding = holdings[removal.recording_id]
             free, in_use = 0, ""
             if removal.recording_id not in sound:
@@ -64,37 +62,33 @@ def plan_directory(
             if free < removal.segments:
                 held_back = True
                 holdings[removal.recording_id] = replace(
-                    holding, removable=free, can_go=False, in_use=in_use
+                    holding, removable=free, is_deletable=False, in_use=in_use
                 )
         if not held_back:
             return plan
 
 
 def _problem(archive_dir: Path, holding: Holding, pause: Callable[[], None]) -> str:
-    """Say which segment of a recording is too short or does not hold what its name says.
+    """Describe the first segment that is too short or misplaced, "" without one.
 
-    Then none may go: what has happened to that one may have happened to others.
+    The recording is then spared, because its other segments may be damaged as well.
     """
     descriptor = holding.descriptor
     paths = _paths(archive_dir, holding)
-    looked_at = zip(holding.segments, read_heads(paths), strict=True)
-    for number, (segment, head) in enumerate(looked_at):
-        if number % PAUSE_AFTER == 0:
-            pause()
+    heads = zip(paths, holding.segments, read_heads(paths), strict=True)
+    for path, segment, head in paused(heads, pause):
         if not is_long_enough(descriptor, head, segment.base_position, holding.end_position):
-            return f"{Path(paths[number]).name} is damaged"
+            return f"{Path(path).name} is damaged"
         if reason := misplaced_head(descriptor, head, segment.base_position):
-            return f"{Path(paths[number]).name}: {reason}"
+            return f"{Path(path).name}: {reason}"
     return ""
 
 
 def _count_free(
     archive_dir: Path, holding: Holding, count: int, pause: Callable[[], None]
 ) -> tuple[int, str]:
-    """Return how many of the first `count` segments may go, and why others may not."""
-    for index, path in enumerate(_paths(archive_dir, holding)[:count]):
-        if index % PAUSE_AFTER == 0:
-            pause()
+    """Return how many of the first `count` segments can be deleted, and why not all."""
+    for index, path in enumerate(paused(_paths(archive_dir, holding)[:count], pause)):
         if is_read(path):
             return index, "it is being read"
     return count, ""
@@ -110,13 +104,13 @@ def _paths(archive_dir: Path, holding: Holding) -> list[str]:
 
 
 def is_read(path: str | Path) -> bool:
-    """Whether a reader has a segment file open, or may have; not where there are no locks."""
+    """Whether a reader has, or may have, a segment file open; False without file locks."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     except OSError:
-        return True  # nobody can tell now
+        return True  # unknown
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""A plan carried out on a directory that no archive is using.
+"""Execution of a plan on a directory that no archive is using.
 
-In the order in which an archive does it: first the catalog, then the files. So wherever it is cut
-short, what is left is sound: files before a recording's start are detached, those of a purged one
-go at the next start of an archive.
+As in an archive, the catalog is changed before files are deleted, so that a crash leaves a sound
+directory: files before a recording's start are detached, those of a purged recording are deleted
+at the next start of an archive.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _CHECKSUMS: tuple[ChecksumName, ...] = ("crc-32c", "crc-32")
 
 
 def carry_out(catalog: Catalog, archive_dir: Path, removal: Removal) -> None:
-    """Remove what a plan has found, on a catalog that is open for writing.
+    """Execute a removal with a catalog that is open for writing.
 
     Raises:
-        CatalogError: the catalog cannot be changed; then no file is gone.
-        StorageError: a file cannot be deleted, or is left since it holds frames of another place.
+        CatalogError: the catalog cannot be changed; no file is deleted.
+        StorageError: a file cannot be deleted, or is left because it has frames of another place.
     """
     recording_id, descriptor = removal.recording_id, removal.descriptor
     if removal.new_start_position is None:
@@ -49,7 +49,7 @@ def carry_out(catalog: Catalog, archive_dir: Path, removal: Removal) -> None:
 
 
 def checksum_of_descriptors(catalog: Catalog) -> ChecksumName:
-    """Return the checksum that a catalog keeps over its descriptors, as its first entry tells."""
+    """Return the checksum algorithm of a catalog's descriptors, from its first entry."""
     for recording_id in catalog.recording_ids():
         stored = catalog.entry(recording_id).checksum
         if stored:

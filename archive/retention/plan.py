@@ -1,11 +1,11 @@
-"""What a policy takes away from what there is: planned without touching anything.
+"""The plan of a retention pass: which segments and recordings a policy deletes.
 
-Of a recording only whole segments go, from its beginning; or all of it, when it has stopped and
-the last of its segments is to go too. What is in use holds back all that comes after it.
+Whole segments are deleted, from the start of a recording; the last one only together with a
+stopped recording. A segment in use protects those after it.
 
-Limits are looked at in this order: age, size of the recording, number of recordings, size of the
-stream, size of the directory. Each counts what those before it have left. Sizes of several
-recordings are brought down by what was recorded longest ago, whosever it is.
+The limits are applied in this order, each to what the preceding ones leave: age, size of the
+recording, number of recordings, size of the stream, size of the directory. A size of several
+recordings is reduced by the oldest segments of any of them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ class HeldSegment(NamedTuple):
     """A segment of a recording.
 
     Attributes:
-        base_position: where it begins, bytes.
-        size_bytes: storage that its file takes.
-        recorded_by_ns: nothing in it was recorded later, nanoseconds since 1970; None when that is
-            not known.
+        base_position: its position, bytes.
+        size_bytes: allocated storage of its file.
+        recorded_by_ns: when all of it had been recorded, nanoseconds since 1970; None: unknown.
     """
 
     base_position: int
@@ -39,21 +38,21 @@ class HeldSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A recording as it is when a plan is made.
+    """A recording at the time of the plan.
 
     Attributes:
         descriptor: from the catalog.
-        segments: all of them, ascending.
-        removable: how many of them nobody uses, from the first.
-        can_go: whether the recording may go as a whole, when all of them may.
-        in_use: why the others may not.
-        end_position: nothing is recorded from here on, bytes; negative when that is not known.
+        segments: its segments, ascending.
+        removable: the number of leading segments that are not in use.
+        is_deletable: whether the recording can be deleted if all its segments can be.
+        in_use: why the other segments cannot be deleted.
+        end_position: the stop or recorded position, bytes; negative: unknown.
     """
 
     descriptor: RecordingDescriptor
     segments: Sequence[HeldSegment]
     removable: int
-    can_go: bool
+    is_deletable: bool
     in_use: str = ""
     end_position: int = -1
 
@@ -63,20 +62,20 @@ class Holding:
 
     @property
     def stream(self) -> _Stream:
-        """What it is a recording of: channel and stream id."""
+        """The recorded channel and stream id."""
         return self.descriptor.stripped_channel, self.descriptor.stream_id
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What goes of a recording.
+    """The part of a recording to delete.
 
     Attributes:
-        descriptor: of the recording as it was when the plan was made.
-        new_start_position: what is recorded before this goes, bytes; None when all does.
-        segments: how many segments go.
-        size_bytes: storage that they take.
-        reasons: which limits want it.
+        descriptor: of the recording at the time of the plan.
+        new_start_position: data before it is deleted, bytes; None: the whole recording.
+        segments: the number of segments to delete.
+        size_bytes: their allocated storage.
+        reasons: the limits that require it.
     """
 
     descriptor: RecordingDescriptor
@@ -102,13 +101,13 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What would go of a recording if it could.
+class Retained:
+    """A recording of which data remains although a limit requires its deletion.
 
     Attributes:
         recording_id: the recording.
-        reasons: which limits want it.
-        in_use: why it stays.
+        reasons: the limits.
+        in_use: why the data remains.
     """
 
     recording_id: int
@@ -118,82 +117,80 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class RetentionPlan:
-    """What goes, and what should go and cannot.
+    """The removals, and the recordings that limits cannot be applied to; by recording id.
 
     Attributes:
-        removals: by ascending recording id.
-        kept: likewise.
-        size_bytes: storage that all segments take before.
+        size_bytes: allocated storage of all segments before the removals.
     """
 
     removals: list[Removal]
-    kept: list[Kept]
+    retained: list[Retained]
     size_bytes: int
 
 
 @dataclass(slots=True)
 class _State:
-    """A recording while a plan is made; the first `gone` of its segments go."""
+    """A recording during planning; its first `deleted` segments will be deleted."""
 
     holding: Holding
     rule: RetentionRule | None
     removable: int
-    can_go: bool
-    gone: int = 0
-    is_gone: bool = False
+    is_deletable: bool
+    deleted: int = 0
+    is_deleted: bool = False
     reasons: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size_bytes for segment in self.holding.segments[self.gone :])
+        return sum(segment.size_bytes for segment in self.holding.segments[self.deleted :])
 
     @property
     def most(self) -> int:
-        """How many segments may go at most: the last one only with the recording."""
+        """The number of segments that can be deleted, the last one only with the recording."""
         count = len(self.holding.segments)
-        return self.removable if self.can_go or self.removable < count else count - 1
+        return self.removable if self.is_deletable or self.removable < count else count - 1
 
     def take(self, count: int, reason: str) -> None:
-        """Let the first `count` segments go, or as many of them as may."""
+        """Delete the first `count` segments, or as many of them as possible."""
         if count > self.most:
             self.refused.append(reason)
             count = self.most
-        if count > self.gone:
-            self.gone = count
+        if count > self.deleted:
+            self.deleted = count
             self.reasons.append(reason)
-        self.is_gone = self.is_gone or (
-            self.can_go and self.gone == len(self.holding.segments) and bool(self.gone)
+        self.is_deleted = self.is_deleted or (
+            self.is_deletable and self.deleted == len(self.holding.segments) and bool(self.deleted)
         )
 
     def take_all(self, reason: str) -> None:
-        """Let the recording go, if it may."""
-        if not self.can_go:
+        """Delete the recording, if possible."""
+        if not self.is_deletable:
             self.refused.append(reason)
             return
-        self.gone, self.is_gone = len(self.holding.segments), True
+        self.deleted, self.is_deleted = len(self.holding.segments), True
         self.reasons.append(reason)
 
 
 def make_plan(holdings: Iterable[Holding], policy: RetentionPolicy, now_ns: int) -> RetentionPlan:
-    """Find out what a policy takes away.
+    """Return what a policy deletes.
 
     Args:
-        holdings: what there is.
+        holdings: the recordings.
         policy: the policy.
         now_ns: the time, nanoseconds since 1970.
     """
     states = []
     for holding in sorted(holdings, key=lambda each: each.recording_id):
         rule = policy.rule_of(holding.descriptor)
-        removable, can_go = 0, False
+        removable, is_deletable = 0, False
         if rule is None or not rule.keep:
             before_ns = now_ns - policy.min_age_ns
-            removable = _old_enough(holding, before_ns)
-            can_go = holding.can_go and removable == len(holding.segments)
+            removable = min(holding.removable, _count_recorded_by(holding, before_ns))
+            is_deletable = holding.is_deletable and removable == len(holding.segments)
             if not holding.segments:
-                can_go = can_go and _stopped_before(holding, before_ns)
-        states.append(_State(holding, rule, removable, can_go))
+                is_deletable = is_deletable and _stopped_before(holding, before_ns)
+        states.append(_State(holding, rule, removable, is_deletable))
     size_bytes = sum(state.size_bytes for state in states)
     for state in states:
         if state.rule is not None:
@@ -205,24 +202,22 @@ def make_plan(holdings: Iterable[Holding], policy: RetentionPolicy, now_ns: int)
         limit = policy.max_directory_size
         _bring_down(states, limit.value, f"directory larger than {limit.text}")
     return RetentionPlan(
-        [_removal(state) for state in states if state.gone or state.is_gone],
+        [_removal(state) for state in states if state.deleted or state.is_deleted],
         [
-            Kept(state.holding.recording_id, tuple(dict.fromkeys(state.refused)), _why(state))
+            Retained(state.holding.recording_id, tuple(dict.fromkeys(state.refused)), _why(state))
             for state in states
-            if state.refused and not state.is_gone
+            if state.refused and not state.is_deleted
         ],
         size_bytes,
     )
 
 
-def _old_enough(holding: Holding, before_ns: int) -> int:
-    """Return how many removable segments, from the first, were recorded before a time."""
-    count = 0
-    for segment in holding.segments[: holding.removable]:
-        if segment.recorded_by_ns is None or segment.recorded_by_ns > before_ns:
-            break
-        count += 1
-    return count
+def _count_recorded_by(holding: Holding, time_ns: int) -> int:
+    """Return the number of leading segments that had been recorded at a time."""
+    for count, segment in enumerate(holding.segments):
+        if segment.recorded_by_ns is None or segment.recorded_by_ns > time_ns:
+            return count
+    return len(holding.segments)
 
 
 def _limit_recording(state: _State, rule: RetentionRule, now_ns: int) -> None:
@@ -231,25 +226,19 @@ def _limit_recording(state: _State, rule: RetentionRule, now_ns: int) -> None:
     if rule.max_age is not None:
         reason = f"older than {rule.max_age.text} {where}"
         before_ns = now_ns - rule.max_age.value
-        expired = 0
-        for segment in segments:
-            if segment.recorded_by_ns is None or segment.recorded_by_ns > before_ns:
-                break
-            expired += 1
-        if expired:
+        if expired := _count_recorded_by(state.holding, before_ns):
             state.take(expired, reason)
         elif not segments and _stopped_before(state.holding, before_ns):
             state.take_all(reason)
     if rule.max_recording_size is not None:
-        limit, size_bytes, count = rule.max_recording_size, state.size_bytes, state.gone
-        # The last segment that holds something stays: a recording is not to vanish because
-        # segments are long.
+        limit, size_bytes, count = rule.max_recording_size, state.size_bytes, state.deleted
+        # The last segment with data stays: long segments must not delete a whole recording.
         end = state.holding.end_position
         filled = sum(end < 0 or segment.base_position < end for segment in segments)
         while size_bytes > limit.value and count < filled - 1:
             size_bytes -= segments[count].size_bytes
             count += 1
-        if count > state.gone:
+        if count > state.deleted:
             state.take(count, f"larger than {limit.text} {where}")
 
 
@@ -270,7 +259,7 @@ def _limit_stream(group: list[_State], rule: RetentionRule) -> None:
     where = f"(rule {rule.name})"
     if rule.max_recordings is not None:
         limit = rule.max_recordings
-        left = [state for state in group if not state.is_gone]
+        left = [state for state in group if not state.is_deleted]
         left.sort(
             key=lambda state: (
                 state.holding.descriptor.start_timestamp_ms,
@@ -285,29 +274,29 @@ def _limit_stream(group: list[_State], rule: RetentionRule) -> None:
 
 
 def _bring_down(states: Iterable[_State], limit_bytes: int, reason: str) -> None:
-    """Let the oldest segments go until the others take no more than that."""
-    left = [state for state in states if not state.is_gone]
+    """Delete the oldest segments until the others are within a limit."""
+    left = [state for state in states if not state.is_deleted]
     excess = sum(state.size_bytes for state in left) - limit_bytes
-    # Each recording with when the next segment of it was recorded, which is what can go next.
+    # The time of each recording's next segment to delete.
     queue = [entry for number, state in enumerate(left) if (entry := _next(state, number))]
     heapq.heapify(queue)
     while excess > 0 and queue:
         _, number = heapq.heappop(queue)
         state = left[number]
-        excess -= state.holding.segments[state.gone].size_bytes
-        state.take(state.gone + 1, reason)
+        excess -= state.holding.segments[state.deleted].size_bytes
+        state.take(state.deleted + 1, reason)
         if entry := _next(state, number):
             heapq.heappush(queue, entry)
     if excess > 0:
         for state in left:
-            if not state.is_gone and state.most < len(state.holding.segments):
+            if not state.is_deleted and state.most < len(state.holding.segments):
                 state.refused.append(reason)
 
 
 def _next(state: _State, number: int) -> tuple[int, int] | None:
-    if state.gone >= state.most:
+    if state.deleted >= state.most:
         return None
-    return state.holding.segments[state.gone].recorded_by_ns or 0, number
+    return state.holding.segments[state.deleted].recorded_by_ns or 0, number
 
 
 def _why(state: _State) -> str:
@@ -315,17 +304,17 @@ def _why(state: _State) -> str:
         return f"rule {state.rule.name} keeps it"
     if state.removable < state.holding.removable:
         return "it is too young for min_age"
-    return state.holding.in_use or "its last segment only goes with the recording"
+    return state.holding.in_use or "its last segment is only deleted with the recording"
 
 
 def _removal(state: _State) -> Removal:
     holding = state.holding
-    gone = holding.segments[: state.gone]
-    new_start = None if state.is_gone else holding.segments[state.gone].base_position
+    deleted = holding.segments[: state.deleted]
+    new_start = None if state.is_deleted else holding.segments[state.deleted].base_position
     return Removal(
         holding.descriptor,
         new_start,
-        len(gone),
-        sum(segment.size_bytes for segment in gone),
+        len(deleted),
+        sum(segment.size_bytes for segment in deleted),
         tuple(dict.fromkeys(state.reasons)),
     )

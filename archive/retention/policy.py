@@ -1,14 +1,14 @@
-"""The retention policy: a TOML file that says how much of which recordings is to be kept.
+"""The retention policy: a TOML file that limits how much of which recordings is retained.
 
-    min_age = "1h"                  # nothing that was recorded since goes, whatever is said below
+    min_age = "1h"                  # data younger than this is retained in any case
 
     [directory]
     max_size = "500g"               # of all segment files
 
     [[rule]]
-    name = "market data"            # for messages; its number when left out
-    channel = "239.1.1.1"           # a part of the channel that was asked to be recorded
-    stream_id = [1001, 1002]        # or one
+    name = "market data"            # for messages; default: its number
+    channel = "239.1.1.1"           # a part of the recording's original channel
+    stream_id = [1001, 1002]        # or a single one
     max_age = "7d"
     max_recording_size = "100g"     # of each recording
     max_stream_size = "1t"          # of all recordings of one channel and stream id together
@@ -16,10 +16,10 @@
 
     [[rule]]
     stream_id = 7
-    keep = true                     # nothing of these goes, not even for the directory's sake
+    keep = true                     # these recordings are never deleted, nor for max_size
 
-The first rule that fits a recording is the one that holds for it; without `channel` and `stream_id`
-it fits all. Sizes are bytes, or have k, m, g or t (powers of 1024). Ages have s, m, h, d or w.
+The first rule that matches a recording applies; one without `channel` and `stream_id` matches all.
+Sizes are bytes, or have k, m, g or t (powers of 1024). Ages have s, m, h, d or w.
 """
 
 from __future__ import annotations
@@ -51,12 +51,7 @@ _RULE_KEYS: Final = ("name", "channel", "stream_id", *_LIMITS, "keep")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit, and how it was written.
-
-    Attributes:
-        value: bytes, nanoseconds or a number of recordings.
-        text: for messages.
-    """
+    """A limit: bytes, nanoseconds or a number of recordings, with its text in the file."""
 
     value: int
     text: str
@@ -64,17 +59,11 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """What is kept of the recordings that fit.
+    """The limits of the recordings that match, or `keep`. As in the file.
 
     Attributes:
-        name: for messages.
-        channel: what the original channel contains; empty fits all.
-        stream_ids: empty fits all.
-        max_age: what was recorded longer ago goes, nanoseconds.
-        max_recording_size: storage of each recording, bytes.
-        max_stream_size: storage of all recordings of one channel and stream id, bytes.
-        max_recordings: how many recordings there may be of one channel and stream id.
-        keep: nothing goes.
+        channel: empty matches all.
+        stream_ids: empty matches all.
     """
 
     name: str
@@ -87,7 +76,7 @@ class RetentionRule:
     keep: bool = False
 
     def fits(self, descriptor: RecordingDescriptor) -> bool:
-        """Whether the rule is for a recording."""
+        """Whether the rule matches a recording."""
         return self.channel in descriptor.original_channel and (
             not self.stream_ids or descriptor.stream_id in self.stream_ids
         )
@@ -98,9 +87,9 @@ class RetentionPolicy:
     """A whole policy.
 
     Attributes:
-        rules: the first that fits a recording holds for it.
-        max_directory_size: storage of all segment files, bytes; None without a limit.
-        min_age_ns: nothing younger goes, nanoseconds.
+        rules: the first that matches a recording applies.
+        max_directory_size: storage of all segment files, bytes; None: no limit.
+        min_age_ns: younger data is retained, nanoseconds.
     """
 
     rules: tuple[RetentionRule, ...] = ()
@@ -108,7 +97,7 @@ class RetentionPolicy:
     min_age_ns: int = 0
 
     def rule_of(self, descriptor: RecordingDescriptor) -> RetentionRule | None:
-        """Return the rule that holds for a recording."""
+        """Return the rule that applies to a recording, None when there is none."""
         return next((rule for rule in self.rules if rule.fits(descriptor)), None)
 
 
@@ -116,7 +105,7 @@ def read_policy(path: Path) -> RetentionPolicy:
     """Read a policy and check it.
 
     Raises:
-        ConfigurationError: the file cannot be read, or something in it cannot be.
+        ConfigurationError: the file cannot be read, or its content is invalid.
     """
     try:
         with path.open("rb") as file:
@@ -126,116 +115,115 @@ def read_policy(path: Path) -> RetentionPolicy:
     if len(content) > _MAX_FILE_LENGTH:
         raise _invalid(path, f"is longer than {_MAX_FILE_LENGTH} bytes")
     try:
-        table = tomllib.loads(content.decode("utf-8"))
+        values = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise _invalid(path, f"is not TOML: {error}") from error
     except RecursionError as error:
         raise _invalid(path, "is nested too deeply") from error
-    return _policy(path, table)
+    table = _Table(path, "", values, ("min_age", "directory", "rule"))
+    directory, rules = values.get("directory", {}), values.get("rule", [])
+    if not isinstance(directory, dict):
+        raise _invalid(path, "has a directory that is not a table: write [directory]")
+    if not isinstance(rules, list) or not all(isinstance(each, dict) for each in rules):
+        raise _invalid(path, "has a rule that is not a list of tables: write [[rule]]")
+    max_size = _Table(path, "[directory]: ", directory, ("max_size",)).size("max_size")
+    if max_size is None and not rules:
+        raise _invalid(path, "has no limit: give a [[rule]], or max_size of the [directory]")
+    min_age = table.age("min_age")
+    return RetentionPolicy(
+        tuple(_rule(path, number, each) for number, each in enumerate(rules, 1)),
+        max_size,
+        min_age.value if min_age else 0,
+    )
+
+
+def _rule(path: Path, number: int, values: Mapping[str, Any]) -> RetentionRule:
+    table = _Table(path, f"rule {number}: ", values, _RULE_KEYS)
+    keep = values.get("keep", False)
+    if not isinstance(keep, bool):
+        raise table.invalid(f"keep={keep!r} must be true or false")
+    limits = [key for key in _LIMITS if key in values]
+    if keep and limits:
+        raise table.invalid(f"keep and {limits[0]} contradict each other: give one")
+    if not keep and not limits:
+        raise table.invalid(f"has no limit: give one of {', '.join(_LIMITS)}, or keep")
+    return RetentionRule(
+        table.text("name") or str(number),
+        channel=table.text("channel"),
+        stream_ids=table.stream_ids("stream_id"),
+        max_age=table.age("max_age"),
+        max_recording_size=table.size("max_recording_size"),
+        max_stream_size=table.size("max_stream_size"),
+        max_recordings=table.count("max_recordings"),
+        keep=keep,
+    )
 
 
 def _invalid(path: Path, problem: str) -> ConfigurationError:
     return ConfigurationError(f"retention policy {path} {problem}", RETENTION_FILE)
 
 
-def _policy(path: Path, table: Mapping[str, Any]) -> RetentionPolicy:
-    _check_keys(path, "", table, ("min_age", "directory", "rule"))
-    directory = table.get("directory", {})
-    if not isinstance(directory, dict):
-        raise _invalid(path, "has a directory that is no table: write [directory]")
-    _check_keys(path, "[directory]: ", directory, ("max_size",))
-    tables = table.get("rule", [])
-    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
-        raise _invalid(path, "has a rule that is no list of tables: write [[rule]]")
-    max_size = _size(path, "[directory]: ", directory, "max_size")
-    min_age = _age(path, "", table, "min_age")
-    rules = tuple(_rule(path, number, each) for number, each in enumerate(tables, 1))
-    if max_size is None and not rules:
-        raise _invalid(path, "says nothing: it has no [[rule]] and no max_size of the [directory]")
-    return RetentionPolicy(rules, max_size, min_age.value if min_age else 0)
+class _Table:
+    """A table of the file; the readers check a value, and return None where it is absent."""
 
+    def __init__(
+        self, path: Path, where: str, values: Mapping[str, Any], known: tuple[str, ...]
+    ) -> None:
+        self._path = path
+        self._where = where
+        self._values = values
+        for key in values:
+            if key not in known:
+                raise self.invalid(f"unknown key {key!r}{nearest(key, known)}")
 
-def _rule(path: Path, number: int, table: Mapping[str, Any]) -> RetentionRule:
-    where = f"rule {number}: "
-    _check_keys(path, where, table, _RULE_KEYS)
-    name = _text(path, where, table, "name") or str(number)
-    keep = table.get("keep", False)
-    if not isinstance(keep, bool):
-        raise _invalid(path, f"{where}keep={keep!r} must be true or false")
-    limits = [key for key in _LIMITS if key in table]
-    if keep and limits:
-        raise _invalid(path, f"{where}keep and {limits[0]} contradict each other: give one")
-    if not keep and not limits:
-        raise _invalid(path, f"{where}has no limit: give one of {', '.join(_LIMITS)}, or keep")
-    return RetentionRule(
-        name,
-        channel=_text(path, where, table, "channel"),
-        stream_ids=_stream_ids(path, where, table),
-        max_age=_age(path, where, table, "max_age"),
-        max_recording_size=_size(path, where, table, "max_recording_size"),
-        max_stream_size=_size(path, where, table, "max_stream_size"),
-        max_recordings=_count(path, where, table, "max_recordings"),
-        keep=keep,
-    )
+    def invalid(self, problem: str) -> ConfigurationError:
+        return _invalid(self._path, self._where + problem)
 
+    def text(self, key: str) -> str:
+        value = self._values.get(key, "")
+        if not isinstance(value, str):
+            raise self.invalid(f"{key}={value!r} must be text in quotes")
+        return value
 
-def _check_keys(path: Path, where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for key in table:
-        if key not in known:
-            raise _invalid(path, f"{where}knows no {key!r}{nearest(key, known)}")
+    def stream_ids(self, key: str) -> frozenset[int]:
+        value = self._values.get(key, [])
+        found = value if isinstance(value, list) else [value]
+        for each in found:
+            if not _is_integer(each) or not -(1 << 31) <= each < 1 << 31:
+                raise self.invalid(f"{key}={each!r} is not a stream id: 32 bits, or a list")
+        if not found and key in self._values:
+            raise self.invalid(f"{key} is an empty list: leave it out to match all")
+        return frozenset(found)
 
+    def size(self, key: str) -> Limit | None:
+        value = self._values.get(key)
+        text = str(value) if _is_integer(value) else value
+        return self._amount(key, text, _SIZE_FACTORS, 'not a size: write "500g" (k, m, g, t)')
 
-def _text(path: Path, where: str, table: Mapping[str, Any], key: str) -> str:
-    value = table.get(key, "")
-    if not isinstance(value, str):
-        raise _invalid(path, f"{where}{key}={value!r} must be text in quotes")
-    return value
+    def age(self, key: str) -> Limit | None:
+        text = self._values.get(key)
+        return self._amount(key, text, _AGE_FACTORS, 'not an age: write "7d" (s, m, h, d, w)')
 
+    def count(self, key: str) -> Limit | None:
+        value = self._values.get(key)
+        if value is not None and not _is_integer(value):
+            raise self.invalid(f"{key}={value!r} must be a number")
+        return None if value is None else self._limit(key, value, str(value))
 
-def _stream_ids(path: Path, where: str, table: Mapping[str, Any]) -> frozenset[int]:
-    value = table.get("stream_id", [])
-    found = value if isinstance(value, list) else [value]
-    for each in found:
-        if not _is_integer(each) or not -(1 << 31) <= each < 1 << 31:
-            raise _invalid(path, f"{where}stream_id={each!r} is no stream id: 32 bits, or a list")
-    if isinstance(value, list) and not value and "stream_id" in table:
-        raise _invalid(path, f"{where}stream_id is an empty list: leave it out to fit all")
-    return frozenset(found)
+    def _amount(
+        self, key: str, text: object, factors: Mapping[str, int], problem: str
+    ) -> Limit | None:
+        if key not in self._values:
+            return None
+        value = _with_unit(text, factors)
+        if value is None:
+            raise self.invalid(f"{key}={self._values[key]!r} is {problem}")
+        return self._limit(key, value, str(text))
 
-
-def _size(path: Path, where: str, table: Mapping[str, Any], key: str) -> Limit | None:
-    if key not in table:
-        return None
-    value = table[key]
-    text = str(value) if _is_integer(value) else value
-    found = _with_unit(text, _SIZE_FACTORS)
-    if found is None:
-        raise _invalid(path, f'{where}{key}={value!r} is no size: write "500g" (k, m, g, t)')
-    return _limit(path, where, key, found, text)
-
-
-def _age(path: Path, where: str, table: Mapping[str, Any], key: str) -> Limit | None:
-    if key not in table:
-        return None
-    found = _with_unit(table[key], _AGE_FACTORS)
-    if found is None:
-        raise _invalid(path, f'{where}{key}={table[key]!r} is no age: write "7d" (s, m, h, d, w)')
-    return _limit(path, where, key, found, table[key])
-
-
-def _count(path: Path, where: str, table: Mapping[str, Any], key: str) -> Limit | None:
-    if key not in table:
-        return None
-    value = table[key]
-    if not _is_integer(value):
-        raise _invalid(path, f"{where}{key}={value!r} must be a number")
-    return _limit(path, where, key, value, str(value))
-
-
-def _limit(path: Path, where: str, key: str, value: int, text: str) -> Limit:
-    if not 0 < value <= _MAX_LONG:
-        raise _invalid(path, f"{where}{key}={text} must be more than nothing and 64 bits at most")
-    return Limit(value, text)
+    def _limit(self, key: str, value: int, text: str) -> Limit:
+        if not 0 < value <= _MAX_LONG:
+            raise self.invalid(f"{key}={text} must be positive and have 64 bits at most")
+        return Limit(value, text)
 
 
 def _with_unit(text: object, factors: Mapping[str, int]) -> int | None:

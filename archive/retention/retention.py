@@ -1,22 +1,22 @@
-"""The archive's own retention: at intervals a plan is made, and what it says is asked for.
+"""Retention in a running archive: passes at intervals, each a plan and its removals.
 
-What goes is asked for with the requests that a client would send, by a requester of the archive's
-own; so all that is refused to clients is refused here too, and files are deleted by the thread that
-deletes them for clients. The plan is made in another thread, and carried out with one request in a
-turn of the conductor, a few deletions under way at a time.
+Removals use the requests of clients, from an internal requester, so that the same checks apply and
+the same thread deletes the files. The plan is made in a separate thread and executed with one
+request per duty cycle, a few deletions at a time.
 
-The policy is read for each pass, so that it can be changed while the archive runs. One that cannot
-be used any more is an error to be told, and nothing goes until it can.
+The policy is read in each pass, so that it can be changed while the archive runs. An invalid policy
+is recorded as an error, and nothing is deleted.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.agent import SOON_NS
+from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
 from aerotape.archive.control import responses
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
@@ -38,29 +38,29 @@ if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
 
 _MAX_UNDER_WAY: Final = 8
-# What the planning thread leaves to others, so that it does not hold up the conductor for long.
+# Each pause of the planning thread, which lets the conductor run.
 _PAUSE_S: Final = 0.0005
 
 
 class _Requester:
-    """Takes what a client would be sent, and tells it to the log."""
+    """Receives the responses to the removals and logs them."""
 
     session_id = NULL_VALUE
 
     def __init__(self, counters: Sequence[Counter], audience: SignalAudience | None) -> None:
         self._segments, self._bytes = counters
         self._audience = audience
-        # What has been asked for and is not done; of that, what has been agreed to.
+        # Removals in progress, by correlation id; of these, the ones with an OK.
         self._removals: dict[int, Removal] = {}
         self._answered: set[int] = set()
         self._next_correlation_id = 1
 
     def __len__(self) -> int:
-        """How many removals are under way."""
+        """Return the number of removals in progress."""
         return len(self._removals)
 
     def begin(self, removal: Removal) -> int:
-        """Take note of what is about to be asked for; return the correlation id for it."""
+        """Register a removal and return the correlation id for its request."""
         correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
         self._removals[correlation_id] = removal
@@ -76,7 +76,7 @@ class _Requester:
 
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
         removal = self._removals.pop(correlation_id, None)
-        # What could not be done has been recorded as an error by who was to do it.
+        # A failure after the OK was recorded as an error where it occurred.
         if removal is not None and correlation_id not in self._answered:
             LOGGER.info("retention: recording %d stays for now: %s", removal.recording_id, message)
 
@@ -92,7 +92,7 @@ class _Requester:
             self._removals.pop(correlation_id, None)
             self._answered.discard(correlation_id)
         if self._audience is not None:
-            # No client's request is behind it.
+            # It belongs to no client's request.
             message = responses.recording_signal(
                 NULL_VALUE, NULL_VALUE, recording_id, subscription_id, position, signal
             )
@@ -100,7 +100,7 @@ class _Requester:
 
 
 class Retention:
-    """Carries a policy out. For the conductor's thread."""
+    """Applies a policy. For the conductor's thread."""
 
     def __init__(
         self,
@@ -116,19 +116,19 @@ class Retention:
         counters: Sequence[Counter],
         errors: ErrorLog,
         wake: Callable[[], None],
-        audience: SignalAudience | None = None,
+        audience: SignalAudience | None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         epoch_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Begin to wait for the first pass, an interval from now.
+        """Create it; the first pass is due after an interval.
 
         Args:
             policy_file: the policy.
-            interval_ns: from the begin of one pass to that of the next.
+            interval_ns: from the start of one pass to that of the next.
             ask: handles a request of a requester, as of a client.
-            counters: of segment files deleted, and of the bytes that they took.
-            wake: has `do_work` called soon; called from another thread.
-            audience: whom signals are sent to, if anybody.
+            counters: of deleted segment files, and of their allocated bytes.
+            wake: makes the conductor call `do_work` soon; called from other threads.
+            audience: receives the signals.
         """
         self._policy_file = policy_file
         self._interval_ns = interval_ns
@@ -144,7 +144,7 @@ class Retention:
         self._monotonic_ns = monotonic_ns
         self._epoch_ns = epoch_ns
         self._due_ns = monotonic_ns() + interval_ns
-        self._steps: Iterator[None] | None = None
+        self._tasks = BackgroundTasks()
         self._is_removing = False
 
     @property
@@ -155,50 +155,40 @@ class Retention:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a pass is under way."""
-        return self._steps is not None
+        """Whether a pass is in progress."""
+        return len(self._tasks) > 0
 
     def do_work(self) -> None:
-        """Begin a pass when it is time, or let the one that is under way take a step."""
-        if self._steps is None:
-            if self._monotonic_ns() < self._due_ns:
-                return
-            self._due_ns = self._monotonic_ns() + self._interval_ns
-            self._steps = self._pass()
+        """Start a pass when it is due, or advance the current one by one step."""
+        now_ns = self._monotonic_ns()
+        if self.is_at_work:
+            self._tasks.advance()
+        elif now_ns >= self._due_ns:
+            self._due_ns = now_ns + self._interval_ns
+            self._tasks.start(self._pass())
+
+    def _pass(self) -> Task[None]:
         try:
-            next(self._steps)
-        except StopIteration:
-            self._end()
+            usage, now_ns = self._usage(), self._epoch_ns()
+            planning = self._worker.submit(lambda: self._plan(usage, now_ns))
+            yield  # no removal in the duty cycle that starts a pass
+            plan = yield from outcome(planning)
+            for each in plan.retained:
+                LOGGER.debug("retention: recording %d stays: %s", each.recording_id, each.in_use)
+            self._is_removing = True
+            for removal in plan.removals:
+                while len(self._requester) >= _MAX_UNDER_WAY:
+                    yield
+                if self._is_as_planned(removal):
+                    self._remove(removal)
+                    yield
+            self._is_removing = False
+            while len(self._requester):
+                yield
         except AerotapeError as error:
-            self._end()
             self._errors.record("retention failed", error)
-        except BaseException:
-            self._end()
-            raise
-
-    def _end(self) -> None:
-        self._steps = None
-        self._is_removing = False
-
-    def _pass(self) -> Iterator[None]:
-        usage, now_ns = self._usage(), self._epoch_ns()
-        future = self._worker.submit(lambda: self._plan(usage, now_ns))
-        yield
-        while not future.done():
-            yield
-        plan = future.result()
-        for kept in plan.kept:
-            LOGGER.debug("retention: recording %d stays: %s", kept.recording_id, kept.in_use)
-        self._is_removing = True
-        for removal in plan.removals:
-            while len(self._requester) >= _MAX_UNDER_WAY:
-                yield
-            if self._is_as_planned(removal):
-                self._remove(removal)
-                yield
-        self._is_removing = False
-        while len(self._requester):
-            yield
+        finally:
+            self._is_removing = False
 
     def _plan(self, usage: Usage, now_ns: int) -> RetentionPlan:
         policy = read_policy(self._policy_file)
@@ -210,17 +200,17 @@ class Retention:
         recordings = self._recordings
         live = {session.recording_id: session.position for session in recordings}
         held = {
-            recording_id: "it is about to be replicated to"
+            recording_id: "a replication to it is starting"
             for recording_id in self._replications.recording_ids()
             if recording_id not in live
         }
         for source in recordings.subscriptions.listed():
             if source.extends is not None and source.extends not in live:
-                held[source.extends] = "it is about to be extended"
+                held[source.extends] = "an extension of it is starting"
         return Usage(live, self._replays.lowest_positions(), held)
 
     def _is_as_planned(self, removal: Removal) -> bool:
-        """Whether a recording is still what it was, and nobody has come to use it."""
+        """Whether a recording is unchanged and unused since the plan."""
         recording_id = removal.recording_id
         if not self._catalog.has_recording(recording_id):
             return False
@@ -252,6 +242,6 @@ class Retention:
         self._ask(self._requester, request)
 
     def close(self) -> None:
-        """Give up what has not been asked for yet."""
-        self._end()
+        """Cancel the removals that were not requested yet."""
+        self._tasks.close()
         self._worker.close()

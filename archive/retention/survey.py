@@ -1,21 +1,20 @@
-"""What recordings there are, what they take, and how old it is: from the files of a directory.
+"""Survey of a directory's recordings: their segments, sizes and ages.
 
-The age of a segment is counted from a time by which all of it had been recorded: when its file was
-last written to. Files of a copy may have been written to later; where that shows, for the recording
-had stopped before, its time index tells more. Without one it is younger than what is in it, never
-older.
+The age of a segment counts from the last write to its file, when all of it had been recorded. The
+files of a copy may have been written later: if the recording had stopped before, its time index
+gives the time. Without one a segment counts as younger than its data, never older.
 
-A recording with damage, marked as suspect, or with segment files that are missing, is left alone.
+A recording that is damaged, marked as suspect or lacks segment files is not touched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from aerotape import _native
 from aerotape.archive.retention.plan import HeldSegment, Holding
@@ -29,20 +28,22 @@ from aerotape.catalog.segment_files import SegmentFile, segment_file_name
 from aerotape.catalog.time_index.file import parse_time_index_name
 from aerotape.catalog.time_index.index import TimeIndex, read_points
 
-PAUSE_AFTER: Final = 64
+_PAUSE_AFTER: Final = 64
 _NS_PER_MS: Final = 1_000_000
-# What comes between the last write to a recording and the note of its stop.
+# The longest time between the last write to a recording and its stop timestamp.
 _SLACK_NS: Final = 10_000 * _NS_PER_MS
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Who uses which recordings, as far as the archive knows.
+    """The recordings in use by the archive; each mapping is by recording id.
 
     Attributes:
-        live: how far recordings that are in progress have come, bytes, by recording id.
-        replayed: where the replay of a recording is that is furthest behind, likewise.
-        held: why nothing of a recording may go, by recording id.
+        live: recorded positions of active recordings, bytes.
+        replayed: the lowest position of a recording's replays, bytes.
+        held: the reason why nothing of a recording can be deleted.
     """
 
     live: Mapping[int, int] = field(default_factory=dict)
@@ -53,12 +54,12 @@ class Usage:
 def survey(
     archive_dir: Path, usage: Usage = Usage(), pause: Callable[[], None] = lambda: None
 ) -> list[Holding]:
-    """Look at all valid recordings of a directory; an archive may be at work in it.
+    """Return all valid recordings of a directory; an archive may be using it.
 
     Args:
         archive_dir: the directory.
-        usage: what must not be touched.
-        pause: called now and then: others may need the interpreter.
+        usage: the recordings in use.
+        pause: called regularly, so that other threads can run.
 
     Raises:
         CatalogError: the catalog cannot be read.
@@ -71,14 +72,12 @@ def survey(
     }
     indexed = {parse_time_index_name(name) for name in others}
     found = []
-    # What was taken out of a recording under suspicion would go with it.
+    # Deleting a suspect recording would delete what was quarantined from it.
     marked = {marked_recording(name): "it is marked as suspect" for name in others}
     held = {recording_id: why for recording_id, why in marked.items() if recording_id is not None}
     usage = replace(usage, held={**held, **usage.held})
     with Catalog.open(archive_dir, read_only=True) as catalog:
-        for number, entry in enumerate(catalog.entries()):
-            if number % PAUSE_AFTER == 0:
-                pause()
+        for entry in paused(catalog.entries(), pause):
             if entry.state != RecordingState.VALID or entry_damage(entry):
                 continue
             segments = files.get(entry.recording_id, [])
@@ -91,11 +90,18 @@ def survey(
     return found
 
 
+def paused(items: Iterable[T], pause: Callable[[], None]) -> Iterator[T]:
+    """Iterate over items, calling `pause` regularly."""
+    for number, item in enumerate(items):
+        if number % _PAUSE_AFTER == 0:
+            pause()
+        yield item
+
+
 def _holding(
     descriptor: RecordingDescriptor, files: Sequence[HeldSegment], usage: Usage
 ) -> Holding:
     recording_id = descriptor.recording_id
-
     end_position = usage.live.get(recording_id, descriptor.stop_position)
     is_live = recording_id in usage.live
     last = segment_base(descriptor, max(end_position, descriptor.start_position))
@@ -107,7 +113,7 @@ def _holding(
     ]
     problem = usage.held.get(recording_id, "")
     if end_position < 0:
-        problem = problem or "it has no stop position, and no archive records it"
+        problem = problem or "it has no stop position, and no archive is recording it"
     elif not problem and not _is_whole(descriptor, segments, first, end_position):
         problem = "segment files are missing"
     if problem:
@@ -121,8 +127,8 @@ def _holding(
         if replayed < removable:
             removable, in_use = replayed, "it is being replayed"
     removable = max(min(removable, len(segments)), 0)
-    can_go = not is_live and recording_id not in usage.replayed
-    return Holding(descriptor, segments, removable, can_go, in_use, end_position)
+    is_deletable = not is_live and recording_id not in usage.replayed
+    return Holding(descriptor, segments, removable, is_deletable, in_use, end_position)
 
 
 def _is_whole(
@@ -131,7 +137,7 @@ def _is_whole(
     first: int,
     end_position: int,
 ) -> bool:
-    """Whether each segment up to the end has its file."""
+    """Whether no segment file up to the end is missing."""
     length = descriptor.segment_file_length
     if len(segments) < len(range(first, end_position, length)):
         return False
@@ -145,7 +151,7 @@ def _dated(
     files: Sequence[HeldSegment],
     segments: Sequence[HeldSegment],
 ) -> Sequence[HeldSegment]:
-    """Take the times of a stopped recording's time index where files were written to since."""
+    """Use the times of a stopped recording's time index for files that were written later."""
     descriptor = entry.descriptor
     stopped_ns = (descriptor.stop_timestamp_ms + 1) * _NS_PER_MS
     if all((segment.recorded_by_ns or 0) <= stopped_ns + _SLACK_NS for segment in segments):

@@ -94,15 +94,27 @@ def with_bound_port(
     Raises:
         AeronTimeoutError: the driver has bound none in time; the subscription is closed.
     """
-    deadline_ns = time.monotonic_ns() + timeout_ns
+    late = f"the media driver has not bound a port for {subscription.channel} in time"
     try:
-        while (endpoint := subscription.resolved_endpoint()) is None:
-            if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(
-                    f"the media driver has not bound a port for {subscription.channel} in time"
-                )
-            yield Pause(_DRIVER_POLL_NS, f"subscribe to {channel}")
+        endpoint = yield from wait_for(subscription.resolved_endpoint, late, timeout_ns)
     except BaseException:
         subscription.close()
         raise
     return channels.with_endpoint(channel, endpoint)
+
+
+def wait_for(probe: Callable[[], _T | None], late: str, timeout_ns: int) -> Steps[_T]:
+    """Wait until `probe` returns something and return it.
+
+    Args:
+        late: the error text if it does not in time.
+
+    Raises:
+        AeronTimeoutError: it has returned None until the timeout.
+    """
+    deadline_ns = time.monotonic_ns() + timeout_ns
+    while (found := probe()) is None:
+        if time.monotonic_ns() >= deadline_ns:
+            raise AeronTimeoutError(late)
+        yield Pause(_DRIVER_POLL_NS)
+    return found

@@ -15,7 +15,6 @@ from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.replication.replication_session import ReplicationSession
 from aerotape.archive.replication.request import ReplicationRequest
-from aerotape.archive.replication.source_client import SourceAddress
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import AeronError, ArchiveError
@@ -224,12 +223,12 @@ def test_a_replication_is_refused_while_files_are_deleted(rig: Rig) -> None:
     before = rig.catalog.descriptor(0)
     source = replace(before, start_position=65_536, stop_position=NULL_POSITION)
     aeron: Any = None
-    address = SourceAddress("aeron:ipc", 10, "aeron:ipc", 20, b"", "test", timeout_ns=1)
+    opening: Any = None
     replication = ReplicationSession(
         9,
         ReplicationRequest(1, "aeron:ipc", 10, "aeron:ipc", dst_recording_id=0),
         rig.requester,
-        address,
+        opening,
         aeron=aeron,
         catalog=rig.catalog,
         recordings=rig.recordings,

@@ -1,4 +1,4 @@
-"""Replication from archives that ask who comes, and from and to such as keep checksums."""
+"""Replication from archives with an authenticator, and between archives with checksums."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECKSUM = {"aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c"}
 def guarded(
     request: pytest.FixtureRequest, destination: Side, run_archive: Callable[..., Any]
 ) -> Iterator[Pair]:
-    """Each archive in turn as a source with an authenticator, beside each destination."""
+    """Each archive as a source with an authenticator, for each destination."""
     with ExitStack() as stack:
         archive = stack.enter_context(run_archive(request.param, {SUPPLIER: GUARDS[request.param]}))
         client = stack.enter_context(JavaClient(archive.aeron_dir))
@@ -29,14 +29,12 @@ def guarded(
         yield Pair(destination, Side(request.param, archive, client))
 
 
-def test_credentials_are_handed_on(guarded: Pair) -> None:
-    """The source lets in who shows the credentials that came with the request."""
-    stream = guarded.source.recorded(IPC, 3001)
-    stream.stop()
+def test_credentials_are_passed_to_the_source(guarded: Pair) -> None:
+    """The source accepts the credentials of the request."""
+    stream = guarded.source.stopped(IPC, 3001)
     guarded.replicate(stream.recording_id, encodedCredentials="open:bob")
     recording_id = guarded.await_signals("STOP")[0]["recordingId"]
-    replica = guarded.destination.segments(recording_id)
-    assert replica == guarded.source.segments(stream.recording_id)
+    guarded.assert_same(stream.recording_id, recording_id)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +45,8 @@ def test_credentials_are_handed_on(guarded: Pair) -> None:
         ({"encodedCredentials": "ask:bob"}, "challenge"),
     ],
 )
-def test_who_is_not_let_in(guarded: Pair, params: dict[str, Any], reason: str) -> None:
-    """Wrong credentials, none, and a challenge, which nobody is there to answer."""
+def test_rejected_credentials(guarded: Pair, params: dict[str, Any], reason: str) -> None:
+    """Wrong credentials, none, and a challenge, which a replication cannot respond to."""
     guarded.replicate(0, **params)
     signals = guarded.await_signals("REPLICATE_END")
     assert shown(signals) == [("ERROR", CONNECTION_FAILURE), ("REPLICATE_END", NULL)]
@@ -58,7 +56,7 @@ def test_who_is_not_let_in(guarded: Pair, params: dict[str, Any], reason: str) -
 @pytest.mark.parametrize("of", ["aerotape", "java"])
 @pytest.mark.parametrize("to", ["aerotape", "java"])
 def test_checksums(run_archive: Callable[..., Any], to: str, of: str) -> None:
-    """Checksums stand where session ids do: they are taken out for the way, and put in again."""
+    """Checksums replace session ids in the files; they are removed for the replay."""
     with ExitStack() as stack:
         sides = []
         for kind in (to, of):
@@ -67,8 +65,7 @@ def test_checksums(run_archive: Callable[..., Any], to: str, of: str) -> None:
             client.connect(archive.control_channel)
             sides.append(Side(kind, archive, client))
         pair = Pair(*sides)
-        stream = pair.source.recorded(IPC, 3002)
-        stream.stop()
+        stream = pair.source.stopped(IPC, 3002)
         pair.replicate(stream.recording_id)
         recording_id = pair.await_signals("STOP")[0]["recordingId"]
         segments = pair.destination.segments(recording_id)

@@ -1,4 +1,4 @@
-"""The channels that a replication records from and has the source replay to."""
+"""The channels that a replication records, and that the source replays to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RESPONSE = replace(REQUEST, replication_channel="aeron:udp?control-mode=response
 
 
 def test_a_plain_replication() -> None:
-    """Recorded is what is replayed: the endpoint as asked for, and the session of the replay."""
+    """The recorded channel has the requested endpoint and the session of the replay."""
     assert not REQUEST.has_destinations
     assert recording_channel(REQUEST, 77, -5) == (
         "aeron:udp?endpoint=here:0|interface=10.0.0.0/8|mtu=4096|rejoin=false|session-id=-5"
@@ -35,8 +35,8 @@ def test_a_plain_replication() -> None:
     assert channel == ("aeron:udp?endpoint=here:4711|interface=10.0.0.0/8|mtu=4096|session-id=-5")
 
 
-def test_a_given_port_is_kept() -> None:
-    """Only port 0 stands for one that the driver chooses."""
+def test_a_given_port_is_used() -> None:
+    """Only port 0 is replaced by the bound port."""
     request = replace(REQUEST, replication_channel="aeron:udp?endpoint=[::1]:20000")
     channel = replay_channel(
         request, resolved_endpoint="[::1]:20000", replay_session_id=5, subscription_id=8
@@ -64,8 +64,8 @@ def test_destinations(fields: dict[str, str | int], tags: str) -> None:
     assert replay_destination(request) == ("aeron:udp?endpoint=here:0|interface=10.0.0.0/8")
 
 
-def test_a_replay_that_is_dropped_for_the_live_stream() -> None:
-    """It must neither linger nor end the stream when it is stopped."""
+def test_a_replay_before_the_live_stream() -> None:
+    """When stopped, it neither lingers nor ends the stream."""
     request = replace(REQUEST, live_destination="aeron:udp?endpoint=live:1")
     uri = ChannelUri.parse(
         replay_channel(request, resolved_endpoint="h:9", replay_session_id=1, subscription_id=8)
@@ -74,7 +74,7 @@ def test_a_replay_that_is_dropped_for_the_live_stream() -> None:
 
 
 def test_response_channels() -> None:
-    """The driver chooses session and port: the subscription is told by its registration id."""
+    """The driver chooses session and port; a registration id names the subscription."""
     assert RESPONSE.uses_response_channel and not REQUEST.uses_response_channel
     assert recording_channel(RESPONSE, 77, -5) == (
         "aeron:udp?control-mode=response|control=here:9000|rejoin=false"

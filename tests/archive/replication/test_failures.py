@@ -1,4 +1,4 @@
-"""Either archive of a replication goes away in the middle: what has come stays, and can go on."""
+"""Either archive of a replication ends in the middle: the replica stays and can be continued."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.daemon.daemon import AerotapeArchive, age_mark_file
-from support.daemon.replication import NULL, Pair, Side, shown
+from support.daemon.replication import NULL, Pair, Side, names, shown
 from support.jvm import java
 from support.jvm.java import JavaArchive, JavaClient
 
@@ -23,7 +23,7 @@ PROPERTIES = {
     "aeron.archive.message.timeout": "5s",
     "aeron.archive.segment.file.length": "1m",
 }
-# That the other side is gone is seen soon; on a busy machine it may be silent for as long.
+# For a test in which the other side really ends: a busy machine may be silent for as long.
 NOTICES_SOON = {"aeron.image.liveness.timeout": "1s"}
 # Some tens of megabytes: enough for the archive to be killed before all has been replayed.
 COUNT = 20_000
@@ -33,10 +33,7 @@ StartSide = Callable[..., Side]
 
 @pytest.fixture
 def start(tmp_path: Path, aeron_dir: Path) -> Iterator[StartSide]:
-    """A function that starts an archive of a kind under a name, again after it was killed.
-
-    With further properties, if given.
-    """
+    """A function that starts an archive of a kind under a name, also after it was killed."""
     ports: dict[str, int] = {}
     parent = aeron_dir.parent
     with ExitStack() as stack:
@@ -68,12 +65,12 @@ def kill(side: Side) -> None:
 
 
 def assert_whole(pair: Pair, recording_id: int, replica_id: int) -> None:
-    """Replicate on to the end; the bytes are then those of the source."""
+    """Continue the replication to the end; the bytes are then those of the source."""
     pair.replicate(recording_id, dstRecordingId=replica_id)
     signals = pair.await_signals("REPLICATE_END", replica_id=replica_id)
     position = pair.source.descriptor(recording_id)["stopPosition"]
     assert ("SYNC", position) in shown(signals)
-    if "EXTEND" in [name for name, _ in shown(signals)]:
+    if "EXTEND" in names(signals):
         signals += [] if "STOP" in str(signals) else pair.await_signals("STOP")
     assert pair.source.segments(recording_id) == pair.destination.segments(replica_id)
     assert pair.destination.descriptor(replica_id)["stopPosition"] == position
@@ -81,16 +78,14 @@ def assert_whole(pair: Pair, recording_id: int, replica_id: int) -> None:
 
 @pytest.mark.parametrize("to, of", PAIRS)
 def test_the_source_is_killed(start: StartSide, to: str, of: str) -> None:
-    """The replication ends by itself; with the source back, it goes on where it was."""
+    """The replication ends; when the source is back, another continues it."""
     pair = Pair(start(to, "destination", NOTICES_SOON), start(of, "source"))
     stream = pair.source.recorded(IPC, 1001, count=COUNT)
     pair.replicate(stream.recording_id)
     replica_id = pair.await_signals("EXTEND")[0]["recordingId"]
     kill(pair.source)
-    signals = pair.await_signals("STOP", timeout_s=30)
-    if "REPLICATE_END" not in [name for name, _ in shown(signals)]:
-        signals += pair.await_signals("REPLICATE_END")
-    assert "SYNC" not in [name for name, _ in shown(signals)]
+    signals = pair.await_end()
+    assert "SYNC" not in names(signals)
     [position] = [position for name, position in shown(signals) if name == "STOP"]
     assert pair.destination.descriptor(replica_id)["stopPosition"] == position
     assert_whole(Pair(pair.destination, start(of, "source")), stream.recording_id, replica_id)
@@ -98,10 +93,9 @@ def test_the_source_is_killed(start: StartSide, to: str, of: str) -> None:
 
 @pytest.mark.parametrize("to, of", PAIRS)
 def test_the_destination_is_killed(start: StartSide, to: str, of: str) -> None:
-    """Its recording is a stopped one after the start, and the replication goes on with it."""
+    """After the restart its recording is stopped, and another replication continues it."""
     pair = Pair(start(to, "destination"), start(of, "source"))
-    stream = pair.source.recorded(IPC, 1002, count=COUNT)
-    stream.stop()
+    stream = pair.source.stopped(IPC, 1002, count=COUNT)
     pair.replicate(stream.recording_id)
     replica_id = pair.await_signals("EXTEND")[0]["recordingId"]
     kill(pair.destination)
@@ -112,7 +106,7 @@ def test_the_destination_is_killed(start: StartSide, to: str, of: str) -> None:
 
 
 def test_the_destination_is_stopped(start: StartSide) -> None:
-    """A clean stop in the middle leaves a recording with its end written down."""
+    """A clean stop in the middle leaves a recording with a stop position."""
     pair = Pair(start("aerotape", "destination"), start("aerotape", "source"))
     stream = pair.source.recorded(IPC, 1003)
     pair.replicate(stream.recording_id)
@@ -125,18 +119,16 @@ def test_the_destination_is_stopped(start: StartSide) -> None:
 
 
 def test_storage_fails(start: StartSide) -> None:
-    """The client is told why before the replication ends; with room again, it goes on."""
+    """The client receives the reason first; with space again, another one continues it."""
     pair = Pair(start("aerotape", "destination"), start("aerotape", "source"))
-    stream = pair.source.recorded(IPC, 1004, count=2_000)
-    stream.stop()
+    stream = pair.source.stopped(IPC, 1004, count=2_000)
     pid = pair.destination.archive.process.pid
     hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     # Less than a segment, and room for the driver's log buffers.
     unlimited = resource.prlimit(pid, resource.RLIMIT_FSIZE, (300_000, hard_limit))
     pair.replicate(stream.recording_id)
     signals = pair.await_signals("REPLICATE_END")
-    names = [name for name, _ in shown(signals)]
-    assert names in (
+    assert names(signals) in (
         ["REPLICATE", "EXTEND", "ERROR", "STOP", "REPLICATE_END"],
         ["REPLICATE", "ERROR", "REPLICATE_END"],
     )

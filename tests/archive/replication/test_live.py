@@ -1,4 +1,4 @@
-"""Replication that goes over to the live stream, and with tags that others share."""
+"""Replication that joins the live stream, and with tags that share the subscription."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from support.daemon.replication import (
     NULL,
     Pair,
     Recorded,
+    names,
     shown,
 )
 from support.jvm import java
 
 GENERIC = 0
+MERGED = ["REPLICATE", "EXTEND", "MERGE", "REPLICATE_END"]
 
 
 def live_stream(pair: Pair, stream_id: int, *, count: int = 100) -> Recorded:
@@ -26,37 +28,32 @@ def live_stream(pair: Pair, stream_id: int, *, count: int = 100) -> Recorded:
 
 
 def position_of(pair: Pair, recording_id: int) -> int:
-    """Return how far the replica has been recorded."""
+    """Return the recorded position of the replica."""
     return int(pair.destination.client.call("getRecordingPosition", recording_id))
 
 
 def end(pair: Pair, stream: Recorded, recording_id: int) -> None:
-    """Close the stream; the recordings then end with it, and are the same."""
+    """Close the stream; both recordings end with it and are identical."""
     stream.stop()
     call = pair.destination.client.call
     await_true(lambda: call("getStopPosition", recording_id) == stream.position)
-    assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+    pair.assert_same(stream.recording_id, recording_id)
 
 
 @pytest.mark.parametrize("count", [0, 300])
 def test_joining_the_live_stream(pair: Pair, count: int) -> None:
-    """The replica catches up, joins the stream, and goes on with it by itself."""
+    """The replica catches up, joins the stream and continues without the replication."""
     stream = live_stream(pair, 2001, count=count)
     pair.replicate(stream.recording_id, liveDestination=stream.channel)
-    # While the replication is on, the stream goes on too.
+    # The stream continues during the replication.
     if count:
         stream.offer(100)
     signals = pair.await_signals("REPLICATE_END")
-    assert [name for name, _ in shown(signals)] == [
-        "REPLICATE",
-        "EXTEND",
-        "MERGE",
-        "REPLICATE_END",
-    ]
+    assert names(signals) == MERGED
     [recording_id] = {signal["recordingId"] for signal in signals}
-    # The recording is not the replication's any more.
+    # The recording no longer belongs to the replication.
     assert signals[2]["subscriptionId"] == NULL
-    # The replay has been stopped: what is recorded from now on is live.
+    # The replay has been stopped: from now on the live stream is recorded.
     await_true(lambda: not replays(pair))
     position = stream.offer(200)
     await_true(lambda: position_of(pair, recording_id) == position)
@@ -64,13 +61,13 @@ def test_joining_the_live_stream(pair: Pair, count: int) -> None:
 
 
 def replays(pair: Pair) -> int:
-    """Return how many replays the source has under way."""
+    """Return the number of replays in progress at the source."""
     [counter] = pair.source.client.call("counters", 112)
     return int(counter["value"])
 
 
 def test_continuing_with_the_live_stream(pair: Pair) -> None:
-    """A replica that was stopped goes on with what it lacks, then with the live stream."""
+    """A stopped replica continues with the replay of what it lacks, then the live stream."""
     stream = live_stream(pair, 2002)
     pair.replicate(stream.recording_id, stopPosition=stream.position)
     begin = stream.position
@@ -83,8 +80,8 @@ def test_continuing_with_the_live_stream(pair: Pair) -> None:
     end(pair, stream, recording_id)
 
 
-def test_joining_a_stream_that_is_not_recorded_any_more(pair: Pair) -> None:
-    """Without a live source there is nothing to join; the replica has been made, and is empty."""
+def test_joining_a_stopped_recording(pair: Pair) -> None:
+    """Without a live source recording there is nothing to join; the replica stays empty."""
     stream = live_stream(pair, 2003)
     stream.stop()
     pair.replicate(stream.recording_id, liveDestination=stream.channel)
@@ -94,7 +91,7 @@ def test_joining_a_stream_that_is_not_recorded_any_more(pair: Pair) -> None:
 
 
 def test_a_tagged_subscription(pair: Pair) -> None:
-    """A subscription with the tags of the replication gets all that is replicated, then live."""
+    """A subscription with the replication's tags receives the replay, then the live stream."""
     stream = live_stream(pair, 2004, count=100)
     tags = (java.free_port(), java.free_port())
     client = pair.destination.client
@@ -113,13 +110,8 @@ def test_a_tagged_subscription(pair: Pair) -> None:
     )
     assert client.poll(subscription, 100)["count"] == 100
     signals = pair.await_signals("REPLICATE_END")
-    assert [name for name, _ in shown(signals)] == [
-        "REPLICATE",
-        "EXTEND",
-        "MERGE",
-        "REPLICATE_END",
-    ]
-    # No more than the window of a subscriber that is not reading meanwhile.
+    assert names(signals) == MERGED
+    # Within the window of a subscriber that does not poll meanwhile.
     stream.offer(10)
     polled = client.poll(subscription, 10)
     assert (polled["count"], polled["lastPosition"]) == (10, stream.position)
@@ -130,7 +122,7 @@ def test_a_tagged_subscription(pair: Pair) -> None:
 
 
 def test_tags_without_a_live_destination(pair: Pair) -> None:
-    """Tags alone share what is replayed; the signals are those of any replication."""
+    """Tags alone share the replay; the signals are those of any replication."""
     stream = live_stream(pair, 2005)
     stream.stop()
     tags = {"channelTagId": java.free_port(), "subscriptionTagId": java.free_port()}
@@ -144,11 +136,11 @@ def test_tags_without_a_live_destination(pair: Pair) -> None:
         ("STOP", stream.position),
     ]
     recording_id = signals[0]["recordingId"]
-    assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+    pair.assert_same(stream.recording_id, recording_id)
 
 
-def test_a_live_stream_that_does_not_come(pair: Pair) -> None:
-    """The replay is kept as long as it is all there is; with the source's end, all ends."""
+def test_a_live_stream_without_data(pair: Pair) -> None:
+    """The replay is followed without a MERGE; the end of the source recording ends it."""
     stream = live_stream(pair, 2006)
     nowhere = f"aeron:udp?control-mode=dynamic|control=localhost:{java.free_port()}"
     pair.replicate(stream.recording_id, liveDestination=nowhere)
@@ -156,17 +148,15 @@ def test_a_live_stream_that_does_not_come(pair: Pair) -> None:
     position = stream.offer(100)
     await_true(lambda: position_of(pair, recording_id) == position)
     stream.stop()
-    signals = pair.await_signals("STOP")
-    if "REPLICATE_END" not in [name for name, _ in shown(signals)]:
-        signals += pair.await_signals("REPLICATE_END")
+    signals = pair.await_end()
     assert ("ERROR", GENERIC) in shown(signals)
     assert ("STOP", position) in shown(signals)
-    assert "MERGE" not in [name for name, _ in shown(signals)]
-    assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+    assert "MERGE" not in names(signals)
+    pair.assert_same(stream.recording_id, recording_id)
 
 
-def test_a_live_destination_that_is_none(pair: Pair) -> None:
-    """Ours ends the replication; the Java archive would follow the replay for good."""
+def test_an_invalid_live_destination(pair: Pair) -> None:
+    """Ours ends the replication; the Java archive would follow the replay forever."""
     if pair.destination.kind == "aerotape":
         stream = live_stream(pair, 2007)
         pair.replicate(stream.recording_id, liveDestination="aeron:udp?endpoint=nowhere.invalid:1")
@@ -176,22 +166,17 @@ def test_a_live_destination_that_is_none(pair: Pair) -> None:
 
 
 def test_joining_a_stream_that_does_not_pause(pair: Pair) -> None:
-    """No message is lost or doubled where the replay hands over to the live stream."""
+    """No message is lost or duplicated in the transition to the live stream."""
     stream = live_stream(pair, 2008, count=2_000)
     pair.replicate(stream.recording_id, liveDestination=stream.channel)
     signals: list[dict[str, Any]] = []
     deadline_s = time.monotonic() + 60
-    while "REPLICATE_END" not in [name for name, _ in shown(signals)]:
+    while "REPLICATE_END" not in names(signals):
         assert time.monotonic() < deadline_s, signals
         stream.offer(7)
         signals += pair.destination.client.call("takeSignals")
     stream.offer(100)
-    assert [name for name, _ in shown(signals)] == [
-        "REPLICATE",
-        "EXTEND",
-        "MERGE",
-        "REPLICATE_END",
-    ]
+    assert names(signals) == MERGED
     recording_id = signals[0]["recordingId"]
     await_true(lambda: position_of(pair, recording_id) == stream.position)
     end(pair, stream, recording_id)

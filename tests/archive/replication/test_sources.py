@@ -1,4 +1,4 @@
-"""Replication from sources that misbehave: an error each, and the archive goes on as before."""
+"""Replication from faulty sources: each causes an error, and the archive continues."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ Answer = Callable[[Any], list[Any]]
 
 
 class FakeSource(threading.Thread):
-    """Answers requests as `answers` have it, by the name of the request; no answer means silence.
+    """Sends the `answers` to requests, by the name of the request; none: no response.
 
-    Connect requests and requests for the archive's id are answered well unless told otherwise.
+    Connect requests and requests for the archive's id have valid responses by default.
     """
 
     def __init__(self, aeron: aerotape.Aeron, answers: dict[str, Answer]) -> None:
@@ -88,7 +88,7 @@ class FakeSource(threading.Thread):
 
 
 def ok(request: Any, relevant_id: int) -> codecs.ControlResponse:
-    """A good answer."""
+    """An OK response."""
     return response(request, relevant_id, ControlResponseCode.OK)
 
 
@@ -112,13 +112,13 @@ def descriptor(request: Any, **changed: Any) -> codecs.RecordingDescriptor:
 
 
 def describes(**changed: Any) -> dict[str, Answer]:
-    """Answers that come as far as a descriptor."""
+    """Answers up to a descriptor."""
     return {"ListRecordingRequest": lambda r: [descriptor(r, **changed)]}
 
 
 @pytest.fixture(scope="module")
 def archive(run_archive: Any) -> Iterator[AerotapeArchive]:
-    """Our archive, which is not patient with sources: each test of one that hangs waits so long."""
+    """Our archive with a short timeout, which the tests of unresponsive sources wait for."""
     with run_archive("aerotape", {"aeron.archive.message.timeout": "3s"}) as running:
         yield running
 
@@ -140,7 +140,7 @@ def raw(archive: AerotapeArchive, aeron: aerotape.Aeron) -> Iterator[RawClient]:
 
 
 def outcome(raw: RawClient, channel: str, **fields: Any) -> tuple[ErrorCode | None, str, list[str]]:
-    """Replicate and return the error code, what was said, and the signals."""
+    """Replicate; return the error code, the message and the signals."""
     request = {
         "src_recording_id": 3,
         "dst_recording_id": NULL,
@@ -174,7 +174,12 @@ GENERIC = ErrorCode.GENERIC
 END = ["REPLICATE_END"]
 MADE = ["REPLICATE", "REPLICATE_END"]
 SOURCES: dict[str, tuple[dict[str, Answer], ErrorCode, str, list[str]]] = {
-    "never lets in": ({"AuthConnectRequest": lambda r: []}, CONNECTION, "connect", END),
+    "never responds to the connect": (
+        {"AuthConnectRequest": lambda r: []},
+        CONNECTION,
+        "connect",
+        END,
+    ),
     "refuses": (
         {"AuthConnectRequest": lambda r: [response(r, 10, ControlResponseCode.ERROR, "go away")]},
         CONNECTION,
@@ -184,22 +189,22 @@ SOURCES: dict[str, tuple[dict[str, Answer], ErrorCode, str, list[str]]] = {
     "has no id": ({"ArchiveIdRequest": lambda r: []}, CONNECTION, "connect", END),
     "hangs up": ({"ListRecordingRequest": lambda r: ["hang up"]}, GENERIC, "", END),
     "never describes": ({}, GENERIC, "descriptor", END),
-    "knows no such recording": (
+    "has no such recording": (
         {"ListRecordingRequest": lambda r: [response(r, 3, ControlResponseCode.RECORDING_UNKNOWN)]},
         ErrorCode.UNKNOWN_RECORDING,
         "3",
         END,
     ),
-    "sends what is no message": (
+    "sends an invalid message": (
         {"ListRecordingRequest": lambda r: [b"\xff" * 40]},
         GENERIC,
-        "cannot be read",
+        "invalid message",
         END,
     ),
     "sends a cut descriptor": (
         {"ListRecordingRequest": lambda r: [descriptor(r).encode()[:60]]},
         GENERIC,
-        "cannot be read",
+        "invalid message",
         END,
     ),
     "has odd terms": (describes(term_buffer_length=3), GENERIC, "damaged", END),
@@ -232,7 +237,7 @@ SOURCES: dict[str, tuple[dict[str, Answer], ErrorCode, str, list[str]]] = {
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source(raw: RawClient, aeron: aerotape.Aeron, name: str) -> None:
-    """The client is told what is wrong; the archive then serves as before."""
+    """The client receives the error; the archive continues."""
     answers, code, text, signals = SOURCES[name]
     source = FakeSource(aeron, answers)
     source.start()
@@ -249,7 +254,7 @@ def test_a_source(raw: RawClient, aeron: aerotape.Aeron, name: str) -> None:
 
 @pytest.fixture
 def patient(run_archive: Any) -> Iterator[tuple[RawClient, aerotape.Aeron]]:
-    """A client of an archive that waits for sources as long as it does by default."""
+    """A client of an archive with the default timeout for sources."""
     with run_archive("aerotape") as running, aerotape.Aeron(running.aeron_dir) as aeron:
         raw = RawClient(aeron.native, "aeron:ipc?term-length=64k")
         raw.connect()
@@ -257,8 +262,8 @@ def patient(run_archive: Any) -> Iterator[tuple[RawClient, aerotape.Aeron]]:
         raw.close()
 
 
-def test_the_destination_has_changed_meanwhile(patient: tuple[RawClient, aerotape.Aeron]) -> None:
-    """A recording that was empty at the request, and is being extended by now, is left alone."""
+def test_the_destination_changes_meanwhile(patient: tuple[RawClient, aerotape.Aeron]) -> None:
+    """A recording that was empty at the request and is extended since is not replaced."""
     raw, aeron = patient
     channel = "aeron:ipc?term-length=64k|mtu=1408|init-term-id=1|term-id=1|term-offset=0"
     reader = aeron.counters()

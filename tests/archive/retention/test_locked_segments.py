@@ -1,4 +1,4 @@
-"""What is being read from a directory's files is seen, and stays."""
+"""Plans spare segment files that are being read."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
-from support.builders.held_recordings import SEGMENT_LENGTH, add_recording, segment
+from support.builders.held_recordings import SEGMENT_LENGTH, add_recording, new_starts, segment
 
 from aerotape.archive.retention.locked_segments import is_read, plan_directory
-from aerotape.archive.retention.plan import RetentionPlan
 from aerotape.archive.retention.policy import Limit, RetentionPolicy, RetentionRule
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
 from aerotape.replay.offline.directory import Recording, open_directory
@@ -29,17 +28,8 @@ def directory(tmp_path: Path) -> Path:
     return made
 
 
-def gone(plan: RetentionPlan) -> dict[int, int | None]:
-    return {
-        each.recording_id: None
-        if each.new_start_position is None
-        else each.new_start_position // SEGMENT_LENGTH
-        for each in plan.removals
-    }
-
-
 def begin(recording: Recording, from_position: int = 0) -> Scan:
-    """Read the first message and no other."""
+    """Read only the first message."""
     scan = recording_range(recording, from_position).scan(batch_rows=1)
     messages = scan.next_messages()
     assert messages is not None
@@ -47,35 +37,35 @@ def begin(recording: Recording, from_position: int = 0) -> Scan:
     return scan
 
 
-def test_what_a_reader_is_in_stays_with_all_behind_it(directory: Path) -> None:
-    """From the moment it has begun until it is done; what is before it goes."""
+def test_a_reader_protects_its_segment_and_those_after_it(directory: Path) -> None:
+    """From its first read until it is closed; the segments before it are deleted."""
     recording = open_directory(directory).recording(0)
     idle = recording_range(recording).scan()
-    assert gone(plan_directory(directory, WEEK, NOW_NS)) == {0: None, 1: None}
+    assert new_starts(plan_directory(directory, WEEK, NOW_NS)) == {0: None, 1: None}
     scan = begin(recording, SEGMENT_LENGTH)
     plan = plan_directory(directory, WEEK, NOW_NS)
-    assert gone(plan) == {0: 1, 1: None}
-    assert [(kept.recording_id, kept.in_use) for kept in plan.kept] == [(0, "it is being read")]
-    # It goes on into the next segment, and what it leaves behind may go.
+    assert new_starts(plan) == {0: 1, 1: None}
+    assert [(each.recording_id, each.in_use) for each in plan.retained] == [(0, "it is being read")]
+    # It continues in the next segment, so that the preceding one can be deleted.
     while messages := scan.next_messages():
         if messages[0][0] >= 2 * SEGMENT_LENGTH:
             break
-    assert gone(plan_directory(directory, WEEK, NOW_NS)) == {0: 2, 1: None}
+    assert new_starts(plan_directory(directory, WEEK, NOW_NS)) == {0: 2, 1: None}
     del scan
-    assert gone(plan_directory(directory, WEEK, NOW_NS)) == {0: None, 1: None}
+    assert new_starts(plan_directory(directory, WEEK, NOW_NS)) == {0: None, 1: None}
     del idle
 
 
-def test_a_limit_of_all_takes_from_others_what_a_reader_keeps(directory: Path) -> None:
+def test_a_limit_of_all_deletes_from_others_what_is_read(directory: Path) -> None:
     size = segment(directory, 1, 0).stat().st_blocks * 512
     policy = RetentionPolicy(max_directory_size=Limit(3 * size, "3"))
-    assert gone(plan_directory(directory, policy, NOW_NS)) == {0: 3}
+    assert new_starts(plan_directory(directory, policy, NOW_NS)) == {0: 3}
     scan = begin(open_directory(directory).recording(0))
-    assert gone(plan_directory(directory, policy, NOW_NS)) == {1: None}
+    assert new_starts(plan_directory(directory, policy, NOW_NS)) == {1: None}
     del scan
 
 
-def test_readers_do_not_hinder_each_other_and_a_missing_file_is_not_read(
+def test_readers_share_a_file_and_a_missing_file_is_not_read(
     directory: Path,
 ) -> None:
     path = segment(directory, 1, 0)
@@ -100,7 +90,7 @@ def test_readers_do_not_hinder_each_other_and_a_missing_file_is_not_read(
         ("flock", errno.EOPNOTSUPP, False),
     ],
 )
-def test_what_cannot_be_found_out_is_taken_for_read(
+def test_an_unknown_state_counts_as_read(
     directory: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int, expected: bool
 ) -> None:
     def fail(*_: object) -> int:
@@ -114,19 +104,19 @@ def test_what_cannot_be_found_out_is_taken_for_read(
 
 
 def test_a_recording_marked_as_suspect_stays(directory: Path) -> None:
-    """For what was taken out of it would go with it."""
+    """Its quarantined data would be deleted with it."""
     add_notes(directory, 0, [SuspectNote("torn tail", "", 0, 0)])
     plan = plan_directory(directory, WEEK, NOW_NS)
-    assert gone(plan) == {1: None}
-    assert [(kept.recording_id, kept.in_use) for kept in plan.kept] == [
+    assert new_starts(plan) == {1: None}
+    assert [(each.recording_id, each.in_use) for each in plan.retained] == [
         (0, "it is marked as suspect")
     ]
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_one_file_of_another_place_keeps_the_whole_recording(directory: Path, number: int) -> None:
-    """Whichever it is, among those that would go or behind them: others may be as wrong."""
+def test_a_misplaced_file_protects_the_whole_recording(directory: Path, number: int) -> None:
+    """Also one after those to delete: the others may be misplaced as well."""
     segment(directory, 0, number).write_bytes(segment(directory, 1, 0).read_bytes())
     size = segment(directory, 1, 0).stat().st_blocks * 512
     policy = RetentionPolicy(max_directory_size=Limit(4 * size, "4"))
-    assert gone(plan_directory(directory, policy, NOW_NS)) == {1: None}
+    assert new_starts(plan_directory(directory, policy, NOW_NS)) == {1: None}

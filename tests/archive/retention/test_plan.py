@@ -1,4 +1,4 @@
-"""What a policy takes away from what there is."""
+"""Retention plans: what a policy deletes of given recordings."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.held_recordings import DAY_NS, new_starts
+from support.builders.held_recordings import SEGMENT_LENGTH as SEGMENT
 
 from aerotape.archive.retention.plan import HeldSegment, Holding, RetentionPlan, make_plan
 from aerotape.archive.retention.policy import Limit, RetentionPolicy, RetentionRule
 from aerotape.catalog.descriptor import RecordingDescriptor
 
-SEGMENT = 131_072
-DAY_NS = 86_400 * 10**9
 NOW_NS = 1_000 * DAY_NS
 
 
@@ -62,70 +62,60 @@ def plan(holdings: list[Holding], *rules: RetentionRule, **policy: Any) -> Reten
     return make_plan(holdings, RetentionPolicy(rules, **policy), NOW_NS)
 
 
-def gone(made: RetentionPlan) -> dict[int, int | None]:
-    """The new start of each recording, in segments; None where all of it goes."""
-    return {
-        each.recording_id: None
-        if each.new_start_position is None
-        else each.new_start_position // SEGMENT
-        for each in made.removals
-    }
-
-
 AGE = RetentionRule("a", max_age=Limit(7 * DAY_NS, "7d"))
 
 
-def test_by_age_old_segments_go_and_old_recordings_as_a_whole() -> None:
+def test_age_deletes_old_segments_and_whole_recordings() -> None:
     made = plan(
         [held(0, [9, 8, 6]), held(1, [9, 8]), held(2, [6]), held(3, [9, 9], live=True)], AGE
     )
-    assert gone(made) == {0: 2, 1: None, 3: 1}
+    assert new_starts(made) == {0: 2, 1: None, 3: 1}
     assert made.removals[0].reasons == ("older than 7d (rule a)",)
     assert (made.removals[0].segments, made.removals[0].size_bytes) == (2, 200)
-    # The live one's last segment is as old, and stays.
-    assert [(kept.recording_id, kept.in_use) for kept in made.kept] == [(3, "in use")]
+    # The last segment of the live one is as old, and stays.
+    assert [(each.recording_id, each.in_use) for each in made.retained] == [(3, "in use")]
 
 
-def test_exactly_as_old_as_allowed_goes_and_a_nanosecond_younger_does_not() -> None:
+def test_the_age_limit_is_exact_to_the_nanosecond() -> None:
     segments = [
         HeldSegment(0, 1, NOW_NS - 7 * DAY_NS),
         HeldSegment(SEGMENT, 1, NOW_NS - 7 * DAY_NS + 1),
     ]
     holding = Holding(held(0, [0, 0]).descriptor, segments, 2, True)
-    assert gone(plan([holding], AGE)) == {0: 1}
+    assert new_starts(plan([holding], AGE)) == {0: 1}
 
 
-def test_a_young_segment_holds_back_older_ones_behind_it() -> None:
-    assert gone(plan([held(0, [9, 1, 9])], AGE)) == {0: 1}
+def test_a_young_segment_protects_older_ones_after_it() -> None:
+    assert new_starts(plan([held(0, [9, 1, 9])], AGE)) == {0: 1}
 
 
 def test_a_segment_of_unknown_age_is_young() -> None:
     holding = Holding(held(0, [0]).descriptor, [HeldSegment(0, 1, None)], 1, True)
-    assert gone(plan([holding], AGE)) == {}
+    assert new_starts(plan([holding], AGE)) == {}
 
 
-def test_an_empty_recording_goes_when_it_stopped_long_enough_ago() -> None:
+def test_an_empty_recording_has_the_age_of_its_stop() -> None:
     made = plan([held(0, [], stopped_days=8), held(1, [], stopped_days=6)], AGE)
-    assert gone(made) == {0: None}
+    assert new_starts(made) == {0: None}
 
 
-def test_the_size_of_a_recording_takes_its_front_and_never_its_last_segment() -> None:
+def test_the_size_of_a_recording_never_deletes_its_last_segment() -> None:
     rule = RetentionRule("s", max_recording_size=Limit(250, "250"))
-    assert gone(plan([held(0, [3, 2, 1, 0]), held(1, [2, 1])], rule)) == {0: 2}
+    assert new_starts(plan([held(0, [3, 2, 1, 0]), held(1, [2, 1])], rule)) == {0: 2}
     tiny = RetentionRule("s", max_recording_size=Limit(1, "1"))
     made = plan([held(0, [3, 2, 1, 0]), held(1, [2, 1], live=True)], tiny)
-    assert gone(made) == {0: 3, 1: 1}
+    assert new_starts(made) == {0: 3, 1: 1}
 
 
-def test_an_empty_segment_at_the_end_is_not_the_one_that_stays() -> None:
+def test_an_empty_segment_is_not_the_last_one() -> None:
     rule = RetentionRule("a", max_recording_size=Limit(50, "50"))
     holding = held(0, [3, 2, 1])
-    assert gone(plan([replace(holding, end_position=2 * SEGMENT)], rule)) == {0: 1}
-    assert gone(plan([replace(holding, end_position=2 * SEGMENT + 1)], rule)) == {0: 2}
+    assert new_starts(plan([replace(holding, end_position=2 * SEGMENT)], rule)) == {0: 1}
+    assert new_starts(plan([replace(holding, end_position=2 * SEGMENT + 1)], rule)) == {0: 2}
 
 
-def test_the_size_of_a_stream_takes_the_oldest_of_all_its_recordings() -> None:
-    """Those of other streams, or of other channels, are not counted with it."""
+def test_the_size_of_a_stream_deletes_the_oldest_of_all_its_recordings() -> None:
+    """Recordings of other stream ids or channels do not count."""
     rule = RetentionRule("s", max_stream_size=Limit(300, "300"))
     made = plan(
         [
@@ -136,21 +126,21 @@ def test_the_size_of_a_stream_takes_the_oldest_of_all_its_recordings() -> None:
         ],
         rule,
     )
-    assert gone(made) == {0: 1, 1: 1}
+    assert new_starts(made) == {0: 1, 1: 1}
     made = plan([held(0, [9]), held(1, [8, 7, 6, 0])], rule)
-    assert gone(made) == {0: None, 1: 1}
+    assert new_starts(made) == {0: None, 1: 1}
 
 
-def test_the_number_of_recordings_takes_the_oldest_that_have_stopped() -> None:
+def test_the_number_of_recordings_deletes_the_oldest_stopped_ones() -> None:
     rule = RetentionRule("n", max_recordings=Limit(2, "2"))
     made = plan([held(number, [0]) for number in range(4)] + [held(9, [0], stream_id=2)], rule)
-    assert gone(made) == {0: None, 1: None}
+    assert new_starts(made) == {0: None, 1: None}
     made = plan([held(0, [0, 0], live=True), held(1, [0]), held(2, [0])], rule)
-    assert gone(made) == {}
-    assert [kept.recording_id for kept in made.kept] == [0]
+    assert new_starts(made) == {}
+    assert [each.recording_id for each in made.retained] == [0]
 
 
-def test_the_size_of_the_directory_takes_also_what_no_rule_is_for() -> None:
+def test_the_size_of_the_directory_applies_without_a_rule() -> None:
     keep = RetentionRule("k", channel="udp", keep=True)
     holdings = [
         held(0, [3, 2]),
@@ -158,43 +148,43 @@ def test_the_size_of_the_directory_takes_also_what_no_rule_is_for() -> None:
         held(2, [1, 0], live=True),
     ]
     limit = Limit(400, "400")
-    assert gone(plan(holdings, keep, max_directory_size=limit)) == {0: None}
+    assert new_starts(plan(holdings, keep, max_directory_size=limit)) == {0: None}
     made = plan(holdings, keep, max_directory_size=Limit(1, "1"))
-    assert gone(made) == {0: None, 2: 1}
-    assert {kept.recording_id: kept.in_use for kept in made.kept} == {
+    assert new_starts(made) == {0: None, 2: 1}
+    assert {each.recording_id: each.in_use for each in made.retained} == {
         1: "rule k keeps it",
         2: "in use",
     }
     assert made.size_bytes == 600
 
 
-def test_what_other_limits_have_taken_counts_for_the_later_ones() -> None:
+def test_limits_count_what_preceding_ones_delete() -> None:
     made = plan([held(0, [9, 0]), held(1, [3, 0])], AGE, max_directory_size=Limit(300, "300"))
-    assert gone(made) == {0: 1}
+    assert new_starts(made) == {0: 1}
 
 
-def test_the_first_rule_that_fits_holds() -> None:
+def test_the_first_rule_that_matches_applies() -> None:
     rules = (
         RetentionRule("one", stream_ids=frozenset({2}), max_age=Limit(100 * DAY_NS, "100d")),
         RetentionRule("two", channel="alias=x", max_age=Limit(7 * DAY_NS, "7d")),
         RetentionRule("three", max_age=Limit(DAY_NS, "1d")),
     )
     made = plan([held(0, [9, 6]), held(1, [9, 6], stream_id=2)], *rules)
-    assert gone(made) == {0: 1}
+    assert new_starts(made) == {0: 1}
     assert made.removals[0].reasons == ("older than 7d (rule two)",)
 
 
-def test_nothing_younger_than_the_least_age_goes() -> None:
+def test_nothing_younger_than_the_minimum_age_is_deleted() -> None:
     rule = RetentionRule("s", max_recording_size=Limit(1, "1"), max_recordings=Limit(1, "1"))
     made = plan([held(0, [5, 1, 1]), held(1, [0, 0]), held(2, [])], rule, min_age_ns=2 * DAY_NS)
-    assert gone(made) == {0: 1}
-    assert {kept.in_use for kept in made.kept} == {"it is too young for min_age"}
+    assert new_starts(made) == {0: 1}
+    assert {each.in_use for each in made.retained} == {"it is too young for min_age"}
 
 
-def test_what_is_in_use_stays_with_all_behind_it() -> None:
+def test_a_segment_in_use_protects_those_after_it() -> None:
     made = plan([held(0, [9, 9, 9], removable=1)], AGE)
-    assert gone(made) == {0: 1}
-    assert [(kept.recording_id, kept.in_use) for kept in made.kept] == [(0, "in use")]
+    assert new_starts(made) == {0: 1}
+    assert [(each.recording_id, each.in_use) for each in made.retained] == [(0, "in use")]
 
 
 @given(
@@ -207,14 +197,14 @@ def test_what_is_in_use_stays_with_all_behind_it() -> None:
     count=st.none() | st.integers(1, 4),
     min_age=st.integers(0, 10),
 )
-def test_whatever_the_policy_only_removable_fronts_go(
+def test_any_policy_deletes_only_removable_segments(
     ages: list[tuple[list[int], bool, int]],
     age: int | None,
     sizes: tuple[int | None, int | None, int | None],
     count: int | None,
     min_age: int,
 ) -> None:
-    """And what is left is within the directory's limit unless nothing more may go."""
+    """The rest is within the limit of the directory unless nothing more can be deleted."""
     holdings = [
         held(
             number,
@@ -248,12 +238,14 @@ def test_whatever_the_policy_only_removable_fronts_go(
             assert segment.recorded_by_ns is not None
             assert segment.recorded_by_ns <= NOW_NS - min_age * DAY_NS
         if removal is not None and removal.new_start_position is None:
-            assert holding.can_go
+            assert holding.is_deletable
             assert removed == len(holding.segments)
         elif removal is not None:
             assert removal.new_start_position == removed * SEGMENT
             assert 0 < removed < len(holding.segments)
-        if removed < holding.removable and (removed + 1 < len(holding.segments) or holding.can_go):
+        if removed < holding.removable and (
+            removed + 1 < len(holding.segments) or holding.is_deletable
+        ):
             recorded_ns = holding.segments[removed].recorded_by_ns
             assert recorded_ns is not None
             could_go |= recorded_ns <= NOW_NS - min_age * DAY_NS

@@ -57,42 +57,42 @@ def test_a_policy_that_says_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
-        ("", "says nothing"),
+        ("", "has no limit"),
         ("[[rule]\n", "is not TOML"),
         ("rule = 3", "write [[rule]]"),
         ("directory = 3", "write [directory]"),
-        ("[[rule]]\nmaxage = '7d'", "rule 1: knows no 'maxage': did you mean max_age?"),
-        ("[directory]\nsize = '7g'", "[directory]: knows no 'size'"),
+        ("[[rule]]\nmaxage = '7d'", "rule 1: unknown key 'maxage': did you mean max_age?"),
+        ("[directory]\nsize = '7g'", "[directory]: unknown key 'size'"),
         ("[[rule]]\nname = 'a'", "rule 1: has no limit"),
         ("[[rule]]\nkeep = true\nmax_age = '7d'", "keep and max_age contradict each other"),
         ("[[rule]]\nkeep = 1", "keep=1 must be true or false"),
-        ("[[rule]]\nmax_age = 7", "max_age=7 is no age"),
-        ("[[rule]]\nmax_age = '7'", "max_age='7' is no age"),
-        ("[[rule]]\nmax_age = '7y'", "max_age='7y' is no age"),
-        ("[[rule]]\nmax_age = '-7d'", "is no age"),
-        ("[[rule]]\nmax_age = '0d'", "max_age=0d must be more than nothing"),
+        ("[[rule]]\nmax_age = 7", "max_age=7 is not an age"),
+        ("[[rule]]\nmax_age = '7'", "max_age='7' is not an age"),
+        ("[[rule]]\nmax_age = '7y'", "max_age='7y' is not an age"),
+        ("[[rule]]\nmax_age = '-7d'", "is not an age"),
+        ("[[rule]]\nmax_age = '0d'", "max_age=0d must be positive"),
         ("[[rule]]\nmax_age = '9999999999999999999w'", "64 bits at most"),
-        ("[[rule]]\nmax_recording_size = '7x'", "max_recording_size='7x' is no size"),
-        ("[[rule]]\nmax_stream_size = 0", "max_stream_size=0 must be more than nothing"),
+        ("[[rule]]\nmax_recording_size = '7x'", "max_recording_size='7x' is not a size"),
+        ("[[rule]]\nmax_stream_size = 0", "max_stream_size=0 must be positive"),
         ("[[rule]]\nmax_recordings = true", "max_recordings=True must be a number"),
         ("[[rule]]\nmax_recordings = 1\nchannel = 3", "channel=3 must be text"),
-        ("[[rule]]\nmax_recordings = 1\nstream_id = '3'", "stream_id='3' is no stream id"),
-        ("[[rule]]\nmax_recordings = 1\nstream_id = 3000000000", "is no stream id"),
+        ("[[rule]]\nmax_recordings = 1\nstream_id = '3'", "stream_id='3' is not a stream id"),
+        ("[[rule]]\nmax_recordings = 1\nstream_id = 3000000000", "is not a stream id"),
         ("[[rule]]\nmax_recordings = 1\nstream_id = []", "empty list"),
     ],
 )
-def test_what_cannot_be_is_named_with_its_file_and_place(
-    tmp_path: Path, text: str, told: str
+def test_an_invalid_policy_is_reported_with_its_file_and_place(
+    tmp_path: Path, text: str, expected: str
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
         policy(tmp_path, text)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert str(tmp_path / "retention.toml") in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
+def test_a_missing_file_and_one_that_is_not_text(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="No such file"):
         read_policy(tmp_path / "none.toml")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")

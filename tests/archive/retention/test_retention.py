@@ -1,4 +1,4 @@
-"""The archive's own retention: when it comes, what it asks for, and what holds it back."""
+"""Retention in an archive: its passes, its requests, and the recordings in use."""
 
 from __future__ import annotations
 
@@ -36,23 +36,20 @@ class Count:
 
 
 class FakeRecordings:
-    """The recordings in progress: their positions by id."""
+    """Recordings of which none is live."""
 
     def __init__(self) -> None:
-        self.live: dict[int, int] = {}
         self.changing: set[int] = set()
         self.extended: list[int] = []
         self.subscriptions = SimpleNamespace(
             listed=lambda: [SimpleNamespace(extends=each) for each in self.extended]
         )
 
-    def session(self, recording_id: int) -> Any:
-        if recording_id not in self.live:
-            return None
-        return SimpleNamespace(recording_id=recording_id, position=self.live[recording_id])
+    def session(self, recording_id: int) -> None:
+        return None
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([self.session(recording_id) for recording_id in self.live])
+        return iter(())
 
     def are_segments_changing(self, recording_id: int) -> bool:
         return recording_id in self.changing
@@ -83,7 +80,7 @@ class FakeReplays:
 
 
 class Rig:
-    """Retention with real handlers, catalog and deletions, and a clock that the test moves."""
+    """Retention with real handlers, catalog and deletions, and a test clock."""
 
     def __init__(self, directory: Path, policy: str) -> None:
         self.directory = directory
@@ -145,19 +142,19 @@ class Rig:
         assert asked_by == -1
         self.signals.append(decode(signal))
 
-    def turn(self) -> None:
-        """One turn of the conductor."""
+    def do_work(self) -> None:
+        """Do one duty cycle of the conductor."""
         self.retention.do_work()
         self.deletions.do_work()
 
     def run_pass(self, before: Callable[[], None] = lambda: None) -> None:
-        """Let the interval pass and all that follows be done.
+        """Let the interval pass and run the pass to its end.
 
         Args:
-            before: called when the plan has been made and nothing has been asked for.
+            before: called between the plan and the first request.
         """
         self.monotonic_ns += INTERVAL_NS
-        self.turn()
+        self.do_work()
         assert self.retention.is_at_work
         self.retention._worker.submit(lambda: None).result()
         before()
@@ -166,7 +163,7 @@ class Rig:
             assert time.monotonic() < deadline_s
             if self.retention.wants_within_ns is None and self.woken.wait(0.05):
                 self.woken.clear()
-            self.turn()
+            self.do_work()
 
     def close(self) -> None:
         self.retention.close()
@@ -192,21 +189,21 @@ def start(directory: Path) -> Iterator[Callable[[str], Rig]]:
         rig.close()
 
 
-def test_it_comes_each_interval_and_not_before(directory: Path, start: Callable[..., Rig]) -> None:
+def test_a_pass_starts_at_each_interval(directory: Path, start: Callable[..., Rig]) -> None:
     add_recording(directory, [9, 1], now_ns=NOW_NS)
     rig = start()
     rig.monotonic_ns += INTERVAL_NS - 1
-    rig.turn()
+    rig.do_work()
     assert not rig.retention.is_at_work
     rig.monotonic_ns -= INTERVAL_NS - 1
     rig.run_pass()
     assert segments(directory, 0) == [1]
     add_recording(directory, [9, 9], now_ns=NOW_NS)
-    rig.turn()
+    rig.do_work()
     assert not rig.retention.is_at_work
 
 
-def test_fronts_and_whole_recordings_go_are_counted_and_told(
+def test_removals_are_counted_logged_and_signalled(
     directory: Path, start: Callable[..., Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
     add_recording(directory, [9, 8, 1], now_ns=NOW_NS)
@@ -223,44 +220,23 @@ def test_fronts_and_whole_recordings_go_are_counted_and_told(
     assert list(rig.catalog.recording_ids()) == [0, 2]
     assert [counter.value for counter in rig.counters] == [4, taken]
     assert rig.error_count.value == 0
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 2
-    assert "recording 0: what is before position 262144" in told[0]
-    assert "recording 1: all of it" in told[1]
-    assert "older than 7d (rule week)" in told[1]
-    # Clients that are to hear of it know that none of them has asked.
+    logged = [record.getMessage() for record in caplog.records]
+    assert len(logged) == 2
+    assert "recording 0: what is before position 262144" in logged[0]
+    assert "recording 1: all of it" in logged[1]
+    assert "older than 7d (rule week)" in logged[1]
+    # The signals belong to no client's request.
     assert sorted((each.recording_id, each.signal.name) for each in rig.signals) == [
         (0, "DELETE"),
         (1, "DELETE"),
     ]
     assert {each.correlation_id for each in rig.signals} == {-1}
-    # There is nothing left to do.
+    # Nothing is left to delete.
     rig.run_pass()
     assert len(rig.requests) == 2
 
 
-def test_a_live_recording_keeps_the_segment_that_is_written_to(
-    directory: Path, start: Callable[..., Rig]
-) -> None:
-    add_recording(directory, [9, 9, 9], now_ns=NOW_NS, stopped=False)
-    rig = start()
-    rig.recordings.live[0] = 2 * SEGMENT_LENGTH + 64
-    rig.run_pass()
-    assert segments(directory, 0) == [2]
-    assert rig.catalog.start_position(0) == 2 * SEGMENT_LENGTH
-
-
-def test_a_recording_without_an_end_that_nobody_records_is_left_alone(
-    directory: Path, start: Callable[..., Rig]
-) -> None:
-    add_recording(directory, [9, 9], now_ns=NOW_NS, stopped=False)
-    rig = start()
-    rig.run_pass()
-    assert segments(directory, 0) == [0, 1]
-    assert rig.requests == []
-
-
-def test_a_replay_keeps_its_segment_and_all_behind_it(
+def test_a_replay_protects_its_segment_and_those_after_it(
     directory: Path, start: Callable[..., Rig]
 ) -> None:
     add_recording(directory, [9, 9, 9], now_ns=NOW_NS)
@@ -275,7 +251,7 @@ def test_a_replay_keeps_its_segment_and_all_behind_it(
 
 
 @pytest.mark.parametrize("position", [0, 2 * SEGMENT_LENGTH])
-def test_a_replay_that_begins_after_the_plan_was_made_is_seen(
+def test_a_replay_that_starts_after_the_plan_is_detected(
     directory: Path, start: Callable[..., Rig], position: int
 ) -> None:
     add_recording(directory, [9, 9, 9], now_ns=NOW_NS)
@@ -287,7 +263,7 @@ def test_a_replay_that_begins_after_the_plan_was_made_is_seen(
     assert rig.error_count.value == 0
 
 
-def test_what_is_about_to_be_extended_or_replicated_to_stays(
+def test_a_recording_stays_when_an_extension_or_replication_starts(
     directory: Path, start: Callable[..., Rig]
 ) -> None:
     for _ in range(3):
@@ -302,7 +278,7 @@ def test_what_is_about_to_be_extended_or_replicated_to_stays(
     assert [segments(directory, number) for number in range(2)] == [[], [0, 1]]
 
 
-def test_a_recording_that_has_changed_since_the_plan_waits_for_the_next(
+def test_a_recording_that_changed_since_the_plan_waits_for_the_next(
     directory: Path, start: Callable[..., Rig]
 ) -> None:
     add_recording(directory, [9, 9, 9], now_ns=NOW_NS)
@@ -315,7 +291,7 @@ def test_a_recording_that_has_changed_since_the_plan_waits_for_the_next(
     assert rig.requests == []
 
 
-def test_a_file_that_cannot_be_deleted_is_an_error_and_the_rest_goes_on(
+def test_a_file_that_cannot_be_deleted_is_an_error_and_the_rest_continues(
     directory: Path, start: Callable[..., Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
     add_recording(directory, [9, 9, 1], now_ns=NOW_NS)
@@ -336,7 +312,7 @@ def test_a_file_that_cannot_be_deleted_is_an_error_and_the_rest_goes_on(
     rig.run_pass()
 
 
-def test_a_policy_that_was_spoilt_stops_retention_until_it_is_mended(
+def test_an_invalid_policy_stops_retention_until_it_is_corrected(
     directory: Path, start: Callable[..., Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
     add_recording(directory, [9, 9], now_ns=NOW_NS)
@@ -350,29 +326,31 @@ def test_a_policy_that_was_spoilt_stops_retention_until_it_is_mended(
     assert segments(directory, 0) == []
 
 
-def test_many_recordings_go_a_few_at_a_time(directory: Path, start: Callable[..., Rig]) -> None:
-    """One request a turn; no more than a few deletions under way."""
+def test_many_recordings_are_deleted_a_few_at_a_time(
+    directory: Path, start: Callable[..., Rig]
+) -> None:
+    """One request per duty cycle; only a few deletions in progress."""
     for _ in range(30):
         add_recording(directory, [9], now_ns=NOW_NS)
     rig = start()
     most, asked = 0, 0
-    turn = rig.turn
+    do_work = rig.do_work
 
     def watched() -> None:
         nonlocal most, asked
-        turn()
+        do_work()
         assert len(rig.requests) - asked <= 1
         asked = len(rig.requests)
         most = max(most, len(rig.retention._requester))
 
-    rig.turn = watched  # type: ignore[method-assign]
+    rig.do_work = watched  # type: ignore[method-assign]
     rig.run_pass()
     assert list(rig.catalog.recording_ids()) == []
     assert list(directory.glob("*.rec")) == []
     assert 1 <= most <= 8
 
 
-def test_damaged_recordings_and_such_with_missing_files_are_left_alone(
+def test_damaged_recordings_and_those_with_missing_files_stay(
     directory: Path, start: Callable[..., Rig]
 ) -> None:
     for _ in range(3):
@@ -389,12 +367,12 @@ def test_damaged_recordings_and_such_with_missing_files_are_left_alone(
     assert len(rig.requests) == 1
 
 
-def test_the_end_of_the_archive_ends_a_pass(directory: Path, start: Callable[..., Rig]) -> None:
+def test_closing_cancels_a_pass(directory: Path, start: Callable[..., Rig]) -> None:
     for _ in range(3):
         add_recording(directory, [9], now_ns=NOW_NS)
     rig = start()
     rig.monotonic_ns += INTERVAL_NS
-    rig.turn()
+    rig.do_work()
     rig.retention.close()
     assert not rig.retention.is_at_work
     assert rig.requests == []

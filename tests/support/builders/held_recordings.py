@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from aerotape.archive.retention.plan import RetentionPlan
 from aerotape.catalog.file.catalog import Catalog
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
@@ -51,7 +52,7 @@ def add_recording(
 
 
 def set_age(directory: Path, recording_id: int, index: int, days: float, *, now_ns: int) -> None:
-    """Have a segment been written to so many days ago."""
+    """Set the time of the last write to a segment's file."""
     written_ns = now_ns - int(days * DAY_NS)
     os.utime(segment(directory, recording_id, index), ns=(written_ns, written_ns))
 
@@ -62,8 +63,18 @@ def segment(directory: Path, recording_id: int, index: int) -> Path:
 
 
 def segments(directory: Path, recording_id: int) -> list[int]:
-    """Which segments of a recording have files."""
+    """Return the indexes of a recording's segment files."""
     return sorted(
         int(path.stem.partition("-")[2]) // SEGMENT_LENGTH
         for path in directory.glob(f"{recording_id}-*.rec")
     )
+
+
+def new_starts(plan: RetentionPlan) -> dict[int, int | None]:
+    """Return the planned new start of each recording, in segments; None: deleted."""
+    return {
+        each.recording_id: None
+        if each.new_start_position is None
+        else each.new_start_position // SEGMENT_LENGTH
+        for each in plan.removals
+    }

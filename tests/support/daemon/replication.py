@@ -46,9 +46,15 @@ class Side:
         return {n: v for n, v in row.items() if n not in ("controlSessionId", "correlationId")}
 
     def recorded(self, channel: str, stream_id: int, *, count: int = 200) -> Recorded:
-        """Record `count` messages; the recording goes on."""
+        """Record `count` messages; the recording stays live."""
         self.client.call("startRecording", channel, stream_id, "LOCAL")
         return Recorded(self, channel, stream_id, count)
+
+    def stopped(self, channel: str, stream_id: int, *, count: int = 200) -> Recorded:
+        """Record `count` messages and stop the recording."""
+        stream = self.recorded(channel, stream_id, count=count)
+        stream.stop()
+        return stream
 
 
 class Recorded:
@@ -102,7 +108,7 @@ class Pair:
     source: Side
 
     def replicate(self, recording_id: int, **params: Any) -> int:
-        """Have a recording of the source replicated; return the replication's id."""
+        """Replicate a recording of the source; return the replication's id."""
         self.destination.client.call("takeSignals")
         result: int = self.destination.client.call(
             "replicate",
@@ -138,6 +144,17 @@ class Pair:
             time.sleep(0.002)
         return signals
 
+    def await_end(self) -> list[dict[str, Any]]:
+        """Return the signals up to STOP and REPLICATE_END, in either order."""
+        signals = self.await_signals("STOP")
+        if "REPLICATE_END" not in names(signals):
+            signals += self.await_signals("REPLICATE_END")
+        return signals
+
+    def assert_same(self, recording_id: int, replica_id: int) -> None:
+        """Assert that a replica has the bytes of its source."""
+        assert self.source.segments(recording_id) == self.destination.segments(replica_id)
+
 
 def with_session_id(segments: dict[int, bytes], session_id: int) -> dict[int, bytes]:
     """Return segments with another session id in all their frames."""
@@ -155,3 +172,8 @@ def with_session_id(segments: dict[int, bytes], session_id: int) -> dict[int, by
 def shown(signals: list[dict[str, Any]]) -> list[tuple[str, int]]:
     """Return names and positions of signals, of an error its code."""
     return [(signal["signal"], signal["position"]) for signal in signals]
+
+
+def names(signals: list[dict[str, Any]]) -> list[str]:
+    """Return the names of signals."""
+    return [signal["signal"] for signal in signals]

@@ -1,4 +1,4 @@
-"""Killed between any two steps of a request about segments: what is left, both archives open."""
+"""Kills between any two steps of a request for segments: both archives open what is left."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from support.builders.built_archive import add_recording
 from support.builders.segment_builder import SegmentBuilder
+from support.daemon.recorded_responses import Client
 from support.jvm.java import JavaArchive, JavaClient
 
 from aerotape.archive.error_log import ErrorLog
@@ -21,7 +22,6 @@ from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import refresh
-from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.replay.offline.directory import open_directory
 
 TERM = 65_536
@@ -33,27 +33,9 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-class Client:
-    """Takes note of whether it has been answered."""
-
-    session_id = 1
-
-    def __init__(self) -> None:
-        self.answers: list[Any] = []
-
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        self.answers.append(relevant_id)
-
-    def send_error(self, correlation_id: int, error_code: int, message: str) -> None:
-        self.answers.append(message)
-
-    def send_signal(self, *_: Any) -> None:
-        self.answers.append(RecordingSignal.DELETE)
-
-
 @contextmanager
 def killed_before(monkeypatch: pytest.MonkeyPatch, step: int) -> Iterator[list[str]]:
-    """Count what changes the directory; nothing happens from number `step` on."""
+    """Record the changes of the directory; raise Killed from number `step` on."""
     steps: list[str] = []
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,8 +96,8 @@ def update_channel(catalog: Catalog, moves: SegmentMoves, client: Client) -> Non
     client.send_ok(1)
 
 
-def run(archive_dir: Path, request: Callable[..., None]) -> list[Any]:
-    """Do what a request asks for, as the conductor would; return what was answered."""
+def run(archive_dir: Path, request: Callable[..., None]) -> list[tuple[Any, ...]]:
+    """Run a request as the conductor does; return the responses and signals."""
     client = Client()
     woken = threading.Event()
     deletions = SegmentDeletions(errors=ErrorLog(), wake=woken.set)
@@ -129,18 +111,19 @@ def run(archive_dir: Path, request: Callable[..., None]) -> list[Any]:
         )
         try:
             request(catalog, moves, client)
-            while not client.answers or client.answers == [3]:
-                assert woken.wait(10), client.answers
+            # A migration has three segments: its OK precedes the DELETE signal.
+            while not client.received or client.received == [("ok", 1, 3)]:
+                assert woken.wait(10), client.received
                 woken.clear()
                 moves.do_work()
                 deletions.do_work()
         finally:
             deletions.close()
-    return client.answers
+    return client.received
 
 
 def readable(archive_dir: Path) -> dict[int, bytes]:
-    """All messages that can be read from recordings of a directory, as far as these go."""
+    """Return the messages of all recordings with complete files."""
     found: dict[int, bytes] = {}
     for recording in open_directory(archive_dir).recordings():
         names = {path.name for path in archive_dir.iterdir()}
@@ -155,8 +138,8 @@ def readable(archive_dir: Path) -> dict[int, bytes]:
 def test_no_position_is_lost_at_any_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_: Callable[..., None]
 ) -> None:
-    """Every message is in one recording or the other, whose files are all there, and a second try
-    goes through if the first had changed nothing that is seen."""
+    """Every message is in one of the recordings with complete files, and a second try succeeds
+    if the first had no visible effect."""
     pristine = tmp_path / "pristine"
     messages = two_recordings(pristine)
     for step in itertools.count():
@@ -176,7 +159,7 @@ def test_no_position_is_lost_at_any_step(
             refresh(catalog, archive_dir, now_ms=1)
             before = [catalog.descriptor(each) for each in (BEFORE, AFTER)]
         if before[AFTER].start_position == before[BEFORE].stop_position == 3 * SEGMENT:
-            assert not isinstance(run(archive_dir, request_)[0], str)
+            assert run(archive_dir, request_)[0][0] == "ok"
             assert readable(archive_dir) == messages
     assert step > 3 or request_ is attach
     assert readable(archive_dir) == messages
@@ -186,7 +169,7 @@ def test_no_position_is_lost_at_any_step(
 def test_java_opens_what_is_left(
     tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch, request_: Callable[..., None]
 ) -> None:
-    """After a few of the steps: it starts, lists both recordings and replays what they have."""
+    """After some of the steps: it starts, lists both recordings and replays them."""
     pristine = tmp_path / "pristine"
     two_recordings(pristine)
     for step in itertools.count(1, 3):

@@ -1,4 +1,4 @@
-"""Deletions of segment files: what is answered, in which order, and what is refused meanwhile."""
+"""Deletions of segment files: responses, their order, and refusals meanwhile."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     made.deletions.close()
 
 
-def test_files_go_then_the_signal_comes(rig: Rig) -> None:
-    """OK with the number at once, DELETE without a position when the files are gone."""
+def test_the_signal_follows_the_deletion(rig: Rig) -> None:
+    """OK with the number at once, DELETE without a position after the files are deleted."""
     paths = rig.files("3-0.rec", "3-65536.rec")
     kept = rig.files("33-0.rec", "4-0.rec")
     rig.deletions.delete(rig.client, 7, 3, paths)
@@ -68,20 +68,20 @@ def test_files_go_then_the_signal_comes(rig: Rig) -> None:
     assert [path.exists() for path in paths + kept] == [False, False, True, True]
 
 
-def test_without_files_both_come_at_once(rig: Rig) -> None:
+def test_without_files_both_are_sent_at_once(rig: Rig) -> None:
     rig.deletions.delete(rig.client, 7, 3, [])
     assert rig.client.received == [("ok", 7, 0), ("DELETE", 7, 3, -1, -1)]
     assert rig.deletions.allows(rig.client, 8, 3)
 
 
-def test_a_request_that_is_answered_elsewhere_gets_only_the_signal(rig: Rig) -> None:
+def test_a_request_with_a_response_receives_only_the_signal(rig: Rig) -> None:
     rig.deletions.delete_unanswered(rig.client, 7, 3, rig.files("3-0.rec"))
     rig.work_until(rig.is_deleted)
     assert rig.client.received == [("DELETE", 7, 3, -1, -1)]
 
 
-def test_one_at_a_time_for_each_recording(rig: Rig) -> None:
-    """A second deletion of a recording is refused until the first is done; others are not."""
+def test_one_deletion_at_a_time_per_recording(rig: Rig) -> None:
+    """A second deletion of a recording is refused until the first is done."""
     rig.deletions.delete(
         rig.client, 7, 3, rig.files("3-0.rec", "3-65536.rec"), is_ready=lambda: rig.is_ready
     )
@@ -97,8 +97,8 @@ def test_one_at_a_time_for_each_recording(rig: Rig) -> None:
     assert rig.deletions.end_position(3) is None
 
 
-def test_nothing_is_touched_until_it_is_time(rig: Rig) -> None:
-    """Neither the files nor what is to be prepared; the conductor is asked to come back soon."""
+def test_a_deletion_waits_until_it_is_ready(rig: Rig) -> None:
+    """Nothing is prepared or deleted, and the conductor is to call again soon."""
     prepared: list[bool] = []
     [path, other] = rig.files("3-0.rec", "3-65536.rec")
 
@@ -121,12 +121,11 @@ def test_nothing_is_touched_until_it_is_time(rig: Rig) -> None:
     rig.is_ready = True
     rig.work_until(rig.is_deleted)
     assert rig.client.received[0] == ("ok", 7, 2)
-    assert (
-        prepared and not path.exists() and not other.exists() and not rig.deletions.wants_within_ns
-    )
+    assert prepared and not path.exists() and not other.exists()
+    assert rig.deletions.wants_within_ns is None
 
 
-def test_a_failed_preparation_is_the_answer(rig: Rig) -> None:
+def test_a_failed_preparation_is_the_response(rig: Rig) -> None:
     """The files stay and there is no signal."""
     [path] = rig.files("3-0.rec")
 
@@ -139,8 +138,8 @@ def test_a_failed_preparation_is_the_answer(rig: Rig) -> None:
     assert path.exists() and rig.deletions.allows(rig.client, 8, 3)
 
 
-def test_a_file_that_cannot_be_deleted_is_told_before_the_signal(rig: Rig) -> None:
-    """The others go; one that is not there counts as deleted."""
+def test_a_file_that_cannot_be_deleted_is_reported_before_the_signal(rig: Rig) -> None:
+    """The others are deleted; a missing one counts as deleted."""
     stubborn = rig.directory / "3-0.rec"
     stubborn.mkdir()
     [other] = rig.files("3-131072.rec")
@@ -153,8 +152,8 @@ def test_a_file_that_cannot_be_deleted_is_told_before_the_signal(rig: Rig) -> No
     assert stubborn.exists() and not other.exists()
 
 
-def test_what_is_left_to_do_comes_after_the_files(rig: Rig) -> None:
-    """And before the signal; when it fails, the client is told."""
+def test_the_finish_follows_the_files(rig: Rig) -> None:
+    """And precedes the signal; its failure is reported to the client."""
     [path] = rig.files("3-0.rec")
 
     def finish() -> None:
@@ -167,15 +166,15 @@ def test_what_is_left_to_do_comes_after_the_files(rig: Rig) -> None:
     assert rig.client.received[1] == ("error", 7, ErrorCode.GENERIC, "no marks")
 
 
-def test_files_that_are_named_for_deletion_are_found(rig: Rig) -> None:
-    """As an older archive that was killed leaves them; foreign names are left alone."""
+def test_files_renamed_for_deletion_are_found(rig: Rig) -> None:
+    """As a killed archive leaves them; other names are ignored."""
     rig.files("3-0.rec", "3-65536.rec.del", "3-x.rec", "3-0.rec.del.bak", "33-0.rec", "3-1.txt")
     names = [each.path.name for each in list_files_to_delete(rig.directory, 3)]
     assert names == ["3-0.rec", "3-65536.rec.del"]
 
 
 def test_closing_stops_between_two_files(rig: Rig) -> None:
-    """What is left is left: the archive may have been told to stop for a reason."""
+    """The other files stay."""
     started, go_on = threading.Event(), threading.Event()
 
     def slow() -> list[Path]:
@@ -191,8 +190,8 @@ def test_closing_stops_between_two_files(rig: Rig) -> None:
     assert path.exists() and rig.client.received == []
 
 
-def test_what_was_granted_goes_at_the_next_start(rig: Rig) -> None:
-    """Till then no file of it is one of the recording's; what was not granted stays."""
+def test_a_granted_deletion_continues_at_the_next_start(rig: Rig) -> None:
+    """Until then the files are renamed; those of a deletion without an OK stay."""
     [busy] = rig.files("4-0.rec")
     granted = rig.files("3-196608.rec", "3-131072.rec")
     kept = rig.files("3-0.rec", "3-65536.rec", "5-0.rec", "5-0.rec.del.bak")
@@ -218,10 +217,10 @@ def test_what_was_granted_goes_at_the_next_start(rig: Rig) -> None:
 
 
 def purge(directory: Path, recording_id: int, count: int, **others: int) -> None:
-    """Enter `count` recordings, of which all but the first have been purged, and write one's files.
+    """Add `count` recordings, all but the first of them purged, and write the files of one.
 
     Args:
-        others: what is to be other in the entry of that one.
+        others: different fields for the entry of that one.
     """
     stream = fill(SegmentBuilder(recording_id=recording_id), 60)
     stream.write(directory)
@@ -234,17 +233,17 @@ def purge(directory: Path, recording_id: int, count: int, **others: int) -> None
 
 
 def delete_left_over(rig: Rig) -> None:
-    """Do what a start does, until it is done."""
+    """Delete what is left over, as a start does."""
     with Catalog.open(rig.directory) as catalog:
         rig.deletions.delete_left_over(rig.directory, catalog.purged_ids())
     assert rig.woken.wait(10)
     rig.deletions.do_work()
 
 
-def test_what_purges_have_left_goes_and_no_other_entry_is_read(
+def test_files_of_purged_recordings_are_deleted_at_a_start(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There may be very many purged recordings; files of others and of none stay."""
+    """Only entries of recordings with files are read; files of others stay."""
     purge(rig.directory, 3, 40)
     rig.files("3-0.rec.del", "aerotape-3.time-index")
     kept = rig.files("0-0.rec", "41-0.rec", "3-x.rec", "aerotape-41.time-index")
@@ -261,10 +260,10 @@ def test_what_purges_have_left_goes_and_no_other_entry_is_read(
     assert read == [3]
 
 
-def test_what_a_purge_has_left_stays_where_nobody_knows_what_it_is(
+def test_files_of_a_purged_recording_with_a_damaged_entry_stay(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The entry is damaged: no term has no length."""
+    """Their place cannot be checked with a term length of 0."""
     purge(rig.directory, 1, 2, term_buffer_length=0)
     files = [path for path in rig.directory.iterdir() if path.suffix == ".rec"]
     delete_left_over(rig)

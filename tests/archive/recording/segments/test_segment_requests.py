@@ -1,4 +1,4 @@
-"""Requests about segments that meet others under way, damage, or an archive that closes."""
+"""Requests for segments during other requests, with damage, and while the archive closes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EARLIER, LATER = 0, 1
 
 
 class Rig:
-    """Two recordings that meet at a segment boundary, and what the conductor does with them."""
+    """Two recordings that meet at a segment boundary, and the parts that change them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -52,7 +52,7 @@ class Rig:
         )
 
     def occupy(self) -> threading.Event:
-        """Keep the thread that works on files busy until the event that is returned is set."""
+        """Block the thread for work on files until the returned event is set."""
         free = threading.Event()
         self.deletions.submit(lambda: free.wait(10))
         return free
@@ -65,7 +65,7 @@ class Rig:
             self.deletions.do_work()
 
     def answers(self, count: int = 1) -> list[tuple[Any, ...]]:
-        """Wait for so many answers and signals."""
+        """Wait for a number of responses and signals."""
         self.work_until(lambda: len(self.client.received) >= count)
         return self.client.received
 
@@ -107,7 +107,7 @@ REQUESTS = [attach, migrate, delete_detached, purge]
 def test_nothing_is_moved_while_segments_are_deleted(
     rig: Rig, request_: Callable[[Rig], None]
 ) -> None:
-    """The client is told to wait, and the recording stays as it is."""
+    """The client receives an error, and the recording is unchanged."""
     rig.deletions.delete(Client(), 1, EARLIER, is_ready=lambda: False)
     request_(rig)
     [(kind, correlation_id, code, message)] = rig.client.received
@@ -121,7 +121,7 @@ def test_nothing_is_moved_while_segments_are_deleted(
 def test_nothing_is_moved_while_segments_are_moved(
     rig: Rig, under_way: Callable[[Rig], None], request_: Callable[[Rig], None]
 ) -> None:
-    """The first request is answered as ever, the second one at once; later it would do."""
+    """The second request is refused at once; the first one is not affected."""
     free = rig.occupy()
     under_way(rig)
     request_(rig)
@@ -147,18 +147,18 @@ def test_the_other_recording_of_a_migration_is_held_too(rig: Rig) -> None:
     assert rig.catalog.stop_position(EARLIER) == 0
 
 
-def test_frames_where_the_next_file_begins_are_kept(
+def test_frames_in_the_next_file_are_quarantined(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Behind a stop position that was lowered; mostly that file is blank and goes."""
-    behind = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
+    """Past a stop position that was lowered; usually that file is blank and is deleted."""
+    past_stop = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
     frames = (rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes()
-    behind.write_bytes(frames)
+    past_stop.write_bytes(frames)
     migrate(rig)
     assert rig.answers(2) == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
     [copy] = rig.directory.glob("aerotape-quarantine/*/*.rec*")
     assert copy.read_bytes() == frames
-    assert not behind.exists()
+    assert not past_stop.exists()
     [note] = suspect_marks.read_marks(rig.directory)[LATER]
     assert (note.quarantine, note.position) == (rig.name_of(copy), 4 * SEGMENT)
     assert any(copy.name in record.getMessage() for record in caplog.records)
@@ -168,10 +168,10 @@ def test_frames_where_the_next_file_begins_are_kept(
     ("source", "stop"),
     [(EARLIER, 2 * SEGMENT), (LATER, 6 * SEGMENT), (LATER, 6 * SEGMENT - 64)],
 )
-def test_all_files_behind_a_stop_position_that_was_lowered_are_kept(
+def test_all_files_past_a_lowered_stop_position_are_quarantined(
     rig: Rig, source: int, stop: int
 ) -> None:
-    """At a segment boundary or within one: what stays with the empty recording is purged."""
+    """At a segment boundary or within a segment: the empty recording's files are purged."""
     rig.catalog.set_stop_position(source, stop)
     if source == EARLIER:
         rig.catalog.set_start_position(LATER, stop)
@@ -194,12 +194,12 @@ def test_all_files_behind_a_stop_position_that_was_lowered_are_kept(
 
 
 @pytest.mark.parametrize("no_links", [False, True])
-def test_a_migration_that_cannot_keep_frames_changes_nothing(
+def test_a_migration_that_cannot_quarantine_changes_nothing(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, no_links: bool
 ) -> None:
-    """As without space for the mark: the files have their names again."""
-    behind = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
-    behind.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
+    """For example without space for the mark: the files have their old names again."""
+    past_stop = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
+    past_stop.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
     before = {path.name: path.read_bytes() for path in rig.directory.glob("*.rec")}
 
     def fail(*_: Any) -> None:
@@ -219,9 +219,9 @@ def test_a_migration_that_cannot_keep_frames_changes_nothing(
 
 
 def test_a_migration_that_is_refused_moves_nothing(rig: Rig) -> None:
-    """Not the frames behind either."""
-    behind = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
-    behind.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
+    """Nor are the frames past the stop position quarantined."""
+    past_stop = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
+    past_stop.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
     (rig.directory / f"{LATER}-{SEGMENT}.rec").mkdir()
     before = {path.name for path in rig.directory.iterdir()}
     migrate(rig)
@@ -231,7 +231,7 @@ def test_a_migration_that_is_refused_moves_nothing(rig: Rig) -> None:
 
 @pytest.mark.parametrize("recording_id", [EARLIER, LATER])
 def test_nothing_is_detached_while_segments_migrate(rig: Rig, recording_id: int) -> None:
-    """Else the source would end before it starts, or the target own what it has let go."""
+    """Otherwise the source would end before its start, or the target get detached segments."""
     free = rig.occupy()
     migrate(rig)
     with pytest.raises(ArchiveError, match="being moved"):
@@ -243,8 +243,8 @@ def test_nothing_is_detached_while_segments_migrate(rig: Rig, recording_id: int)
     assert (target.start_position, target.stop_position) == (0, 8 * SEGMENT)
 
 
-def test_a_start_that_moves_while_segments_are_looked_for(rig: Rig) -> None:
-    """Another client detaches meanwhile: nobody's change is undone."""
+def test_a_start_that_moves_during_an_attach(rig: Rig) -> None:
+    """Another client detaches meanwhile: its change is not undone."""
     rig.catalog.set_start_position(EARLIER, SEGMENT)
     free = rig.occupy()
     attach(rig)
@@ -256,8 +256,8 @@ def test_a_start_that_moves_while_segments_are_looked_for(rig: Rig) -> None:
     assert rig.catalog.start_position(EARLIER) == 3 * SEGMENT
 
 
-def test_a_recording_with_impossible_figures_is_refused(rig: Rig) -> None:
-    """Before any file is looked at, or made of them."""
+def test_a_recording_with_a_damaged_descriptor_is_refused(rig: Rig) -> None:
+    """Before any file is read or created."""
     entry = rig.catalog.entry(EARLIER)
     begin = entry.offset + layout.DESCRIPTOR_HEADER_LENGTH
     layout.INT.pack_into(rig.catalog.data, begin + layout.SEGMENT_FILE_LENGTH_OFFSET, 12)
@@ -267,17 +267,17 @@ def test_a_recording_with_impossible_figures_is_refused(rig: Rig) -> None:
     assert not rig.deletions.is_held(EARLIER)
 
 
-def test_more_segments_than_there_can_be_are_not_deleted(rig: Rig) -> None:
-    """A damaged position far away would make for billions of names."""
+def test_too_many_segments_are_not_deleted(rig: Rig) -> None:
+    """A damaged position would lead to billions of file names."""
     with pytest.raises(StorageError, match="cannot have"):
         rig.moves.purge(rig.client, 7, EARLIER, SEGMENT << 21)
     assert rig.catalog.start_position(EARLIER) == 0
 
 
-def test_a_fault_is_answered_and_logged(
+def test_an_internal_error_is_reported_and_logged(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A bug in what works on files ends the request, not the conductor."""
+    """A bug in the work on files ends the request, not the conductor."""
 
     def fail(*_: Any) -> None:
         raise RuntimeError("a bug")
@@ -291,8 +291,8 @@ def test_a_fault_is_answered_and_logged(
     assert not rig.deletions.is_held(EARLIER)
 
 
-def test_what_is_under_way_when_the_archive_closes(rig: Rig) -> None:
-    """It is given up; what has been done to the files so far harms nothing."""
+def test_closing_the_archive_during_a_migration(rig: Rig) -> None:
+    """It is cancelled; the changed files are harmless."""
     free = rig.occupy()
     migrate(rig)
     free.set()

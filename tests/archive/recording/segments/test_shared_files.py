@@ -1,5 +1,5 @@
-"""Segment files of two recordings, as a migration that was killed leaves them: what is done to one
-of the recordings does not change the other."""
+"""Segment files shared by two recordings, as a killed migration leaves them: changes to one of the
+recordings do not affect the other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEGMENT_LENGTH = 131_072
 
 
 class Shared:
-    """Two recordings with the same files, of which the other one ends within its second."""
+    """Two recordings with the same files; the other one ends within its second segment."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory
@@ -65,7 +65,7 @@ def truncate(shared: Shared) -> None:
     cut_back(shared.path, shared.other, shared.end)
 
 
-def get_ready_to_extend(shared: Shared) -> None:
+def prepare_extension(shared: Shared) -> None:
     clear_stale_tail(shared.path, shared.other, 1)
 
 
@@ -73,11 +73,11 @@ def repair(shared: Shared) -> None:
     assert main(["tool", str(shared.path), "repair", str(OTHER), "--cut"]) == 3
 
 
-@pytest.mark.parametrize("change", [truncate, get_ready_to_extend, repair])
-def test_what_is_cut_off_one_recording_stays_in_the_other(
+@pytest.mark.parametrize("change", [truncate, prepare_extension, repair])
+def test_data_cut_off_one_recording_stays_in_the_other(
     shared: Shared, change: Callable[[Shared], None]
 ) -> None:
-    """Only the file that is written to becomes two."""
+    """Only the changed file is copied."""
     before = shared.files(KEPT)
     change(shared)
     assert shared.files(KEPT) == before
@@ -105,8 +105,8 @@ def test_padding_that_fills_a_gap_goes_into_one_recording(shared: Shared) -> Non
     assert shared.files(OTHER)[0] != before[0]
 
 
-def test_what_is_recorded_in_an_extension_goes_into_one_recording(shared: Shared) -> None:
-    """Also where there is nothing to be cleared before it."""
+def test_an_extension_writes_to_one_recording(shared: Shared) -> None:
+    """Also if nothing has to be cleared before it."""
     with Catalog.open(shared.path) as catalog:
         catalog.set_stop_position(OTHER, shared.stream.position)
     clear_stale_tail(shared.path, shared.other, 1)
@@ -141,7 +141,7 @@ def test_a_copy_has_the_holes_the_time_and_the_mode(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_a_copy_has_the_owner(tmp_path: Path) -> None:
-    """Lest an archive of another user cannot write to it any more."""
+    """So that an archive of another user can still write to it."""
     path = tmp_path / "0-0.rec"
     path.write_bytes(b"data")
     path.chmod(0o640)
@@ -153,8 +153,8 @@ def test_a_copy_has_the_owner(tmp_path: Path) -> None:
     assert made.st_mode & 0o777 == 0o640
 
 
-def test_what_copies_that_were_killed_have_left_is_removed(shared: Shared) -> None:
-    """With the recording, or all of it at a start and nothing else; an id is free again then."""
+def test_remains_of_killed_copies_are_removed(shared: Shared) -> None:
+    """With the recording, or all of them at a start; its id can then be compacted."""
     names = {"0-0.rec.own", f"1-{SEGMENT_LENGTH}.rec.own", "10-0.rec.own"}
     others = {"x-0.rec.own", "0-0.own", "0-0.rec.owner"}
     kept = {path.name for path in shared.path.iterdir()} | others
@@ -181,9 +181,7 @@ def test_what_copies_that_were_killed_have_left_is_removed(shared: Shared) -> No
     assert OTHER not in ids_with_files(shared.path)
 
 
-def test_a_copy_that_fails_leaves_all_as_it_was(
-    shared: Shared, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_copy_changes_nothing(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     before = shared.files(OTHER)
 
     def fail(*_: object) -> int:
