@@ -36,7 +36,9 @@ _OPTIONS: Final = {
     "session_token": "AWS_SESSION_TOKEN",
     "region": "AWS_REGION",
 }
-"""Storage options (`aerotape.catalog.location`) by delta-rs's names."""
+"""Delta-rs's names of storage options (`aerotape.catalog.location`)."""
+_TIMEOUTS: Final = {"connect_timeout": "connect_timeout", "request_timeout": "timeout"}
+"""The same for those that are seconds."""
 _CONFLICT: Final = "Concurrent transaction failed"
 
 
@@ -45,6 +47,7 @@ class DeltaRecordingTable:
 
     Attributes:
         store: its folder.
+        storage_options: delta-rs's options for it.
     """
 
     naming = Naming.UNIQUE
@@ -73,7 +76,7 @@ class DeltaRecordingTable:
         except ImportError as error:
             raise ConfigurationError(not_installed("deltalake", "delta")) from error
         self.store = OutputStore.open(location, options)
-        self._options = _delta_options(options)
+        self.storage_options = _delta_options(options)
         self._by_date = by_date
         self._table: DeltaTable | None = None
 
@@ -94,7 +97,7 @@ class DeltaRecordingTable:
                 mode="ignore",
                 partition_by=self._partitions,
                 configuration={"delta.dataSkippingStatsColumns": "recording_id,position"},
-                storage_options=self._options,
+                storage_options=self.storage_options,
             )
 
     def close(self) -> None:
@@ -107,8 +110,8 @@ class DeltaRecordingTable:
         with self._errors("read"):
             if self._table is not None:
                 self._table.update_incremental()
-            elif DeltaTable.is_deltatable(self.store.name, self._options):
-                self._table = DeltaTable(self.store.name, storage_options=self._options)
+            elif DeltaTable.is_deltatable(self.store.name, self.storage_options):
+                self._table = DeltaTable(self.store.name, storage_options=self.storage_options)
         if self._table is None and self.store.files():
             raise ConfigurationError(
                 f"{self.store.name} has files and is not a Delta table: name another folder",
@@ -294,12 +297,15 @@ def _delta_options(options: StorageOptions) -> dict[str, str]:
         if endpoint.startswith("http://"):
             translated["AWS_ALLOW_HTTP"] = "true"
     for name, value in given.items():
-        if name not in _OPTIONS:
+        if name in _TIMEOUTS:
+            translated[_TIMEOUTS[name]] = f"{value}s"
+        elif name in _OPTIONS:
+            translated[_OPTIONS[name]] = value
+        else:
             raise ConfigurationError(
                 f"storage option {name} is not available for Delta tables: expected "
-                f"{', '.join(['endpoint_override', 'scheme', *_OPTIONS])}; set the environment "
-                "for others",
+                f"{', '.join(['endpoint_override', 'scheme', *_OPTIONS, *_TIMEOUTS])}; set the "
+                "environment for others",
                 name,
             )
-        translated[_OPTIONS[name]] = value
     return translated

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
-from aerotape.errors import StorageError, TableInUseError
+from aerotape.errors import ConfigurationError, StorageError, TableInUseError
 from aerotape.spark.tables.extent import Extent, Interval, Source
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.table import without_rows
@@ -55,12 +55,15 @@ class ParquetFolder:
         self,
         location: str | os.PathLike[str] | OutputStore,
         options: StorageOptions = NO_OPTIONS,
+        *,
+        by_date: bool = False,
     ) -> None:
         """Name the folder; it is created by `begin`.
 
         Args:
             location: its path or URL.
             options: how the storage of a URL is reached.
+            by_date: the folder is partitioned by date.
 
         Raises:
             ConfigurationError: it is not a folder, or in no known file system.
@@ -69,6 +72,7 @@ class ParquetFolder:
         if not isinstance(location, OutputStore):
             location = OutputStore.open(location, options)
         self.store = location
+        self._by_date = by_date
         self._lock: int | None = None
         self._files: dict[str, _FileContent] = {}
 
@@ -107,6 +111,12 @@ class ParquetFolder:
             for path in self.store.files()
             if path.endswith(".parquet") and not path.startswith("_")
         ]
+        if any(path.startswith("date=") is not self._by_date for path in paths):
+            raise ConfigurationError(
+                f"{self.store.name} is {'not ' if self._by_date else ''}partitioned by date: "
+                f"{'omit' if self._by_date else 'add'} --by-date, or name another folder",
+                "--by-date",
+            )
         new = [path for path in paths if path not in self._files]
         with ThreadPoolExecutor(_READERS, thread_name_prefix="aerotape-files") as threads:
             contents = dict(zip(new, threads.map(self._read, new), strict=True))
@@ -182,6 +192,7 @@ class ParquetFolder:
                 self.store.move(file.path, path)
             for folder in sorted(folders):
                 self.store.sync_folder(folder)
+            self.store.delete_folder(STAGED_FOLDER)
 
     def _remove(self, replaced: Mapping[int, int], new: set[str]) -> None:
         for path, content in list(self._files.items()):

@@ -96,7 +96,9 @@ class JobReport:
     elapsed_s: float
 
     def total(self, name: str) -> int:
-        """Sum a field of the recordings."""
+        """Return a figure of the job, or the sum of a figure of the recordings."""
+        if name in ("files", "parquet_bytes"):
+            return int(getattr(self, name))
         return sum(getattr(recording, name) for recording in self.recordings)
 
 

@@ -110,19 +110,6 @@ class OutputStore:
             infos = self._filesystem.get_file_info(selector)
         return {info.path[len(base) :].lstrip("/"): info for info in infos if info.is_file}
 
-    def read(self, path: str) -> bytes | None:
-        """Read a whole file; None when there is none."""
-        try:
-            with (
-                self._errors("read", path),
-                self._filesystem.open_input_stream(self._full(path)) as stream,
-            ):
-                return bytes(stream.read())
-        except StorageError:
-            if self.exists(path):
-                raise
-            return None
-
     @contextmanager
     def open_file(self, path: str) -> Iterator[Any]:
         """Open a file for random reads (StorageError)."""

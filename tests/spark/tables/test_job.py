@@ -183,9 +183,8 @@ def test_dates_are_those_of_the_positions(kind: Kind, archive_dir: Path, out: Pa
     first, second = sorted(path for path in out.iterdir() if path.name.startswith("date="))
     assert (first.name, second.name) == ("date=1970-01-01", "date=1970-01-02")
     assert run_here(kind, archive_dir, out, **dated).files == 0
-    if kind == "delta":
-        with pytest.raises(ConfigurationError, match="partitioned by date: add --by-date"):
-            run_here(kind, archive_dir, out)
+    with pytest.raises(ConfigurationError, match="partitioned by date: add --by-date"):
+        run_here(kind, archive_dir, out)
 
 
 @both

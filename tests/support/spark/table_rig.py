@@ -52,7 +52,8 @@ def options(archive_dir: Path, partition_bytes: int = 64 << 10, **others: Any) -
 
 def table_of(kind: Kind, out: Path, by_date: bool = False) -> Table:
     """Open a table of a kind."""
-    return DeltaRecordingTable(out, by_date=by_date) if kind == "delta" else ParquetFolder(out)
+    kind_of = DeltaRecordingTable if kind == "delta" else ParquetFolder
+    return kind_of(out, by_date=by_date)
 
 
 def run_here(kind: Kind, archive_dir: Path, out: Path, **others: Any) -> JobReport:

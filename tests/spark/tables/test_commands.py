@@ -1,10 +1,9 @@
-"""The Parquet job and its command."""
+"""Table jobs in Spark, and their commands."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyarrow import parquet
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
 
@@ -24,14 +24,17 @@ from aerotape.spark.source.options import ReadOptions
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
+pytest.importorskip("deltalake")
 
-from pyarrow import dataset, parquet
+from support.spark.table_rig import expected_rows, options, rows_of
 
-from aerotape.spark.parquet.job import JobReport, convert
-from aerotape.spark.parquet.manifest import MANIFEST_NAME
-from aerotape.spark.parquet.plan import JobOptions
-from aerotape.spark.parquet.store import OutputStore
-from aerotape.spark.parquet.writer import FILE_COLUMNS, WriteSettings, write_ranges
+from aerotape.spark.tables.delta import DeltaRecordingTable
+from aerotape.spark.tables.extent import Source
+from aerotape.spark.tables.folder import ParquetFolder
+from aerotape.spark.tables.job import JobReport, convert
+from aerotape.spark.tables.output import OutputStore
+from aerotape.spark.tables.plan import JobOptions
+from aerotape.spark.tables.writer import Naming, Piece, WriteSettings, write_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,18 +54,7 @@ def archive_dir(tmp_path: Path) -> Path:
 
 
 def job(archive_dir: Path, out: Path | str) -> JobReport:
-    return convert(JobOptions(read=ReadOptions(archive_dir=str(archive_dir))), out)
-
-
-def rows_of(folder: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = dataset.dataset(folder, format="parquet").to_table().to_pylist()
-    return rows
-
-
-def expected_rows(archive_dir: Path, recording_id: int) -> list[dict[str, Any]]:
-    recording = open_directory(archive_dir).recording(recording_id)
-    rows = [{**m._asdict(), "length": m.length} for m in read_messages(recording)]
-    return [{name: row[name] for name in FILE_COLUMNS} for row in rows]
+    return convert(JobOptions(read=ReadOptions(archive_dir=str(archive_dir))), ParquetFolder(out))
 
 
 def damage(archive_dir: Path, recording_id: int, position: int) -> None:
@@ -73,138 +65,47 @@ def damage(archive_dir: Path, recording_id: int, position: int) -> None:
     path.write_bytes(data)
 
 
-def test_a_directory_becomes_a_partitioned_table(
+def test_tables_are_what_other_engines_read(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:
-    """Every message once, several files a recording, readable by pyarrow and Spark; manifest,
-    key-value metadata, row-group statistics and report say what is there."""
-    out = tmp_path / "out"
-    options = ReadOptions(
-        archive_dir=str(archive_dir), checksum="crc-32", partition_bytes=200 * 1024
-    )
-    report = convert(JobOptions(read=options), out)
+    """Spark tasks write either table; Spark, pyarrow, DuckDB and Polars count the same rows by
+    recording, with the recording id as a long; files are sorted and have statistics."""
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    read = ReadOptions(archive_dir=str(archive_dir), checksum="crc-32", partition_bytes=200 * 1024)
+    folder, delta = tmp_path / "out", tmp_path / "delta"
+    for table in (ParquetFolder(folder), DeltaRecordingTable(delta)):
+        report = convert(JobOptions(read=read), table)
+        assert [each.messages for each in report.recordings] == [300, 200, 0]
+        assert report.files > 2
+        expected = expected_rows(archive_dir)
+        assert report.total("payload_bytes") == sum(row["length"] for row in expected)
+    assert rows_of("folder", folder) == rows_of("delta", delta) == expected
 
-    assert sorted(path.name for path in out.iterdir()) == [
-        "recording_id=0", "recording_id=1", "recording_id=2",
-    ]  # fmt: skip
-    for recording_id in (0, 1):
-        assert rows_of(out / f"recording_id={recording_id}") == expected_rows(
-            archive_dir, recording_id
-        )
-    counts = {
-        row["recording_id"]: row["count"]
-        for row in spark.read.parquet(str(out)).groupBy("recording_id").count().collect()
-    }
-    assert counts == {0: 300, 1: 200}
-
-    manifest = json.loads((out / "recording_id=1" / MANIFEST_NAME).read_text())
-    recording = open_directory(archive_dir).recording(1)
-    stop_position = recording.descriptor.stop_position
-    assert (manifest["from_position"], manifest["to_position"]) == (98_304, stop_position)
-    assert manifest["recording"]["original_channel"] == recording.descriptor.original_channel
-    assert manifest["rows"] == 200
-    assert {entry["checksum"] for entry in manifest["files"]} == {"crc-32"}
-    files = sorted((out / "recording_id=1").glob("*.parquet"))
-    assert [file["name"] for file in manifest["files"]] == [file.name for file in files]
-    assert len(files) > 1
-    for entry, file in zip(manifest["files"], files, strict=True):
+    counts = {0: 300, 1: 200}
+    (folder / "_staged").mkdir(exist_ok=True)
+    (folder / "_staged" / "unfinished.parquet").write_bytes(b"PAR1")
+    frame = spark.read.parquet(str(folder))
+    assert frame.schema["recording_id"].dataType.simpleString() == "bigint"
+    by_id = frame.groupBy("recording_id").count().collect()
+    assert {row["recording_id"]: row["count"] for row in by_id} == counts
+    counting = "SELECT recording_id, count(*) FROM"
+    pattern = f"{folder}/*.parquet"
+    assert dict(duckdb.sql(f"{counting} '{pattern}' GROUP BY 1").fetchall()) == counts
+    polars_rows = polars.scan_parquet(pattern).group_by("recording_id").len().collect().rows()
+    assert dict(polars_rows) == counts
+    for file in folder.glob("*.parquet"):
         metadata = parquet.read_metadata(file)
-        assert metadata.num_rows == entry["rows"]
-        key_values = metadata.metadata
-        assert json.loads(key_values[b"aerotape.recording"]) == manifest["recording"]
-        assert int(key_values[b"aerotape.from_position"]) == entry["from_position"]
         group = metadata.row_group(0)
         assert group.column(0).compression == "ZSTD"
-        assert entry["from_position"] <= group.column(0).statistics.min
-        assert group.column(0).statistics.max < entry["to_position"]
-        assert group.sorting_columns == (parquet.SortingColumn(0),)
-
-    assert json.loads((out / "recording_id=2" / MANIFEST_NAME).read_text())["files"] == []
-    [first, second, empty] = report.recordings
-    assert (first.messages, second.messages, empty.messages) == (300, 200, 0)
-    assert first.payload_bytes == sum(row["length"] for row in expected_rows(archive_dir, 0))
-    assert second.recording_bytes == stop_position - 98_304
-    assert second.parquet_bytes == sum(file.stat().st_size for file in files)
-    assert report.total("messages") == 500
-
-
-def test_readers_pass_over_what_lies_aside(
-    spark: SparkSession, archive_dir: Path, tmp_path: Path
-) -> None:
-    """While a job is at work, or after it was killed: Spark, pyarrow, DuckDB and Polars see the
-    table and nothing of its folder for work."""
-    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
-    out = tmp_path / "out"
-    job(archive_dir, out)
-    file = next(out.rglob("*.parquet"))
-    aside = out / "_aerotape" / "0123456789ab" / "attempts" / "0"
-    aside.mkdir(parents=True)
-    shutil.copy(file, aside / "0-00112233445566778899aabbccddeeff")
-    (out / "_aerotape" / "lock").write_text("{}")
-    assert spark.read.parquet(str(out)).count() == 500
-    assert dataset.dataset(out, format="parquet", partitioning="hive").count_rows() == 500
-    for pattern in ("recording_id=*/*.parquet", "**/*.parquet"):
-        counted = duckdb.sql(
-            f"SELECT count(*) FROM read_parquet('{out}/{pattern}', hive_partitioning = true)"
-        )
-        assert counted.fetchall() == [(500,)]
-        scanned = polars.scan_parquet(out / pattern, hive_partitioning=True)
-        assert scanned.select(polars.len()).collect().item() == 500
-    # What is put together beside the table's folder goes in there only where it cannot be made.
-    staged = out / "_aerotape" / "0123456789ab" / "staged" / "0"
-    staged.mkdir(parents=True)
-    shutil.copy(file, staged / file.name)
-    assert spark.read.parquet(str(out)).count() == 500
-    assert dataset.dataset(out, format="parquet", partitioning="hive").count_rows() == 500
-    pattern = f"{out}/recording_id=*/*.parquet"
-    assert duckdb.sql(f"SELECT count(*) FROM '{pattern}'").fetchall() == [(500,)]
-    assert polars.scan_parquet(pattern).select(polars.len()).collect().item() == 500
-
-
-def test_a_damaged_recording_is_left_out_and_named(
-    spark: SparkSession, archive_dir: Path, tmp_path: Path
-) -> None:
-    """One bad frame keeps its recording out of the table, whole, and no other."""
-    damage(archive_dir, 0, position=next(read_messages_with_payload(archive_dir)))
-    options = ReadOptions(archive_dir=str(archive_dir), checksum="crc-32")
-    report = convert(JobOptions(read=options), tmp_path / "out")
-    assert [recording.error is None for recording in report.recordings] == [False, True, True]
-    assert "recording 0: frame checksum" in str(report.recordings[0].error)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "recording_id=1", "recording_id=2",
-    ]  # fmt: skip
+        assert group.sorting_columns == (parquet.SortingColumn(0), parquet.SortingColumn(1))
+        [entry] = json.loads(metadata.metadata[b"aerotape.recordings"])
+        [(begin, end)] = entry["ranges"]
+        assert begin <= group.column(1).statistics.min <= group.column(1).statistics.max < end
 
 
 def read_messages_with_payload(archive_dir: Path) -> Any:
     recording = open_directory(archive_dir).recording(0)
     return (message.position for message in read_messages(recording) if message.length)
-
-
-def test_a_second_job_converts_only_what_is_new(
-    spark: SparkSession, archive_dir: Path, tmp_path: Path
-) -> None:
-    """Finished recordings are left alone, whatever was recorded since is added, and --overwrite
-    makes new files of everything."""
-    out = tmp_path / "out"
-    job(archive_dir, out)
-    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
-    again = job(archive_dir, out)
-    assert [each.result for each in again.recordings] == ["up to date"] * 3
-    assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
-
-    builder = fill(SegmentBuilder(checksum=crc32), 50, 3)
-    add_recording(archive_dir, builder)
-    added = job(archive_dir, out)
-    assert [each.result for each in added.recordings] == [*["up to date"] * 3, "converted"]
-    assert rows_of(out / "recording_id=3") == expected_rows(archive_dir, 3)
-
-    renewed = convert(
-        JobOptions(read=ReadOptions(archive_dir=str(archive_dir)), overwrite=True), out
-    )
-    assert [each.result for each in renewed.recordings] == ["converted anew"] * 4
-    assert set(out.rglob("*.parquet")).isdisjoint(before)
-    assert rows_of(out / "recording_id=1") == expected_rows(archive_dir, 1)
-    assert sorted(path.name for path in out.iterdir()) == [f"recording_id={n}" for n in range(4)]
 
 
 def test_fragments_that_were_left_out_are_warned_of(spark: SparkSession, tmp_path: Path) -> None:
@@ -223,21 +124,32 @@ def test_fragments_that_were_left_out_are_warned_of(spark: SparkSession, tmp_pat
     assert report.recordings[1].warnings == ()
 
 
-def test_repeated_attempts_do_not_share_files(archive_dir: Path, tmp_path: Path) -> None:
-    """Two attempts at one range write two whole files, so that either can be taken; an attempt
-    that fails leaves none."""
+def test_a_repeated_attempt_replaces_its_own_file(archive_dir: Path, tmp_path: Path) -> None:
+    """Files of a folder are named by their content, those of a Delta table are unique; a task that
+    fails leaves none."""
     part = recording_range(open_directory(archive_dir).recording(0))
-    (tmp_path / "attempts").mkdir()
-    settings = WriteSettings(OutputStore.open(tmp_path), {0: "attempts"}, "crc-32", {0: {}})
-    [first] = write_ranges(iter([(part,)]), settings)
-    [second] = write_ranges(iter([(part,)]), settings)
-    assert first.path != second.path
-    assert (first.rows, first.file_bytes) == (second.rows, second.file_bytes)
+    for naming, count in ((Naming.STAGED, 1), (Naming.BY_CONTENT, 1), (Naming.UNIQUE, 2)):
+        out = tmp_path / naming.name
+        settings = WriteSettings(
+            store=OutputStore.open(out),
+            columns=tuple(options(archive_dir).schema().names),
+            checksum="crc-32",
+            mode="FAILFAST",
+            payloads=None,
+            sources={0: Source(1, 2, 3)},
+            naming=naming,
+        )
+        piece = Piece(part, None, True)
+        [first], [second] = (list(write_files(iter([(piece,)]), settings)) for _ in range(2))
+        assert first.file is not None
+        assert second.file is not None
+        assert (first.file.rows, first.file.size) == (second.file.rows, second.file.size)
+        assert sum(1 for _ in out.rglob("*.parquet")) == count
     damage(archive_dir, 0, position=next(read_messages_with_payload(archive_dir)))
-    [failed] = write_ranges(iter([(part,)]), settings)
-    assert failed.path is None
-    assert "checksum" in str(failed.error)
-    assert len(list((tmp_path / "attempts").iterdir())) == 2
+    [failed] = write_files(iter([(piece,)]), settings)
+    assert failed.file is None
+    assert "checksum" in str(failed.ranges[0].error)
+    assert sum(1 for _ in out.rglob("*.parquet")) == 2
 
 
 def test_bad_places_are_refused_before_spark_starts(archive_dir: Path, tmp_path: Path) -> None:
@@ -250,7 +162,7 @@ def test_bad_places_are_refused_before_spark_starts(archive_dir: Path, tmp_path:
     with pytest.raises(UnknownRecordingError):
         convert(
             JobOptions(read=ReadOptions(archive_dir=str(archive_dir), recording_ids=(9,))),
-            tmp_path / "out",
+            ParquetFolder(tmp_path / "out"),
         )
     assert not (tmp_path / "out").exists()
 
@@ -261,12 +173,12 @@ def test_a_job_that_fails_leaves_nothing_and_says_why(
     """When tasks cannot write (here a path too long for the system), the error is one line with
     the reason, and nothing stays behind."""
     out = tmp_path
-    longest = 4095 - len("/_aerotape/0123456789ab/attempts/0/") - 8
+    longest = 4095 - len("/archive.catalog")
     while len(str(out)) < longest:
         out /= "d" * min(200, max(1, longest - len(str(out)) - 1))
     with pytest.raises(AerotapeError, match=r"Spark job failed: OSError: .*File name too long"):
-        convert(JobOptions(read=ReadOptions(archive_dir=str(archive_dir), recording_ids=(0,))), out)
-    assert list(out.iterdir()) == []
+        job(archive_dir, out)
+    assert not list(out.rglob("*.parquet"))
 
 
 def test_a_recording_that_cannot_be_looked_at_does_not_stop_the_others(
@@ -284,9 +196,9 @@ def test_a_recording_that_cannot_be_looked_at_does_not_stop_the_others(
     assert str(segment) in str(report.recordings[3].error)
 
 
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+def command(*arguments: object, name: str = "parquet") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "aerotape", "parquet", *map(str, arguments)],
+        [sys.executable, "-m", "aerotape", name, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -305,7 +217,8 @@ def test_command_keeps_standard_output_for_the_report(archive_dir: Path, tmp_pat
     assert (report["messages"], report["out_dir"]) == (200, str(tmp_path / "out"))
     assert [r["recording_id"] for r in report["recordings"] if r["error"]] == [0]
     assert "left out: recording 0: frame checksum" in done.stderr
-    assert rows_of(tmp_path / "out" / "recording_id=1") == expected_rows(archive_dir, 1)
+    rows = [row for row in expected_rows(archive_dir) if row["recording_id"] == 1]
+    assert rows_of("folder", tmp_path / "out") == rows
 
 
 def test_command_says_what_is_wrong_in_one_line(archive_dir: Path, tmp_path: Path) -> None:
@@ -349,7 +262,7 @@ def test_an_interrupt_while_spark_starts_leaves_no_jvm(archive_dir: Path, tmp_pa
     assert job.stderr is not None
     with job.stderr as diagnostics:
         assert b"Traceback" not in diagnostics.read()
-    assert list(out.iterdir()) == []
+    assert [path.name for path in out.iterdir()] == ["_aerotape.lock"]
 
 
 def test_watching_goes_on_until_it_is_ended(archive_dir: Path, tmp_path: Path) -> None:
@@ -385,8 +298,8 @@ def test_watching_goes_on_until_it_is_ended(archive_dir: Path, tmp_path: Path) -
         [totals] = [json.loads(line) for line in job.stdout.read().splitlines()]
         assert job.wait(60) == 0
     assert (totals["messages"], totals["files"]) == (280, sum(1 for _ in out.rglob("*.parquet")))
-    assert rows_of(out / "recording_id=3") == expected_rows(archive_dir, 3)
-    assert sorted(path.name for path in out.iterdir()) == ["recording_id=1", "recording_id=3"]
+    rows = [row for row in expected_rows(archive_dir) if row["recording_id"] in (1, 3)]
+    assert rows_of("folder", out) == rows
 
 
 def test_a_dry_run_tells_what_is_to_be_done(archive_dir: Path, tmp_path: Path) -> None:
@@ -395,7 +308,27 @@ def test_a_dry_run_tells_what_is_to_be_done(archive_dir: Path, tmp_path: Path) -
     assert (done.returncode, done.stderr) == (0, "")
     rows = json.loads(done.stdout)
     assert [(row["recording_id"], row["action"]) for row in rows] == [
-        (0, "convert"), (1, "convert"), (2, "convert"),
+        (0, "convert"), (1, "convert"), (2, "up to date"),
     ]  # fmt: skip
     assert rows[1]["ranges"] == [f"98304-{98_304 + rows[1]['recording_bytes']}"]
     assert not (tmp_path / "out").exists()
+
+
+def test_the_table_command_writes_and_maintains_a_delta_table(
+    archive_dir: Path, tmp_path: Path
+) -> None:
+    """Two runs with an addition in between, compaction and vacuum; the rows are the reader's."""
+    out = tmp_path / "delta"
+    arguments = (archive_dir, out, "--master", "local[1]", "--partition-bytes", "64k")
+    first = command(*arguments, "--json", name="table")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["messages"] == 500
+    add_recording(archive_dir, fill(SegmentBuilder(), 50, 3))
+    second = command(*arguments, "--compact", "--vacuum", "0", name="table")
+    assert second.returncode == 0, second.stderr
+    assert "files became 1" in second.stderr
+    assert "files deleted" in second.stderr
+    assert rows_of("delta", out) == expected_rows(archive_dir)
+    assert sum(1 for _ in out.glob("*.parquet")) == 1
+    refused = command(archive_dir, archive_dir / "0-0.rec", name="table")
+    assert (refused.returncode, "is a file" in refused.stderr) == (2, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ from support.daemon import archives
 from support.daemon.live import Live
 from support.daemon.recording import stop, wait_until
 
-pytest.importorskip("pyarrow")
+pytest.importorskip("deltalake")
 
-from support.spark.parquet_rig import rows_of, run_here
+from support.spark.table_rig import rows_of, run_here
 
 
 def await_sent(live: Live, count: int) -> None:
@@ -25,18 +24,17 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
 ) -> None:
     """While a publisher sends, each job adds what was recorded since, up to a whole message; in the
     end the table has all that was sent. Cut back by the archive, the recording is told of."""
-    out, begun = tmp_path / "out", datetime.now(UTC).date()
+    out = tmp_path / "out"
     with archives.serve(kind) as archive, archive.connect() as client:
         live = Live(client, 50, "aeron:ipc?term-length=65536")
         id = live.made.recording_id
-        folder = out / f"recording_id={id}"
         counts: list[int] = []
         with live.sending():
             while len(counts) < 6:
                 await_sent(live, counts[-1] + 20 if counts else 0)
-                [report] = run_here(archive.archive_dir, out).recordings
+                [report] = run_here("folder", archive.archive_dir, out).recordings
                 assert report.error is None
-                payloads = [row["payload"] for row in rows_of(folder)]
+                payloads = [row["payload"] for row in rows_of("folder", out)]
                 # A message may be recorded before its sender has noted it down.
                 await_sent(live, len(payloads))
                 assert payloads == [sent for sent, _, _ in live.made.sent[: len(payloads)]]
@@ -47,23 +45,17 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
             lambda: client.recording_position(id) >= live.made.end, "the recording of it all"
         )
         stop(client, live.made)
-        run_here(archive.archive_dir, out)
+        run_here("folder", archive.archive_dir, out)
         rows = [
-            (row["payload"], row["end_position"], row["reserved_value"]) for row in rows_of(folder)
+            (row["payload"], row["end_position"], row["reserved_value"])
+            for row in rows_of("folder", out)
         ]
         assert rows == live.made.sent
 
         kept = live.made.sent[:40]
         client.truncate_recording(id, kept[-1][1])
-        [report] = run_here(archive.archive_dir, out).recordings
+        [report] = run_here("folder", archive.archive_dir, out).recordings
         assert f"it ends at {kept[-1][1]}" in str(report.error)
-        [report] = run_here(archive.archive_dir, out, reconvert_changed=True).recordings
-        assert (report.result, report.messages) == ("converted anew", 40)
-        assert [row["payload"] for row in rows_of(folder)] == [sent for sent, _, _ in kept]
-
-        # Of the recording's own times, or of its time index.
-        [report] = run_here(archive.archive_dir, out, by_date=True, overwrite=True).recordings
-        assert (report.result, report.messages) == ("converted anew", 40)
-        dates = {path.name for path in folder.iterdir() if path.is_dir()}
-        assert dates <= {f"date={begun}", f"date={datetime.now(UTC).date()}"}
-        assert dates
+        [report] = run_here("folder", archive.archive_dir, out, replace_changed=True).recordings
+        assert (report.result, report.messages) == ("replaced", 40)
+        assert [row["payload"] for row in rows_of("folder", out)] == [sent for sent, _, _ in kept]
