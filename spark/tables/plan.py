@@ -29,8 +29,8 @@ from aerotape.errors import (
 )
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
-from aerotape.replay.offline.table import table_columns
-from aerotape.spark.source.options import COLUMN_TYPES, ReadOptions
+from aerotape.replay.offline.table import table_schema
+from aerotape.spark.source.options import ReadOptions
 from aerotape.spark.source.planning import choose_recordings, wanted_range
 from aerotape.spark.tables.dates import PositionTimes, recorded_times
 from aerotape.spark.tables.extent import Extent, Source, change_since, identity_of, missing
@@ -117,23 +117,7 @@ class JobOptions:
 
     def schema(self) -> pyarrow.Schema:
         """Return the table's Arrow schema, without the date."""
-        import pyarrow
-
-        types = {
-            "long": pyarrow.int64(),
-            "int": pyarrow.int32(),
-            "binary": pyarrow.binary(),
-            "string": pyarrow.string(),
-        }
-        payloads = self.read.payloads
-        return pyarrow.schema(
-            [
-                pyarrow.field(name, types[COLUMN_TYPES[name]])
-                if payloads is None or name in COLUMN_TYPES
-                else payloads.arrow_schema.field(name)
-                for name in table_columns(self.read.mode, payloads)
-            ]
-        )
+        return table_schema(self.read.mode, self.read.payloads)
 
 
 @dataclass(frozen=True, slots=True)

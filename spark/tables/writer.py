@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape import __version__
 from aerotape.errors import AerotapeError
 from aerotape.replay.offline.reader import RecordingRange
+from aerotape.replay.offline.scan_ahead import scans
 from aerotape.replay.offline.table import TableReader
 from aerotape.spark.tables.extent import Source
 from aerotape.spark.tables.output import OutputStore
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from aerotape._native import ChecksumName
     from aerotape.replay.offline.payload_columns import PayloadColumns
     from aerotape.replay.offline.read_mode import Mode
+    from aerotape.replay.offline.scan_ahead import Scanned
 
 _ROW_GROUP_ROWS: Final = 1 << 20
 _ROW_GROUP_BYTES: Final = 64 << 20
@@ -205,11 +207,11 @@ def _write(pieces: Sequence[Piece], settings: WriteSettings) -> TaskOutcome:
     file = ParquetFile(settings.store, settings.path([piece.part for piece in pieces], date))
     outcomes: list[RangeOutcome] = []
     try:
-        for piece in pieces:
+        for part, scanned in scans(reader, [piece.part for piece in pieces]):
             try:
-                outcomes.append(_add(piece.part, reader, file, alone=len(pieces) == 1))
+                outcomes.append(_add(part, scanned, file, alone=len(pieces) == 1))
             except AerotapeError as error:
-                outcomes.append(RangeOutcome(piece.part, error=str(error)))
+                outcomes.append(RangeOutcome(part, error=str(error)))
                 if len(pieces) == 1:
                     file.abandon()
         written = [outcome.part for outcome in outcomes if outcome.error is None]
@@ -221,12 +223,12 @@ def _write(pieces: Sequence[Piece], settings: WriteSettings) -> TaskOutcome:
 
 
 def _add(
-    part: RecordingRange, reader: TableReader, file: ParquetFile, *, alone: bool
+    part: RecordingRange, scanned: Callable[[], Scanned], file: ParquetFile, *, alone: bool
 ) -> RangeOutcome:
     """Write a range; one that shares its file is read to its end first, as it may fail."""
     from pyarrow import compute
 
-    scan, batches = reader.scan(part)
+    scan, batches = scanned()
     rows = payload_bytes = 0
     end_position = part.from_position
     for batch in batches if alone else list(batches):
