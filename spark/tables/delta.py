@@ -9,6 +9,7 @@ killed, or whose commit lost against another one, has added nothing; `vacuum` de
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ _OPTIONS: Final = {
 """Delta-rs's names of storage options (`aerotape.catalog.location`)."""
 _TIMEOUTS: Final = {"connect_timeout": "connect_timeout", "request_timeout": "timeout"}
 """The same for those that are seconds."""
+_LOG_FILE: Final = re.compile(r"(\d{20})(\.json|\.checkpoint(?:\.[\w.-]+)?\.parquet)")
 _CONFLICT: Final = "Concurrent transaction failed"
 
 
@@ -79,6 +81,8 @@ class DeltaRecordingTable:
         self.storage_options = _delta_options(options)
         self._by_date = by_date
         self._table: DeltaTable | None = None
+        self._transactions: dict[str, int] = {}
+        self._transactions_version = -1
 
     def begin(self, schema: pyarrow.Schema) -> None:
         """Create the table if it does not exist. Any number of jobs may write to it."""
@@ -143,17 +147,43 @@ class DeltaRecordingTable:
     def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
         """Return what the table has of recordings, from its application transactions."""
         found: dict[int, Extent] = {}
-        if self._table is None:
-            return found
+        self._read_transactions()
         for id in recording_ids:
-            position = self._table.transaction_version(f"aerotape:{id}")
+            position = self._transactions.get(f"aerotape:{id}")
             if position is None:
                 continue
-            source = self._table.transaction_version(f"aerotape:{id}:source") or 0
+            source = self._transactions.get(f"aerotape:{id}:source", 0)
             found[id] = Extent(
                 ((0, position),), source >> _TAIL_BITS, source & ((1 << _TAIL_BITS) - 1)
             )
         return found
+
+    def _read_transactions(self) -> None:
+        """Read the application transactions of commits that were not read yet.
+
+        Delta-rs looks for one at a time in the whole log, which takes long for many recordings.
+        """
+        from pyarrow import parquet
+
+        if self._table is None:
+            return
+        log = {name: _LOG_FILE.fullmatch(name) for name in self.store.files("_delta_log")}
+        files = sorted((match[1], match[2], name) for name, match in log.items() if match)
+        checkpoints = [version for version, kind, _ in files if kind != ".json"]
+        checkpoint = checkpoints[-1] if checkpoints else ""
+        for version, kind, name in files:
+            if int(version) <= self._transactions_version or version < checkpoint:
+                continue
+            if kind != ".json" and version == checkpoint:
+                with self.store.open_file(f"_delta_log/{name}") as stream:
+                    rows = parquet.read_table(stream, columns=["txn"]).column("txn").to_pylist()
+                found = [row for row in rows if row is not None]
+            elif int(version) <= self._table.version():
+                with self.store.open_file(f"_delta_log/{name}") as stream:
+                    lines = stream.read().splitlines()
+                found = [json.loads(line)["txn"] for line in lines if line.startswith(b'{"txn"')]
+            self._transactions |= {each["appId"]: each["version"] for each in found}
+        self._transactions_version = self._table.version()
 
     def commit(
         self,

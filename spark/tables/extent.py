@@ -35,7 +35,7 @@ _IDENTITY: Final = (
     "stream_id", "initial_term_id", "term_buffer_length", "mtu_length", "segment_file_length",
     "start_timestamp_ms",
 )  # fmt: skip
-_TAIL_LENGTH: Final = 16 << 10
+_TAIL_LENGTH: Final = 4 << 10
 _MASK: Final = 0x7FFF_FFFF
 
 
@@ -66,7 +66,7 @@ def identity_of(descriptor: RecordingDescriptor) -> int:
 
 
 def tail_of(recording: Recording, to_position: int) -> int:
-    """Return the checksum of the last 16 KiB of a segment before a position.
+    """Return the checksum of the last 4 KiB of a segment before a position.
 
     Session ids count as zero, since a checksum may take their place in the frame headers later.
 

@@ -105,8 +105,11 @@ def test_typed_columns_are_those_of_the_schema(tmp_path: Path) -> None:
     for payload in some_orders(20):
         builder.message(payload.encode())
     add_recording(tmp_path, builder)
-    typed = open_directory(tmp_path).recording(0).to_arrow(schema=SCHEMA)
-    assert scan_polars(tmp_path, schema=SCHEMA).collect().to_dicts() == typed.to_pylist()
+    schema = tmp_path / "orders.xml"
+    schema.write_text(SCHEMA)
+    typed = open_directory(tmp_path).recording(0).to_arrow(schema=schema, template="Order")
+    frame = scan_polars(tmp_path, schema=schema, template="Order").collect()
+    assert frame.to_dicts() == typed.to_pylist()
 
 
 def test_bad_arguments_are_refused_before_a_query(archive_dir: Path) -> None:
