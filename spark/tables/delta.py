@@ -77,8 +77,8 @@ class DeltaRecordingTable:
             import deltalake  # noqa: F401
         except ImportError as error:
             raise ConfigurationError(not_installed("deltalake", "delta")) from error
-        self.store = OutputStore.open(location, options)
         self.storage_options = _delta_options(options)
+        self.store = OutputStore.open(location, options)
         self._by_date = by_date
         self._table: DeltaTable | None = None
         self._transactions: dict[str, int] = {}
@@ -111,10 +111,11 @@ class DeltaRecordingTable:
         """Read the table's log."""
         from deltalake import DeltaTable
 
+        exists = self._table is not None or bool(self.store.files("_delta_log"))
         with self._errors("read"):
             if self._table is not None:
                 self._table.update_incremental()
-            elif DeltaTable.is_deltatable(self.store.name, self.storage_options):
+            elif exists:
                 self._table = DeltaTable(self.store.name, storage_options=self.storage_options)
         if self._table is None and self.store.files():
             raise ConfigurationError(

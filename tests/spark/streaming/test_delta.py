@@ -30,7 +30,7 @@ def test_a_repeated_batch_is_in_the_table_once(
 ) -> None:
     """Each batch is committed and its query then fails, so that Spark repeats it."""
     table_dir, checkpoint = tmp_path / "delta", tmp_path / "checkpoint"
-    add_recording(archive_dir, fill(SegmentBuilder(), 24), live=True)
+    add_recording(archive_dir, fill(SegmentBuilder(), 40), live=True)
     source = spark.readStream.format("aerotape").option("maxBytesPerTrigger", "64k")
     failures = itertools.count()
     appended = []
