@@ -1,6 +1,6 @@
-"""Recordings as Spark tables, and the job that turns recordings into Parquet.
+"""Recordings as Spark tables, and jobs that convert recordings to Parquet and Delta tables.
 
-    >>> aerotape.spark.register(spark)
+    >>> spark = aerotape.spark.session()
     >>> spark.read.format("aerotape").option("recordingIds", "0,3").load(archive_dir)
 
 Requires the extra ``spark``. One row is one message; docs/spark.md lists the options. PySpark finds
@@ -10,12 +10,35 @@ the data source by itself in a session that starts after aerotape was installed,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["register"]
+__all__ = ["SETTINGS", "register", "session"]
+
+SETTINGS: Final = {"spark.sql.python.filterPushdown.enabled": "true"}
+"""Spark's settings with which a query reads only the recordings and positions that it filters."""
+
+
+def session(builder: SparkSession.Builder | None = None) -> SparkSession:
+    """Return a Spark session with `SETTINGS`, a new one unless there is one already.
+
+    Args:
+        builder: a builder with further settings; `SparkSession.builder` if None.
+
+    Raises:
+        ConfigurationError: PySpark or pyarrow is not installed.
+    """
+    from aerotape.spark.runtime.session import require_spark
+
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder if builder is None else builder
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def register(spark: SparkSession) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.payload_columns import Others, PayloadColumns
 
 
+_TYPES: Final = dict.fromkeys(COLUMNS, "int32") | {
+    "recording_id": "int64",
+    "position": "int64",
+    "end_position": "int64",
+    "reserved_value": "int64",
+    "payload": "binary",
+    "_corrupt": "string",
+}
+
+
 def table_columns(mode: Mode, payloads: PayloadColumns | None = None) -> tuple[str, ...]:
     """Return the default columns of a table.
 
@@ -29,6 +39,21 @@ def table_columns(mode: Mode, payloads: PayloadColumns | None = None) -> tuple[s
     typed = () if payloads is None else payloads.names
     own = [name for name in COLUMNS if name != "_corrupt" and not (typed and name == "payload")]
     return (*own, *typed, "_corrupt") if mode == "PERMISSIVE" else (*own, *typed)
+
+
+def table_schema(mode: Mode, payloads: PayloadColumns | None = None) -> pyarrow.Schema:
+    """Return the Arrow schema of a table with the columns of `table_columns`."""
+    import pyarrow
+
+    typed = {} if payloads is None else {each.name: each for each in payloads.arrow_schema}
+    return pyarrow.schema(
+        [
+            typed[name]
+            if name in typed
+            else pyarrow.field(name, pyarrow.type_for_alias(_TYPES[name]))
+            for name in table_columns(mode, payloads)
+        ]
+    )
 
 
 class TableReader:

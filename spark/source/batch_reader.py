@@ -6,7 +6,7 @@ not imported before that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -88,12 +88,13 @@ class BatchReader(DataSourceReader):
 
 
 def table_batches(
-    options: ReadOptions, schema: StructType, ranges: Iterable[RecordingRange]
+    options: ReadOptions, schema: StructType, ranges: Sequence[RecordingRange]
 ) -> Iterator[pyarrow.RecordBatch]:
     """Scan ranges into batches with the columns of a Spark schema and exactly its types."""
     import pyarrow
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    from aerotape.replay.offline.scan_ahead import scans
     from aerotape.replay.offline.table import TableReader
 
     table = TableReader(
@@ -101,8 +102,8 @@ def table_batches(
     )
     # Spark compares nullability too, and a user's schema may differ in it.
     expected = to_arrow_schema(schema)
-    for part in ranges:
-        for batch in table.read(part):
+    for _, scanned in scans(table, ranges):
+        for batch in scanned()[1]:
             columns = [
                 column if column.type == field.type else column.cast(field.type)
                 for column, field in zip(batch.columns, expected, strict=True)

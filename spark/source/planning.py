@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.directory import find_ends
 from aerotape.errors import CatalogError
@@ -23,6 +23,9 @@ from aerotape.spark.source.options import ReadOptions
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import ArchiveDirectory, Recording
+
+MOST_RANGES: Final = 500
+"""Ranges in a partition, at most: each costs time beside that for its bytes."""
 
 
 def choose_recordings(
@@ -125,8 +128,8 @@ def plan_partitions(
 ) -> list[tuple[RecordingRange, ...]]:
     """Cut ranges into parts and combine small ones, in their order.
 
-    There are as few partitions as `partition_bytes` allows, and the largest is then as small as
-    possible, because the job ends when the largest one does.
+    There are as few partitions as `partition_bytes` and `MOST_RANGES` allow, and the largest is
+    then as small as possible, because the job ends when the largest one does.
     """
     parts = [part for whole in ranges for part in cut(whole, partition_bytes)]
     fewest = len(_gather(parts, partition_bytes))
@@ -146,7 +149,8 @@ def _gather(parts: Sequence[RecordingRange], most_bytes: int) -> list[tuple[Reco
     gathered: list[RecordingRange] = []
     gathered_bytes = 0
     for part in parts:
-        if gathered and gathered_bytes + part.length > most_bytes:
+        is_full = len(gathered) == MOST_RANGES or gathered_bytes + part.length > most_bytes
+        if gathered and is_full:
             partitions.append(tuple(gathered))
             gathered, gathered_bytes = [], 0
         gathered.append(part)

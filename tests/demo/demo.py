@@ -319,8 +319,10 @@ class Demo:
         """Read the payloads of one recording from the Parquet files, in order of position."""
         import pyarrow.dataset as dataset
 
-        files = dataset.dataset(self.parquet_dir / f"recording_id={recording_id}", format="parquet")
-        table = files.to_table(columns=["position", "payload"]).sort_by("position")
+        files = dataset.dataset(self.parquet_dir, format="parquet")
+        table = files.to_table(
+            columns=["position", "payload"], filter=dataset.field("recording_id") == recording_id
+        ).sort_by("position")
         digest = Digest()
         for batch in table.to_batches(max_chunksize=10_000):
             for payload in batch.column("payload").to_pylist():

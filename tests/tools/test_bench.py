@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.jvm.java import ROOT
-from support.spark.parquet_rig import TasksHere
+from support.spark.table_rig import TasksHere
 
 from aerotape.errors import AerotapeError
 from aerotape.replay.offline.directory import open_directory

@@ -14,7 +14,7 @@ from aerotape.tools._bench.measurement import timed
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
     from aerotape.replay.offline.directory import Recording
-    from aerotape.spark.parquet.task_runner import TaskRunner
+    from aerotape.spark.tables.task_runner import TaskRunner
 
 
 def scan(recording: Recording, **arguments: Any) -> int:
@@ -58,13 +58,14 @@ class WrittenArchive:
 
     def convert(self, out: Path, tasks: TaskRunner) -> float:
         """Convert the recording to Parquet in the Spark session; return the seconds."""
-        from aerotape.spark.parquet.job import ParquetJob
-        from aerotape.spark.parquet.plan import JobOptions
         from aerotape.spark.source.options import ReadOptions
+        from aerotape.spark.tables.folder import ParquetFolder
+        from aerotape.spark.tables.job import TableJob
+        from aerotape.spark.tables.plan import JobOptions
 
         options = JobOptions(read=ReadOptions(archive_dir=str(self._archive_dir.absolute())))
         try:
-            with ParquetJob(options, str(out), tasks) as job:
+            with TableJob(options, ParquetFolder(out), tasks) as job:
                 report = job.run()
         finally:
             shutil.rmtree(out, ignore_errors=True)

@@ -100,7 +100,7 @@ def _measure_offline(
 @contextmanager
 def _conversion(place: Workspace, archive: WrittenArchive) -> Iterator[Callable[[], float]]:
     """Yield the conversion in one Spark session, started by the round that does not count."""
-    from aerotape.spark.parquet.task_runner import SparkTasks
+    from aerotape.spark.tables.task_runner import SparkTasks
 
     with SparkTasks(None) as tasks:
         yield lambda: archive.convert(place.folder / "table", tasks)

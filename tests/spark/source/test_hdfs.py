@@ -12,7 +12,6 @@ from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog.location import NO_OPTIONS
 from aerotape.catalog.remote.object_folder import reach
-from aerotape.errors import TableInUseError
 from aerotape.replay.offline.directory import open_directory
 from aerotape.url_path import UrlPath
 
@@ -23,14 +22,12 @@ from pyarrow import dataset, fs
 from support.jvm import hdfs
 from support.jvm.hdfs import SmallHdfs
 from support.jvm.java import HarnessError
-from support.spark.parquet_rig import TasksHere
+from support.spark.table_rig import TasksHere
 
-from aerotape.spark.parquet import lock
-from aerotape.spark.parquet.job import ParquetJob
-from aerotape.spark.parquet.lock import locked
-from aerotape.spark.parquet.plan import JobOptions
-from aerotape.spark.parquet.store import OutputStore
 from aerotape.spark.source.options import ReadOptions
+from aerotape.spark.tables.folder import ParquetFolder
+from aerotape.spark.tables.job import TableJob
+from aerotape.spark.tables.plan import JobOptions
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +57,8 @@ def upload(folder: Path, url: str) -> None:
 
 
 def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
-    """After a first job, an incremental and an overwriting one the table has each message once,
-    with replaced manifests, although HDFS does not rename to existing names, and no temporary
-    files."""
+    """A job, one more when more is there, and one that converts anew: the table has each message
+    once, and there is nothing else in the folder."""
     add_recording(tmp_path, fill(SegmentBuilder(), 40))
     live = fill(SegmentBuilder(start_position=98_304), 40, seed=2)
     add_recording(tmp_path, live, live=True)
@@ -71,11 +67,11 @@ def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
     file_system, path = reach(UrlPath(table), NO_OPTIONS)
     for overwrite in (False, False, True):
         upload(tmp_path, f"{url}/archive")
-        with ParquetJob(
-            dataclasses.replace(options, overwrite=overwrite), table, TasksHere()
+        with TableJob(
+            dataclasses.replace(options, overwrite=overwrite), ParquetFolder(table), TasksHere()
         ) as job:
             assert [each.error for each in job.run().recordings] == [None, None]
-            assert [each.files for each in job.run().recordings] == [0, 0]
+            assert job.run().files == 0
         folder = dataset.dataset(path, filesystem=file_system, format="parquet")
         rows = folder.to_table(columns=["position", "payload"]).to_pylist()
         expected = [
@@ -86,16 +82,5 @@ def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
         assert sorted((row["position"], row["payload"]) for row in rows) == sorted(expected)
         infos = file_system.get_file_info(fs.FileSelector(path, recursive=True))
         names = {info.path.rpartition("/")[2] for info in infos if info.is_file}
-        assert {name for name in names if not name.endswith(".parquet")} == {"_manifest.json"}
+        assert {name for name in names if not name.endswith(".parquet")} == set()
         fill(live, 40, seed=5).write(tmp_path)
-
-
-def test_the_lock_of_a_killed_job_expires(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another job is refused until the lease has expired."""
-    store = OutputStore.open(f"{url}/locked")
-    with locked(store):
-        with pytest.raises(TableInUseError, match=r"if it was killed, wait 120 s$"), locked(store):
-            pass
-        monkeypatch.setattr(lock, "_LEASE_NS", 0)
-        with locked(store) as taken:
-            taken.check()

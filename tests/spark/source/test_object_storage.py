@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,12 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.orders import SCHEMA, some_orders
 from support.builders.segment_builder import SegmentBuilder
 from support.spark import object_store
-from support.spark.object_store import ObjectStore, Request
+from support.spark.object_store import ObjectStore
 
 from aerotape.catalog.location import StorageOptions
 from aerotape.catalog.remote.object_folder import reach
 from aerotape.codecs.sbe_tool import run_sbe_tool
-from aerotape.errors import StorageError
+from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.directory import open_directory
 from aerotape.url_path import UrlPath
 
@@ -27,10 +27,11 @@ pytest.importorskip("moto")
 from pyarrow import fs
 from support.spark.stream_query import Query
 
-from aerotape.spark.parquet.job import convert
-from aerotape.spark.parquet.plan import JobOptions
-from aerotape.spark.parquet.store import OutputStore
 from aerotape.spark.source.options import ReadOptions
+from aerotape.spark.tables.delta import DeltaRecordingTable
+from aerotape.spark.tables.folder import ParquetFolder
+from aerotape.spark.tables.job import convert
+from aerotape.spark.tables.plan import JobOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -165,7 +166,7 @@ def test_the_parquet_job_reads_and_writes_object_storage(
         read=ReadOptions(archive_dir=url, partition_bytes=1 << 18, storage=storage)
     )
     out = f"{url}-table"
-    report = convert(options, out)
+    report = convert(options, ParquetFolder(out, storage))
     assert [(r.messages, r.error) for r in report.recordings] == [(300, None), (300, None)]
     file_system, path = reach(UrlPath(out), storage)
     folder = dataset.dataset(path, filesystem=file_system, format="parquet", partitioning="hive")
@@ -179,67 +180,31 @@ def test_the_parquet_job_reads_and_writes_object_storage(
     assert list(zip(*columns, strict=True)) == expected
     infos = file_system.get_file_info(fs.FileSelector(path, recursive=True))
     names = [info.path for info in infos if info.is_file]
-    assert [name for name in names if "_aerotape" in name] == []
+    assert [name for name in names if "_staged" in name] == []
     store.requests.clear()
-    again = convert(options, out)
+    again = convert(options, ParquetFolder(out, storage))
     assert [r.result for r in again.recordings] == ["up to date"] * 2
-    # The ends of ranges are compared.
+    # A little is compared.
     stopped = [get.length for get in store.gets() if "/0-" in get.key]
-    assert 2 <= len(stopped) <= 8
+    assert 1 <= len(stopped) <= 4
     assert max(stopped) <= 16 << 10
 
 
-def test_an_object_outlives_a_failed_write(store: ObjectStore) -> None:
-    """An upload that the server aborts leaves the object unchanged."""
-    place = f"s3://{object_store.BUCKET}/written"
-    folder = OutputStore.open(place, StorageOptions.of(store.options))
-    folder.write("manifest", b"old")
-
-    def abort(request: Request) -> None:
-        if request.method == "PUT":
-            store.before = lambda request: None
-            [upload] = store.client.list_multipart_uploads(Bucket=object_store.BUCKET)["Uploads"]
-            store.client.abort_multipart_upload(
-                Bucket=object_store.BUCKET, Key=upload["Key"], UploadId=upload["UploadId"]
-            )
-
-    store.before = abort
-    with pytest.raises(StorageError, match=f"cannot write {place}/manifest: "):
-        folder.write("manifest", b"new")
-    assert folder.read("manifest") == b"old"
-
-
-class Interrupted:
-    """A file system, or an upload, during which the process receives SIGINT."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def open_output_stream(self, path: str) -> Interrupted:
-        return Interrupted(self._inner.open_output_stream(path))
-
-    def write(self, data: bytes) -> None:
-        signal.raise_signal(signal.SIGINT)
-        self._inner.write(data)
-
-    def __enter__(self) -> Interrupted:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._inner.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
-def test_an_object_outlives_an_interrupted_upload(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+def test_a_delta_table_is_there_too(
+    spark: SparkSession, store: ObjectStore, url: str, archive_dir: Path
 ) -> None:
-    """A signal during the upload leaves the old or the new object, and no partial one."""
-    place = f"s3://{object_store.BUCKET}/ended"
-    folder = OutputStore.open(place, StorageOptions.of(store.options))
-    folder.write("manifest", b"old")
-    monkeypatch.setattr(folder, "_filesystem", Interrupted(folder._filesystem))
-    with pytest.raises(KeyboardInterrupt):
-        folder.write("manifest", b"new")
-    assert folder.read("manifest") in (b"old", b"new")
+    """Storage options reach delta-rs; jobs add each message once, and a replacement removes rows;
+    an option that it does not have is refused."""
+    from deltalake import DeltaTable
+
+    storage = StorageOptions.of(store.options)
+    out = f"{url}-delta"
+    options = JobOptions(read=ReadOptions(archive_dir=url, storage=storage))
+    for overwrite, result in ((False, "converted"), (False, "up to date"), (True, "replaced")):
+        table = DeltaRecordingTable(out, storage)
+        report = convert(dataclasses.replace(options, overwrite=overwrite), table)
+        assert [each.result for each in report.recordings] == [result] * 2
+        read = DeltaTable(out, storage_options=table.storage_options)
+        assert read.to_pyarrow_table().num_rows == 600
+    with pytest.raises(ConfigurationError, match="role_arn is not available for Delta"):
+        DeltaRecordingTable(out, StorageOptions.of({**store.options, "role_arn": "arn"}))

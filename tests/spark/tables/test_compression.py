@@ -1,4 +1,4 @@
-"""Compression levels of payloads in the Parquet job."""
+"""How table jobs compress payloads."""
 
 from __future__ import annotations
 
@@ -12,43 +12,42 @@ from support.builders.segment_builder import SegmentBuilder
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
+pytest.importorskip("deltalake")
 
 import pyarrow
 from pyarrow import dataset
+from support.spark.table_rig import run_here
 
-from aerotape.spark.parquet.job import convert
-from aerotape.spark.parquet.plan import JobOptions
-from aerotape.spark.parquet.writer import payload_level
-from aerotape.spark.source.options import ReadOptions
+from aerotape.spark.tables.writer import payload_level
 
 RNG = random.Random(3)
 NUMBERS = [struct.pack("<q", number) + RNG.randbytes(56) for number in range(20_000)]
 WORDS = [b" ".join(RNG.choices((b"bid", b"ask", b"trade", b"cancel"), k=12)) for _ in range(20_000)]
 
 
-def column(payloads: list[bytes]) -> pyarrow.Array:
-    return pyarrow.array(payloads, pyarrow.binary())
+def column(payloads: list[bytes | None]) -> pyarrow.ChunkedArray:
+    return pyarrow.chunked_array([pyarrow.array(payloads, pyarrow.binary())])
 
 
 def test_what_coding_bytes_does_not_shrink_is_compressed_faster() -> None:
-    assert payload_level(column(NUMBERS)) == -1
-    assert payload_level(column(WORDS)) == 1
+    assert payload_level(column([*NUMBERS])) == -1
+    assert payload_level(column([*WORDS])) == 1
 
 
 def test_there_may_be_nothing_to_try_it_on() -> None:
     assert payload_level(column([])) == 1
     assert payload_level(column([b""])) == 1
-    assert payload_level(pyarrow.array([None], pyarrow.binary())) == 1
+    assert payload_level(column([None])) == 1
 
 
 @pytest.mark.parametrize("payloads", [NUMBERS[:500], WORDS[:500], [b""] * 20])
 def test_payloads_come_back_from_either(
-    archive_dir: Path, out: Path, payloads: list[bytes], spark: object
+    archive_dir: Path, out: Path, payloads: list[bytes]
 ) -> None:
     builder = SegmentBuilder()
     for payload in payloads:
         builder.message(payload)
     add_recording(archive_dir, builder)
-    convert(JobOptions(read=ReadOptions(archive_dir=str(archive_dir))), out)
+    run_here("folder", archive_dir, out)
     table = dataset.dataset(out, format="parquet").to_table(["position", "payload"])
     assert table.sort_by("position").column("payload").to_pylist() == payloads

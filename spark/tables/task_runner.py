@@ -1,4 +1,4 @@
-"""Execution of a job's tasks in Spark, with progress and one-line errors."""
+"""Running the tasks of a job in Spark, with progress and one line for a failure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from aerotape.context import Closing
 from aerotape.errors import AerotapeError
-from aerotape.replay.offline.reader import RecordingRange
-from aerotape.spark.parquet.writer import RangeOutcome, WriteSettings, write_ranges
 from aerotape.spark.runtime.failures import cause
 from aerotape.spark.runtime.session import check_master, job_context
+from aerotape.spark.tables.writer import Piece, TaskOutcome, WriteSettings, write_files
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-Partition = tuple[RecordingRange, ...]
+Partition = tuple[Piece, ...]
 OnDone = Callable[[int], None]
 """Called with the number of partitions that are done."""
 
@@ -35,18 +34,20 @@ class TaskRunner(Protocol):
 
     def run(
         self, partitions: Sequence[Partition], settings: WriteSettings, on_done: OnDone | None
-    ) -> list[RangeOutcome]:
-        """Run one task for each partition and return the outcomes."""
+    ) -> list[TaskOutcome]:
+        """Run one task for each partition and gather the outcomes."""
 
 
 class SparkTasks(Closing):
-    """Runs tasks in a Spark context, which is started for the first ones."""
+    """Runs tasks in a Spark context, which is started when the first ones come."""
 
     def __init__(self, master: str | None, *, whole_log: bool = False) -> None:
-        """Take Spark's master URL and log level, as for `job_context`.
+        """Choose Spark's master URL and how it logs.
+
+        See `aerotape.spark.runtime.session.job_context`.
 
         Raises:
-            ConfigurationError: it is not a master URL.
+            ConfigurationError: there is no such master.
         """
         check_master(master)
         self._master = master
@@ -65,7 +66,7 @@ class SparkTasks(Closing):
 
     def run(
         self, partitions: Sequence[Partition], settings: WriteSettings, on_done: OnDone | None
-    ) -> list[RangeOutcome]:
+    ) -> list[TaskOutcome]:
         context = self._started()
         done = threading.Event()
         watcher = threading.Thread(target=_watch, args=(context, done, on_done), daemon=True)
@@ -74,11 +75,11 @@ class SparkTasks(Closing):
         context.addJobTag(tag)
         try:
             tasks = context.parallelize(partitions, len(partitions))
-            return list(tasks.mapPartitions(partial(write_ranges, settings=settings)).collect())
+            return list(tasks.mapPartitions(partial(write_files, settings=settings)).collect())
         except Exception as error:  # py4j's and Spark's own have no base in common
             raise AerotapeError(f"the Spark job failed: {cause(error)}") from error
         except BaseException:
-            # In a session of the user's the tasks would continue.
+            # A session that is not ours continues to run, and so would the tasks.
             with suppress(Exception):
                 context.cancelJobsWithTag(tag)
             raise
@@ -91,7 +92,7 @@ class SparkTasks(Closing):
     def _started(self) -> SparkContext:
         if self._context is None:
             self._context = self._spark.enter_context(
-                job_context(self._master, "aerotape parquet", whole_log=self._whole_log)
+                job_context(self._master, "aerotape table", whole_log=self._whole_log)
             )
         return self._context
 

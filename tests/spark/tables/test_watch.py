@@ -21,12 +21,13 @@ from aerotape.tools._cli.main import main
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
+pytest.importorskip("deltalake")
 
-from support.spark.parquet_rig import TasksHere, expected_positions, positions_of
+from support.spark.table_rig import TasksHere, expected_rows, rows_of
 
 from aerotape.context import Closing
-from aerotape.spark.parquet import task_runner
-from aerotape.spark.parquet import watch as watch_module
+from aerotape.spark.tables import task_runner
+from aerotape.spark.tables import watch as watch_module
 
 
 class Tasks(TasksHere, Closing):
@@ -121,7 +122,8 @@ def test_a_purged_recording_does_not_end_the_command(
     assert "recording 0 is gone; the table has all of it\n" in output.err
     lines = [json.loads(line) for line in output.out.splitlines()]
     assert [line.get("messages") for line in lines] == [5, 8, 8, 21]
-    assert positions_of(tmp_path / "out", 3) == expected_positions(archive_dir, 3)
+    rows = [row for row in rows_of("folder", tmp_path / "out") if row["recording_id"] == 3]
+    assert rows == [row for row in expected_rows(archive_dir) if row["recording_id"] == 3]
 
     purges = [lambda: purge(archive_dir, 1), lambda: purge(archive_dir, 2), lambda: pytest.fail()]
     assert watch(*purges, options=("--recording-ids", "1,2")) == 0
@@ -155,8 +157,8 @@ def test_a_recording_stays_selected_with_another_channel(
     assert "gone" not in output.err
     lines = [json.loads(line) for line in output.out.splitlines()]
     assert [line.get("messages") for line in lines] == [5, 7, 12]
-    assert positions_of(tmp_path / "out", 0) == expected_positions(archive_dir, 0)
-    assert positions_of(tmp_path / "out", other) == []
+    rows = [row for row in expected_rows(archive_dir) if row["recording_id"] == 0]
+    assert rows_of("folder", tmp_path / "out") == rows
 
 
 @pytest.mark.parametrize("asked", [True, False])

@@ -1,20 +1,20 @@
-"""The watch loop of the Parquet job: rounds on one table until an interrupt ends them."""
+"""The watch loop of a table job: rounds on one table until an interrupt ends them."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
-from aerotape.spark.parquet.job import JobReport, OnProgress, ParquetJob, RecordingReport
-from aerotape.spark.parquet.plan import JobOptions
-from aerotape.spark.parquet.task_runner import SparkTasks
+from aerotape.spark.tables.job import JobReport, OnProgress, RecordingReport, TableJob
+from aerotape.spark.tables.plan import JobOptions
+from aerotape.spark.tables.table import Table
+from aerotape.spark.tables.task_runner import SparkTasks
 
 SUMS: Final = ("messages", "recording_bytes", "payload_bytes", "parquet_bytes", "files")
-"""Fields of a `RecordingReport` that are summed over recordings and rounds."""
+"""Figures of a `JobReport` that are summed over rounds."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class WatchReport:
             self.totals[name] += report.total(name)
         for recording in report.recordings:
             self._last[recording.recording_id] = recording
-            if recording.result == "converted anew":  # suspect rows were replaced
+            if recording.result == "replaced":  # suspect rows were replaced
                 self._warned.discard(recording.recording_id)
             if recording.warnings:
                 self._warned.add(recording.recording_id)
@@ -54,7 +54,7 @@ class WatchReport:
 
 def watch(
     options: JobOptions,
-    out: str | os.PathLike[str],
+    table: Table,
     tasks: SparkTasks,
     interval_s: float,
     *,
@@ -67,18 +67,18 @@ def watch(
 
     Args:
         options: what to convert, and how.
-        out: the table's folder, as for `aerotape.spark.parquet.job.convert`.
+        table: where the rows go.
         tasks: runs the tasks; stopped when the loop ends.
         interval_s: seconds between two rounds.
         progress: enters the display of one round's progress.
         on_round: called with the report of each round.
 
     Raises:
-        AerotapeError: as for `aerotape.spark.parquet.job.convert`.
+        AerotapeError: as for `aerotape.spark.tables.job.convert`.
     """
     total = WatchReport()
     try:
-        with ParquetJob(options, out, tasks) as job, tasks:
+        with TableJob(options, table, tasks) as job, tasks:
             while True:
                 with progress() as on_progress:
                     report = job.run(on_progress)

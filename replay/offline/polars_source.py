@@ -1,0 +1,182 @@
+"""Recordings as a Polars LazyFrame: `aerotape.scan_polars(archive_dir)`.
+
+Polars passes on which columns, rows and number of rows a query needs. Columns that it does not need
+are not built. Comparisons of `recording_id` and `position` with numbers that all must hold decide
+what is read at all; the whole predicate is then applied to the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.catalog.location import StorageOptions
+from aerotape.errors import ConfigurationError
+from aerotape.formatting import not_installed
+from aerotape.replay.offline.directory import open_directory
+from aerotape.replay.offline.reader import RecordingRange, recording_range
+from aerotape.replay.offline.scan_ahead import scans
+from aerotape.replay.offline.table import TableReader, table_schema
+from aerotape.times import TimeLike, TimeRange
+
+if TYPE_CHECKING:
+    import polars
+
+    from aerotape._native import ChecksumName
+    from aerotape.codecs.payloads import PayloadSchema
+    from aerotape.replay.offline.payload_columns import Others
+    from aerotape.replay.offline.read_mode import Mode
+
+_HIGHEST: Final = (1 << 63) - 1
+_PUSHED: Final = ("recording_id", "position")
+_MIRRORED: Final = {"Gt": "Lt", "GtEq": "LtEq", "Lt": "Gt", "LtEq": "GtEq", "Eq": "Eq"}
+
+
+def scan_polars(
+    archive_dir: str | os.PathLike[str],
+    *,
+    from_time: TimeLike | None = None,
+    to_time: TimeLike | None = None,
+    checksum: ChecksumName = "none",
+    mode: Mode = "FAILFAST",
+    schema: PayloadSchema | str | Path | None = None,
+    template: str | int | None = None,
+    others: Others = "drop",
+    storage: Mapping[str, str] | None = None,
+) -> polars.LazyFrame:
+    """Return the messages of all recordings of an archive directory as a LazyFrame.
+
+    Filters on `recording_id` and `position` should be used rather than filters on other columns:
+    only these save reading.
+
+    Args:
+        archive_dir: path or URL of the directory.
+        from_time: leave out messages that were certainly recorded before this time.
+        to_time: leave out messages that were certainly recorded then or later.
+        checksum: the checksum by which frames are verified.
+        mode: treatment of damaged frames and malformed payloads.
+        schema: an SBE schema whose fields become columns, as for `Recording.to_arrow`.
+        template: name or id of the message whose fields these are.
+        others: treatment of messages of other templates.
+        storage: options of remote storage.
+
+    Raises:
+        ConfigurationError: an argument is not valid, or Polars or pyarrow is not installed.
+        CatalogError: the directory cannot be read.
+        SegmentError: while a query runs, as for `Recording.to_arrow`.
+    """
+    try:
+        import polars
+        from polars.io.plugins import register_io_source
+    except ImportError as error:
+        raise ConfigurationError(not_installed("polars", "polars")) from error
+    from aerotape.replay.offline.payload_columns import PayloadColumns
+
+    options = StorageOptions.of(storage or {})
+    directory = open_directory(archive_dir, options)
+    payloads = None
+    if schema is not None:
+        payloads = PayloadColumns.of(schema, template, others=others, storage=options)
+    elif template is not None:
+        raise ConfigurationError("template: give the schema that defines it, too", "template")
+    times = TimeRange.of(from_time, to_time)
+
+    def reader(columns: Sequence[str] | None) -> TableReader:
+        return TableReader(columns, checksum, mode=mode, payloads=payloads)
+
+    def read(
+        with_columns: list[str] | None,
+        predicate: polars.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[polars.DataFrame]:
+        needed = list(names if with_columns is None else with_columns)
+        if predicate is not None:
+            needed += [name for name in predicate.meta.root_names() if name not in needed]
+        bounds = bounds_of(predicate)
+        low, high = bounds["recording_id"]
+        first, last = bounds["position"]
+        ranges = [
+            _clipped(recording_range(recording, times=times), first, last + 1)
+            for recording in directory.recordings()
+            if low <= recording.recording_id <= high
+        ]
+        left = n_rows
+        for _, scanned in scans(reader(needed), [part for part in ranges if part.length > 0]):
+            for batch in scanned()[1]:
+                frame = polars.DataFrame(polars.from_arrow(batch))
+                if predicate is not None:
+                    frame = frame.filter(predicate)
+                if left is not None:
+                    frame = frame.head(left)
+                    left -= frame.height
+                yield frame.select(needed if with_columns is None else with_columns)
+                if left == 0:
+                    return
+
+    types = table_schema(mode, payloads)
+    names = types.names
+    empty = polars.DataFrame(polars.from_arrow(types.empty_table()))
+    return register_io_source(read, schema=empty.schema)
+
+
+def _clipped(whole: RecordingRange, first: int, limit: int) -> RecordingRange:
+    return whole.part(max(whole.from_position, first), min(whole.to_position, limit))
+
+
+def bounds_of(predicate: polars.Expr | None) -> dict[str, tuple[int, int]]:
+    """Return the lowest and highest recording id and position that a predicate may let pass."""
+    bounds = dict.fromkeys(_PUSHED, (0, _HIGHEST))
+    if predicate is not None:
+        try:
+            tree = json.loads(predicate.meta.serialize(format="json"))
+        except Exception:  # a predicate that Polars cannot serialize narrows nothing
+            return bounds
+        for column, low, high in _intervals(tree):
+            lowest, highest = bounds[column]
+            bounds[column] = (max(lowest, low), min(highest, high))
+    return bounds
+
+
+def _intervals(tree: Any) -> Iterator[tuple[str, int, int]]:
+    """Yield columns with the lowest and highest value of comparisons that must all hold.
+
+    An interval may be larger than what a comparison lets pass.
+    """
+    kind, node = next(iter(tree.items())) if isinstance(tree, dict) else ("", {})
+    if kind == "BinaryExpr" and node["op"] == "And":
+        yield from _intervals(node["left"])
+        yield from _intervals(node["right"])
+    elif kind == "BinaryExpr":
+        left, right, operator = node["left"], node["right"], node["op"]
+        if _number(left) is not None:
+            left, right, operator = right, left, _MIRRORED.get(operator)
+        value = _number(right)
+        if value is not None and operator in _MIRRORED and _column(left):
+            low = 0 if operator in ("Lt", "LtEq") else value
+            high = _HIGHEST if operator in ("Gt", "GtEq") else value
+            yield _column(left), low, high
+    elif kind == "Function" and "IsBetween" in node["function"].get("Boolean", ()):
+        column, low, high = node["input"]
+        limits = _number(low), _number(high)
+        if _column(column) and limits[0] is not None and limits[1] is not None:
+            yield _column(column), limits[0], limits[1]
+
+
+def _column(tree: Any) -> str:
+    """Return the column that an expression is, if reading can be narrowed by it."""
+    name = tree.get("Column", "") if isinstance(tree, dict) else ""
+    return name if name in _PUSHED else ""
+
+
+def _number(tree: Any) -> int | None:
+    """Return the whole number that is the only one in a literal's serialized form."""
+    if not isinstance(tree, dict) or "Literal" not in tree:
+        return None
+    inner = tree["Literal"]
+    while isinstance(inner, dict) and len(inner) == 1:
+        [inner] = inner.values()
+    return inner if isinstance(inner, int) and not isinstance(inner, bool) else None

@@ -1,1 +1,0 @@
-"""The Parquet job: plan, writer, commit."""

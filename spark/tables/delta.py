@@ -1,0 +1,342 @@
+"""Delta tables: each commit adds files and notes what the table has of each recording.
+
+Spark tasks write the files, and delta-rs commits them: no JVM takes part in that. The log has two
+application transactions for each recording: ``aerotape:ID`` with the position up to which the
+table has it, and ``aerotape:ID:source`` with checksums of the recording (`Extent`). A job that was
+killed, or whose commit lost against another one, has added nothing; `vacuum` deletes its files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.catalog.location import NO_OPTIONS, StorageOptions
+from aerotape.errors import ConfigurationError, StorageError
+from aerotape.formatting import not_installed
+from aerotape.spark.tables.extent import Extent
+from aerotape.spark.tables.output import OutputStore
+from aerotape.spark.tables.table import TableChangedError, without_rows
+from aerotape.spark.tables.writer import Naming, NewFile, unique_path
+
+if TYPE_CHECKING:
+    import os
+
+    import pyarrow
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction
+
+_TAIL_BITS: Final = 31
+_OPTIONS: Final = {
+    "access_key": "AWS_ACCESS_KEY_ID",
+    "secret_key": "AWS_SECRET_ACCESS_KEY",
+    "session_token": "AWS_SESSION_TOKEN",
+    "region": "AWS_REGION",
+}
+"""Delta-rs's names of storage options (`aerotape.catalog.location`)."""
+_TIMEOUTS: Final = {"connect_timeout": "connect_timeout", "request_timeout": "timeout"}
+"""The same for those that are seconds."""
+_LOG_FILE: Final = re.compile(r"(\d{20})(\.json|\.checkpoint(?:\.[\w.-]+)?\.parquet)")
+_CONFLICT: Final = "Concurrent transaction failed"
+
+
+class DeltaRecordingTable:
+    """A Delta table of recordings, which may not exist yet.
+
+    Attributes:
+        store: its folder.
+        storage_options: delta-rs's options for it.
+    """
+
+    naming = Naming.UNIQUE
+    is_atomic = True
+
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        options: StorageOptions = NO_OPTIONS,
+        *,
+        by_date: bool = False,
+    ) -> None:
+        """Name the table; nothing is created before the first commit.
+
+        Args:
+            location: path or URL of its folder.
+            options: how the storage of a URL is reached.
+            by_date: a new table is partitioned by date.
+
+        Raises:
+            ConfigurationError: delta-rs is not installed, or the location is not a folder.
+            StorageError: the storage cannot be reached.
+        """
+        try:
+            import deltalake  # noqa: F401
+        except ImportError as error:
+            raise ConfigurationError(not_installed("deltalake", "delta")) from error
+        self.storage_options = _delta_options(options)
+        self.store = OutputStore.open(location, options)
+        self._by_date = by_date
+        self._table: DeltaTable | None = None
+        self._transactions: dict[str, int] = {}
+        self._transactions_version = -1
+
+    def begin(self, schema: pyarrow.Schema) -> None:
+        """Create the table if it does not exist. Any number of jobs may write to it."""
+        import pyarrow
+        from deltalake import DeltaTable, Schema
+
+        self.refresh()
+        if self._table is not None:
+            return
+        if self._by_date:
+            schema = schema.append(pyarrow.field("date", pyarrow.date32()))
+        with self._errors("create"):
+            self._table = DeltaTable.create(
+                self.store.name,
+                Schema.from_arrow(schema),
+                mode="ignore",
+                partition_by=self._partitions,
+                configuration={"delta.dataSkippingStatsColumns": "recording_id,position"},
+                storage_options=self.storage_options,
+            )
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def refresh(self) -> None:
+        """Read the table's log."""
+        from deltalake import DeltaTable
+
+        exists = self._table is not None or bool(self.store.files("_delta_log"))
+        with self._errors("read"):
+            if self._table is not None:
+                self._table.update_incremental()
+            elif exists:
+                self._table = DeltaTable(self.store.name, storage_options=self.storage_options)
+        if self._table is None and self.store.files():
+            raise ConfigurationError(
+                f"{self.store.name} has files and is not a Delta table: name another folder",
+                "TABLE",
+            )
+        if self._table is None:
+            return
+        partitions = self._table.metadata().partition_columns
+        if partitions != self._partitions:
+            raise ConfigurationError(
+                f"{self.store.name} is partitioned by {', '.join(partitions) or 'nothing'}: "
+                f"{'omit' if self._by_date else 'add'} --by-date, or name another table",
+                "--by-date",
+            )
+
+    @property
+    def _partitions(self) -> list[str]:
+        return ["date"] if self._by_date else []
+
+    def columns(self) -> dict[str, str] | None:
+        """Return the table's columns and their Arrow types, without the date."""
+        if self._table is None:
+            return None
+        import pyarrow
+
+        schema = pyarrow.schema(self._table.schema().to_arrow())
+        return {field.name: str(field.type) for field in schema if field.name != "date"}
+
+    def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
+        """Return what the table has of recordings, from its application transactions."""
+        found: dict[int, Extent] = {}
+        self._read_transactions()
+        for id in recording_ids:
+            position = self._transactions.get(f"aerotape:{id}")
+            if position is None:
+                continue
+            source = self._transactions.get(f"aerotape:{id}:source", 0)
+            found[id] = Extent(
+                ((0, position),), source >> _TAIL_BITS, source & ((1 << _TAIL_BITS) - 1)
+            )
+        return found
+
+    def _read_transactions(self) -> None:
+        """Read the application transactions of commits that were not read yet.
+
+        Delta-rs looks for one at a time in the whole log, which takes long for many recordings.
+        """
+        from pyarrow import parquet
+
+        if self._table is None:
+            return
+        log = {name: _LOG_FILE.fullmatch(name) for name in self.store.files("_delta_log")}
+        files = sorted((match[1], match[2], name) for name, match in log.items() if match)
+        checkpoints = [version for version, kind, _ in files if kind != ".json"]
+        checkpoint = checkpoints[-1] if checkpoints else ""
+        for version, kind, name in files:
+            if int(version) <= self._transactions_version or version < checkpoint:
+                continue
+            if kind != ".json" and version == checkpoint:
+                with self.store.open_file(f"_delta_log/{name}") as stream:
+                    rows = parquet.read_table(stream, columns=["txn"]).column("txn").to_pylist()
+                found = [row for row in rows if row is not None]
+            elif int(version) <= self._table.version():
+                with self.store.open_file(f"_delta_log/{name}") as stream:
+                    lines = stream.read().splitlines()
+                found = [json.loads(line)["txn"] for line in lines if line.startswith(b'{"txn"')]
+            self._transactions |= {each["appId"]: each["version"] for each in found}
+        self._transactions_version = self._table.version()
+
+    def commit(
+        self,
+        files: Sequence[NewFile],
+        extents: Mapping[int, Extent],
+        replaced: Mapping[int, int],
+    ) -> None:
+        """Add files, and remove those with replaced recordings, in one commit."""
+        from deltalake.transaction import CommitProperties, Transaction
+
+        now_ms = time.time_ns() // 1_000_000
+        removed: list[RemoveAction] = []
+        copies: list[NewFile] = []
+        for action, copy in self._replaced(replaced, now_ms):
+            removed.append(action)
+            if copy is not None:
+                copies.append(copy)
+        added = [_added(file, now_ms) for file in (*files, *copies)]
+        properties = CommitProperties(
+            app_transactions=[
+                Transaction(app_id, version, now_ms)
+                for id, extent in extents.items()
+                for app_id, version in (
+                    (f"aerotape:{id}", extent.to_position),
+                    (f"aerotape:{id}:source", extent.identity << _TAIL_BITS | extent.tail),
+                )
+            ]
+        )
+        table = self._existing()
+        try:
+            with self._errors("commit to"):
+                table.create_write_transaction(
+                    [*added, *removed],
+                    "append",
+                    table.schema(),
+                    partition_by=self._partitions,
+                    commit_properties=properties,
+                )
+        except BaseException:
+            self.discard(copies)
+            raise
+
+    def _replaced(
+        self, replaced: Mapping[int, int], now_ms: int
+    ) -> Iterator[tuple[RemoveAction, NewFile | None]]:
+        """Remove each file with rows of some recordings, with a copy that has its other rows."""
+        import pyarrow
+        from deltalake.transaction import RemoveAction
+
+        if not replaced:
+            return
+        for action in pyarrow.table(self._existing().get_add_actions(flatten=True)).to_pylist():
+            low, high = action.get("min.recording_id"), action.get("max.recording_id")
+            if None not in (low, high) and not any(low <= id <= high for id in replaced):
+                continue
+            date = str(action["partition.date"]) if self._by_date else None
+            copy = without_rows(self.store, action["path"], replaced, unique_path(date), date)
+            if copy is not None and copy.rows == action["num_records"]:
+                self.discard([copy])
+                continue
+            removed = RemoveAction(
+                action["path"],
+                True,
+                now_ms,
+                action["size_bytes"],
+                {} if date is None else {"date": date},
+            )
+            yield removed, copy
+
+    def discard(self, files: Iterable[NewFile]) -> None:
+        """Delete files that no commit has."""
+        for file in files:
+            self.store.delete_file(file.path)
+
+    def compact(self) -> dict[str, Any]:
+        """Merge small files into larger ones; return delta-rs's figures (StorageError)."""
+        from deltalake import WriterProperties
+
+        self.refresh()
+        with self._errors("compact"):
+            return self._existing().optimize.compact(
+                writer_properties=WriterProperties(compression="ZSTD")
+            )
+
+    def vacuum(self, retention_hours: int) -> list[str]:
+        """Delete files that no commit of the last hours has; return their paths (StorageError)."""
+        self.refresh()
+        with self._errors("vacuum"):
+            return self._existing().vacuum(
+                retention_hours, dry_run=False, enforce_retention_duration=False
+            )
+
+    def _existing(self) -> DeltaTable:
+        if self._table is None:
+            raise StorageError(f"{self.store.name} is not a Delta table", self.store.name)
+        return self._table
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        from deltalake.exceptions import DeltaError
+
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            text = str(error).strip().partition("\n")[0]
+            message = f"cannot {what} Delta table {self.store.name}: {text}"
+            if _CONFLICT in text:
+                raise TableChangedError(message) from error
+            raise StorageError(message, self.store.name) from error
+
+
+def _added(file: NewFile, now_ms: int) -> AddAction:
+    from deltalake.transaction import AddAction
+
+    statistics = {
+        "numRecords": file.rows,
+        "minValues": {name: low for name, (low, _) in file.statistics.items()},
+        "maxValues": {name: high for name, (_, high) in file.statistics.items()},
+        "nullCount": dict.fromkeys(file.statistics, 0),
+    }
+    return AddAction(
+        file.path,
+        file.size,
+        {} if file.date is None else {"date": file.date},
+        now_ms,
+        True,
+        json.dumps(statistics),
+    )
+
+
+def _delta_options(options: StorageOptions) -> dict[str, str]:
+    """Translate storage options into those of delta-rs (ConfigurationError)."""
+    given = dict(options.items)
+    scheme = given.pop("scheme", "https")
+    translated: dict[str, str] = {}
+    endpoint = given.pop("endpoint_override", None)
+    if endpoint is not None:
+        if "://" not in endpoint:
+            endpoint = f"{scheme}://{endpoint}"
+        translated["AWS_ENDPOINT_URL"] = endpoint
+        if endpoint.startswith("http://"):
+            translated["AWS_ALLOW_HTTP"] = "true"
+    for name, value in given.items():
+        if name in _TIMEOUTS:
+            translated[_TIMEOUTS[name]] = f"{value}s"
+        elif name in _OPTIONS:
+            translated[_OPTIONS[name]] = value
+        else:
+            raise ConfigurationError(
+                f"storage option {name} is not available for Delta tables: expected "
+                f"{', '.join(['endpoint_override', 'scheme', *_OPTIONS, *_TIMEOUTS])}; set the "
+                "environment for others",
+                name,
+            )
+    return translated

@@ -1,0 +1,210 @@
+"""Folders of Parquet files: the simple table, for one writer.
+
+    OUT/part-0000000003-0000000000000000000-7f80.parquet
+
+What the table has is read from the files themselves: the metadata of each lists its recordings and
+positions. In local folders and HDFS the files of a job are moved into place when their recordings
+are complete; in an object store each appears whole under its name. A job that is killed leaves a
+table in which each message is at most once; the next job adds what is missing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from aerotape.catalog.location import NO_OPTIONS, StorageOptions
+from aerotape.errors import ConfigurationError, StorageError, TableInUseError
+from aerotape.spark.tables.extent import Extent, Interval, Source
+from aerotape.spark.tables.output import OutputStore
+from aerotape.spark.tables.table import without_rows
+from aerotape.spark.tables.writer import RECORDINGS_KEY, STAGED_FOLDER, Naming, NewFile
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_LOCK_NAME: Final = "_aerotape.lock"
+_READERS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _FileContent:
+    """Recordings in a file, by id: their ranges and sources; and its columns."""
+
+    ranges: dict[int, list[Interval]]
+    sources: dict[int, Source]
+    columns: dict[str, str]
+
+
+class ParquetFolder:
+    """A folder of Parquet files with recordings, which may not exist yet.
+
+    Attributes:
+        store: the folder.
+    """
+
+    is_atomic = False
+
+    def __init__(
+        self,
+        location: str | os.PathLike[str] | OutputStore,
+        options: StorageOptions = NO_OPTIONS,
+        *,
+        by_date: bool = False,
+    ) -> None:
+        """Name the folder; it is created by `begin`.
+
+        Args:
+            location: its path or URL.
+            options: how the storage of a URL is reached.
+            by_date: the folder is partitioned by date.
+
+        Raises:
+            ConfigurationError: it is not a folder, or in no known file system.
+            StorageError: the storage cannot be reached.
+        """
+        if not isinstance(location, OutputStore):
+            location = OutputStore.open(location, options)
+        self.store = location
+        self._by_date = by_date
+        self._lock: int | None = None
+        self._files: dict[str, _FileContent] = {}
+
+    @property
+    def naming(self) -> Naming:
+        return Naming.BY_CONTENT if self.store.is_object_store else Naming.STAGED
+
+    def begin(self, schema: pyarrow.Schema) -> None:
+        """Create the folder, lock it if it is local, and delete what a killed job has staged."""
+        self.store.make_folder()
+        if self.store.is_local:
+            path = self.store.local_path(_LOCK_NAME)
+            try:
+                self._lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.close()
+                raise TableInUseError(
+                    f"another job is writing to {self.store.name}", self.store.name
+                ) from None
+            except OSError as error:
+                self.close()
+                raise StorageError(f"cannot lock {path}: {error.strerror}", path) from error
+        self.store.delete_folder(STAGED_FOLDER)
+
+    def close(self) -> None:
+        """Unlock the folder. Idempotent."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def refresh(self) -> None:
+        """Read the metadata of the files that are not known yet."""
+        paths = [
+            path
+            for path in self.store.files()
+            if path.endswith(".parquet") and not path.startswith("_")
+        ]
+        if any(path.startswith("date=") is not self._by_date for path in paths):
+            raise ConfigurationError(
+                f"{self.store.name} is {'not ' if self._by_date else ''}partitioned by date: "
+                f"{'omit' if self._by_date else 'add'} --by-date, or name another folder",
+                "--by-date",
+            )
+        new = [path for path in paths if path not in self._files]
+        with ThreadPoolExecutor(_READERS, thread_name_prefix="aerotape-files") as threads:
+            contents = dict(zip(new, threads.map(self._read, new), strict=True))
+        self._files = {path: self._files.get(path) or contents[path] for path in paths}
+
+    def _read(self, path: str) -> _FileContent:
+        from pyarrow import parquet
+
+        try:
+            with self.store.open_file(path) as stream:
+                footer = parquet.read_metadata(stream)
+            recordings = json.loads((footer.metadata or {})[RECORDINGS_KEY.encode()])
+            return _FileContent(
+                {
+                    each["recording_id"]: [(begin, end) for begin, end in each["ranges"]]
+                    for each in recordings
+                },
+                {
+                    each["recording_id"]: Source(each["identity"], each["position"], each["tail"])
+                    for each in recordings
+                },
+                {field.name: str(field.type) for field in footer.schema.to_arrow_schema()},
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            place = f"{self.store.name}/{path}"
+            raise StorageError(
+                f"{place} is not a file of this table ({error}): move it away, or name another "
+                "folder",
+                place,
+            ) from error
+
+    def columns(self) -> dict[str, str] | None:
+        """Return the columns of the files; None if there are none."""
+        return next((content.columns for content in self._files.values()), None)
+
+    def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
+        """Return what the files have of recordings."""
+        wanted = set(recording_ids)
+        ranges: dict[int, list[Interval]] = {}
+        last: dict[int, Source] = {}
+        for content in self._files.values():
+            for id in content.ranges.keys() & wanted:
+                ranges.setdefault(id, []).extend(content.ranges[id])
+                source = content.sources[id]
+                if id not in last or source.position > last[id].position:
+                    last[id] = source
+        return {
+            id: last[id].extent(found)
+            for id, found in ranges.items()
+            if any(begin < end for begin, end in found)
+        }
+
+    def commit(
+        self,
+        files: Sequence[NewFile],
+        extents: Mapping[int, Extent],
+        replaced: Mapping[int, int],
+    ) -> None:
+        """Move files into place; before that, delete what the table has of replaced recordings.
+
+        A job that is killed in between leaves less than before, which the next job converts.
+        """
+        if replaced:
+            self._remove(replaced, {file.path for file in files})
+        if self.naming is Naming.STAGED:
+            folders = {""}
+            for file in files:
+                path = file.path.removeprefix(f"{STAGED_FOLDER}/")
+                folder = path.rpartition("/")[0]
+                if folder not in folders:
+                    self.store.make_folder(folder)
+                    folders.add(folder)
+                self.store.move(file.path, path)
+            for folder in sorted(folders):
+                self.store.sync_folder(folder)
+            self.store.delete_folder(STAGED_FOLDER)
+
+    def _remove(self, replaced: Mapping[int, int], new: set[str]) -> None:
+        for path, content in list(self._files.items()):
+            if replaced.keys().isdisjoint(content.ranges) or path in new:
+                continue
+            date = path.removeprefix("date=").partition("/")[0] if "/" in path else None
+            copy = f"{path.removesuffix('.parquet')}-{uuid.uuid4().hex[:8]}.parquet"
+            without_rows(self.store, path, replaced, copy, date)
+            self.store.delete_file(path)
+            del self._files[path]
+
+    def discard(self, files: Iterable[NewFile]) -> None:
+        """Delete files that are not committed."""
+        for file in files:
+            self.store.delete_file(file.path)

@@ -1,0 +1,427 @@
+"""The table job: recordings of an archive directory become rows of a table.
+
+A job looks at each recording and at the table and converts what the table does not have yet
+(`plan`). Tasks write files (`writer`), and the driver adds them to the table (`table`). Recordings
+are committed in batches as their tasks end: an interrupt loses only the batch at hand.
+
+A recording that cannot be read to its end is not written at all, and named in the report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.replay.offline.reader import RecordingRange
+from aerotape.spark.source.planning import plan_partitions
+from aerotape.spark.tables.dates import (
+    cut_at_midnight,
+    date_at,
+    dates_problem,
+    recorded_times,
+)
+from aerotape.spark.tables.extent import Extent
+from aerotape.spark.tables.plan import Action, JobOptions, Planner, RecordingPlan
+from aerotape.spark.tables.table import Table, TableChangedError
+from aerotape.spark.tables.task_runner import SparkTasks, TaskRunner
+from aerotape.spark.tables.writer import (
+    NewFile,
+    Piece,
+    RangeOutcome,
+    TaskOutcome,
+    WriteSettings,
+)
+
+_PARTITIONS_PER_CORE: Final = 8
+_ATTEMPTS: Final = 5
+_RESULTS: Final = {
+    Action.CONVERT: "converted",
+    Action.REPLACE: "replaced",
+    Action.NOTHING: "up to date",
+    Action.WAIT: "waiting for more",
+    Action.REFUSE: "left out",
+}
+
+OnProgress = Callable[[int, int], None]
+"""Called with the number of tasks that are done, and of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingReport:
+    """The outcome of one recording. Figures are of this job, not of the whole table.
+
+    Attributes:
+        recording_id: its id.
+        result: "converted", "replaced", "up to date", "waiting for more" or "left out"; in a job of
+            several rounds "gone", once, when it is no longer in the archive.
+        messages: rows written.
+        recording_bytes: bytes of the recording that were read.
+        payload_bytes: bytes of the messages' payloads.
+        to_position: up to where the table has the recording; None if it has nothing.
+        warnings: what is suspect about the rows.
+        error: why nothing was written, or None.
+    """
+
+    recording_id: int
+    result: str
+    messages: int = 0
+    recording_bytes: int = 0
+    payload_bytes: int = 0
+    to_position: int | None = None
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """What a job did.
+
+    Attributes:
+        table: the table's folder.
+        recordings: one report each, by ascending id.
+        files: Parquet files written.
+        parquet_bytes: length of them together.
+        elapsed_s: seconds from the session's readiness to the last commit.
+    """
+
+    table: str
+    recordings: list[RecordingReport]
+    files: int
+    parquet_bytes: int
+    elapsed_s: float
+
+    def total(self, name: str) -> int:
+        """Return a figure of the job, or the sum of a figure of the recordings."""
+        if name in ("files", "parquet_bytes"):
+            return int(getattr(self, name))
+        return sum(getattr(recording, name) for recording in self.recordings)
+
+
+def convert(
+    options: JobOptions,
+    table: Table,
+    *,
+    master: str | None = None,
+    on_progress: OnProgress | None = None,
+    whole_log: bool = False,
+) -> JobReport:
+    """Convert recordings; what is recorded when planning is what is converted.
+
+    Args:
+        options: what to convert, and how.
+        table: the table, which is created if it does not exist.
+        master: Spark's master URL, this machine's cores if None.
+        on_progress: called now and then.
+        whole_log: let Spark log warnings, and failed tasks with Java's traces.
+
+    Raises:
+        ConfigurationError: the table has other columns or partitions.
+        CatalogError: the archive directory cannot be read.
+        UnknownRecordingError: a selected recording does not exist.
+        TableInUseError: another job is writing to the table, which takes one writer.
+        StorageError: the table cannot be written.
+        AerotapeError: Spark does not start, or a task failed as often as Spark tries.
+    """
+    tasks = SparkTasks(master, whole_log=whole_log)
+    # Spark is stopped first: no task may write while the job clears up.
+    with TableJob(options, table, tasks) as job, tasks:
+        return job.run(on_progress)
+
+
+def plan_only(options: JobOptions, table: Table) -> list[RecordingPlan]:
+    """Return what `convert` would do, without any change. Raises as it does, Spark apart."""
+    table.refresh()
+    _check_columns(options, table)
+    return Planner(options, table).plan()
+
+
+class TableJob:
+    """A job that writes to a table in one or several rounds."""
+
+    def __init__(self, options: JobOptions, table: Table, tasks: TaskRunner) -> None:
+        """Change nothing before the context is entered."""
+        self._options = options
+        self._table = table
+        self._tasks = tasks
+        self._planner = Planner(options, table)
+        self._files: list[NewFile] = []
+
+    def __enter__(self) -> Self:
+        """Reserve the table."""
+        self._planner.recordings()  # refused options must not create a folder
+        self._table.begin(self._options.schema())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._table.close()
+
+    def run(self, on_progress: OnProgress | None = None) -> JobReport:
+        """Convert what is new now. Raises what `convert` does.
+
+        If another job has changed the same recordings meanwhile, the rest is planned again.
+        """
+        self._files = []
+        begun_ns = time.monotonic_ns()
+        reports: dict[int, RecordingReport] = {}
+        for attempt in range(_ATTEMPTS):
+            self._table.refresh()
+            _check_columns(self._options, self._table)
+            plans = self._planner.plan()
+            try:
+                busy = [plan for plan in plans if plan.ranges and plan.action is not Action.WAIT]
+                if busy:
+                    parallelism = self._tasks.parallelism
+                    if not attempt:
+                        begun_ns = time.monotonic_ns()  # Spark has started
+                    reports |= self._convert(busy, parallelism, on_progress)
+                break
+            except TableChangedError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        for plan in plans:
+            if plan.recording_id not in reports:
+                reports[plan.recording_id] = self._report_unchanged(plan)
+        elapsed_s = (time.monotonic_ns() - begun_ns) / 1e9
+        recordings = [*reports.values()]
+        recordings.extend(_gone_report(*each) for each in self._planner.gone(plans))
+        recordings.sort(key=lambda report: report.recording_id)
+        return JobReport(
+            self._table.store.name,
+            recordings,
+            len(self._files),
+            sum(file.size for file in self._files),
+            round(elapsed_s, 3),
+        )
+
+    def _convert(
+        self, plans: Sequence[RecordingPlan], parallelism: int, on_progress: OnProgress | None
+    ) -> dict[int, RecordingReport]:
+        batches = list(self._batches(plans, parallelism))
+        total = sum(len(partitions) for _, partitions in batches)
+        reports: dict[int, RecordingReport] = {}
+        done = 0
+        for batch, partitions in batches:
+            outcomes = self._tasks.run(
+                partitions, self._settings(batch), _advance(on_progress, done, total)
+            )
+            done += len(partitions)
+            reports |= self._commit(batch, outcomes)
+        return reports
+
+    def _batches(
+        self, plans: Sequence[RecordingPlan], parallelism: int
+    ) -> Iterator[tuple[list[RecordingPlan], list[tuple[Piece, ...]]]]:
+        """Gather recordings that are converted by one Spark job, and cut them into tasks."""
+        partition_bytes = self._options.read.partition_bytes
+        enough = partition_bytes * _PARTITIONS_PER_CORE * parallelism
+        batch: list[RecordingPlan] = []
+        batch_bytes = 0
+        for plan in plans:
+            batch.append(plan)
+            batch_bytes += plan.recording_bytes
+            if batch_bytes >= enough or plan is plans[-1]:
+                yield batch, self._partitions(batch)
+                batch, batch_bytes = [], 0
+
+    def _partitions(self, plans: Sequence[RecordingPlan]) -> list[tuple[Piece, ...]]:
+        times: dict[int, Sequence[tuple[int, int]]] = {}
+        ranges: list[RecordingRange] = []
+        for plan in plans:
+            if not self._options.by_date:
+                ranges.extend(plan.ranges)
+                continue
+            found = times[plan.recording_id] = recorded_times(plan.recording)
+            ranges.extend(piece for part in plan.ranges for piece in cut_at_midnight(part, found))
+        partitions = plan_partitions(ranges, self._options.read.partition_bytes)
+        counts: dict[int, int] = {}
+        for part in (part for partition in partitions for part in partition):
+            counts[part.recording_id] = counts.get(part.recording_id, 0) + 1
+        return [
+            tuple(
+                Piece(
+                    part,
+                    date_at(part.from_position, times[part.recording_id]).isoformat()
+                    if self._options.by_date
+                    else None,
+                    counts[part.recording_id] == 1,
+                )
+                for part in partition
+            )
+            for partition in partitions
+        ]
+
+    def _settings(self, plans: Sequence[RecordingPlan]) -> WriteSettings:
+        read = self._options.read
+        return WriteSettings(
+            store=self._table.store,
+            columns=tuple(self._options.schema().names),
+            checksum=read.checksum,
+            mode=read.mode,
+            payloads=read.payloads,
+            sources={plan.recording_id: plan.source for plan in plans if plan.source is not None},
+            naming=self._table.naming,
+        )
+
+    def _commit(
+        self, plans: Sequence[RecordingPlan], outcomes: Sequence[TaskOutcome]
+    ) -> dict[int, RecordingReport]:
+        """Add the files of the recordings that were read to their ends."""
+        ranges: dict[int, list[RangeOutcome]] = {}
+        for outcome in outcomes:
+            for each in outcome.ranges:
+                ranges.setdefault(each.part.recording_id, []).append(each)
+        ranges = {id: _up_to_unfinished(each) for id, each in ranges.items()}
+        errors = {
+            id: next((each.error for each in found if each.error is not None), None)
+            for id, found in ranges.items()
+        }
+        wanted = {
+            id: {each.part.from_position for each in found}
+            for id, found in ranges.items()
+            if errors[id] is None
+        }
+        files: list[NewFile] = []
+        dropped: list[NewFile] = []
+        for outcome in outcomes:
+            if outcome.file is None:
+                continue
+            # A file with several recordings has none of those that failed.
+            good = any(
+                each.error is None
+                and each.part.from_position in wanted.get(each.part.recording_id, ())
+                for each in outcome.ranges
+            )
+            (files if good else dropped).append(outcome.file)
+        extents: dict[int, Extent] = {}
+        replaced: dict[int, int] = {}
+        for plan in plans:
+            found = ranges.get(plan.recording_id, [])
+            if errors.get(plan.recording_id) is not None or plan.source is None:
+                continue
+            new = [each.part.positions for each in found]
+            if plan.replace_from is not None:
+                replaced[plan.recording_id] = plan.replace_from
+            before = () if plan.extent is None else plan.extent.ranges
+            if plan.replace_from is not None:
+                limit = plan.replace_from
+                before = tuple((a, min(b, limit)) for a, b in before if a < limit)
+            if any(each.rows for each in found) or plan.replace_from is not None:
+                extents[plan.recording_id] = plan.source.extent([*before, *new])
+        try:
+            if files or replaced:
+                self._table.commit(files, extents, replaced)
+        except BaseException:
+            with suppress(AerotapeError):
+                self._table.discard([*files, *dropped])
+            raise
+        self._table.discard(dropped)
+        self._files.extend(files)
+        reports = {}
+        for plan in plans:
+            id = plan.recording_id
+            reports[id] = self._report(plan, ranges.get(id, []), errors.get(id), extents.get(id))
+            if errors.get(id) is None:
+                self._planner.committed(id, reports[id].to_position)
+        return reports
+
+    def _report(
+        self,
+        plan: RecordingPlan,
+        outcomes: Sequence[RangeOutcome],
+        error: str | None,
+        extent: Extent | None,
+    ) -> RecordingReport:
+        before = None if plan.extent is None else plan.extent.to_position
+        if error is not None:
+            return RecordingReport(
+                plan.recording_id, _RESULTS[Action.REFUSE], to_position=before, error=error
+            )
+        warnings = _warnings(plan, outcomes)
+        if self._options.by_date:
+            problem = dates_problem(plan.recording)
+            warnings += (problem,) if problem and outcomes else ()
+        return RecordingReport(
+            plan.recording_id,
+            _RESULTS[plan.action],
+            messages=sum(outcome.rows for outcome in outcomes),
+            recording_bytes=plan.recording_bytes,
+            payload_bytes=sum(outcome.payload_bytes for outcome in outcomes),
+            to_position=before if extent is None else extent.to_position,
+            warnings=warnings,
+        )
+
+    def _report_unchanged(self, plan: RecordingPlan) -> RecordingReport:
+        return RecordingReport(
+            plan.recording_id,
+            _RESULTS[plan.action],
+            to_position=None if plan.extent is None else plan.extent.to_position,
+            warnings=_warnings(plan, ()) if plan.action is Action.REPLACE else plan.warnings,
+            error=plan.reason if plan.action is Action.REFUSE else None,
+        )
+
+
+def _check_columns(options: JobOptions, table: Table) -> None:
+    """Refuse options that give other columns than the table has (ConfigurationError)."""
+    present = table.columns()
+    if present is None:
+        return
+    wanted = {field.name: str(field.type) for field in options.schema()}
+    if present != wanted:
+        differing = sorted(
+            name for name in {*present, *wanted} if present.get(name) != wanted.get(name)
+        )
+        raise ConfigurationError(
+            f"{table.store.name} has other columns than these options give "
+            f"({', '.join(differing)}): use the same mode and schema, or another table",
+            "OUT",
+        )
+
+
+def _advance(
+    on_progress: OnProgress | None, before: int, total: int
+) -> Callable[[int], None] | None:
+    return None if on_progress is None else lambda done: on_progress(before + done, total)
+
+
+def _gone_report(recording_id: int, to_position: int | None, is_complete: bool) -> RecordingReport:
+    since = "" if to_position is None else f" after position {to_position}"
+    lost = f"it is no longer in the archive: the table has none of its messages{since}"
+    return RecordingReport(
+        recording_id, "gone", to_position=to_position, warnings=() if is_complete else (lost,)
+    )
+
+
+def _up_to_unfinished(outcomes: Sequence[RangeOutcome]) -> list[RangeOutcome]:
+    """Sort outcomes by position and leave out what lies within a message that has not ended.
+
+    Ranges that were cut after that message's beginning, at a midnight or where an earlier job
+    began, have only fragments of it.
+    """
+    outcomes = sorted(outcomes, key=lambda outcome: outcome.part.from_position)
+    ends = [outcome.part.to_position for outcome in outcomes if outcome.unfinished_fragments]
+    return [outcome for outcome in outcomes if not ends or outcome.part.from_position <= ends[0]]
+
+
+def _warnings(plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> tuple[str, ...]:
+    recording = plan.recording
+    warnings = [f"the recording is marked as suspect: {note}" for note in recording.suspect_notes]
+    warnings.extend(plan.warnings)
+    skipped = sum(outcome.skipped_fragments for outcome in outcomes)
+    if not recording.descriptor.is_active:
+        # In a live recording the rest of the last message may still come.
+        skipped += sum(outcome.unfinished_fragments for outcome in outcomes)
+    if skipped:
+        warnings.append(f"{skipped} fragments of incompletely recorded messages left out")
+    if dropped := sum(outcome.dropped_messages for outcome in outcomes):
+        warnings.append(f"{dropped} messages with frames that fail their checksum left out")
+    return tuple(warnings)

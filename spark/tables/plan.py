@@ -1,0 +1,327 @@
+"""What a table job has to do for each recording, from the table and what is recorded now.
+
+Only positions that the table does not have are converted. Before that the recording is compared
+with what the table has: one that became shorter, or has other bytes where the last conversion
+ended, is refused, or replaced if the options say so. Positions that were purged in the archive stay
+in the table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from aerotape.catalog.directory import find_ends
+from aerotape.catalog.layout import CATALOG_FILE_NAME
+from aerotape.catalog.location import absolute_location
+from aerotape.errors import (
+    AerotapeError,
+    ConfigurationError,
+    StorageError,
+    UnknownRecordingError,
+)
+from aerotape.replay.offline.directory import Recording
+from aerotape.replay.offline.reader import RecordingRange
+from aerotape.replay.offline.table import table_schema
+from aerotape.spark.source.options import ReadOptions
+from aerotape.spark.source.planning import choose_recordings, wanted_range
+from aerotape.spark.tables.extent import Extent, Source, change_since, identity_of, missing
+from aerotape.spark.tables.table import Table
+from aerotape.url_path import UrlPath
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# Requests to remote storage that run at the same time.
+_READERS: Final = 16
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class Action(Enum):
+    """What is to be done for a recording."""
+
+    CONVERT = "convert"
+    REPLACE = "replace"
+    NOTHING = "up to date"
+    WAIT = "wait for more"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingPlan:
+    """What is to be done for one recording.
+
+    Attributes:
+        recording: as it is now; it can be damaged if `action` is REFUSE.
+        action: what to do.
+        ranges: what is to be converted.
+        extent: what the table has and retains.
+        source: of the recording as it will be converted.
+        replace_from: from which position on the table's rows are removed; None if they stay.
+        reason: why it is refused or replaced.
+        warnings: other remarks about it.
+    """
+
+    recording: Recording
+    action: Action
+    ranges: tuple[RecordingRange, ...] = ()
+    extent: Extent | None = None
+    source: Source | None = None
+    replace_from: int | None = None
+    reason: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def recording_id(self) -> int:
+        """Id of the recording."""
+        return self.recording.recording_id
+
+    @property
+    def recording_bytes(self) -> int:
+        """Bytes of the recording that are to be read."""
+        return sum(part.length for part in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """What a table job converts, and how.
+
+    Attributes:
+        read: which recordings, positions and typed columns; its columns are not used.
+        overwrite: replace what the table has already.
+        replace_changed: replace a recording that is not what the table has (truncated, replaced),
+            instead of refusing it.
+        by_date: partition the table by date.
+        min_bytes: leave a recording that is being written until it has so many new bytes …
+        max_delay_s: … or has had new ones for so long, in a job of several rounds.
+    """
+
+    read: ReadOptions
+    overwrite: bool = False
+    replace_changed: bool = False
+    by_date: bool = False
+    min_bytes: int = 0
+    max_delay_s: float = math.inf
+
+    def schema(self) -> pyarrow.Schema:
+        """Return the table's Arrow schema, without the date."""
+        return table_schema(self.read.mode, self.read.payloads)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A recording after a round.
+
+    Attributes:
+        is_active: it had no stop position.
+        to_position: up to where the table has it; None if it has nothing.
+        is_complete: the table has all that was asked for.
+    """
+
+    is_active: bool
+    to_position: int | None
+    is_complete: bool
+
+
+class Planner:
+    """Plans the rounds of a job."""
+
+    def __init__(self, options: JobOptions, table: Table) -> None:
+        """Read nothing yet."""
+        # Workers may run in another folder.
+        place = absolute_location(options.read.archive_dir)
+        read = dataclasses.replace(options.read, archive_dir=place)
+        self._options = dataclasses.replace(options, read=read)
+        self._table = table
+        self._overwritten: set[int] = set()
+        self._waiting_since: dict[int, float] = {}
+        self._seen: dict[int, _Seen] = {}
+        self._reported_gone: set[int] = set()
+        self._followed: set[int] = set()
+
+    def recordings(self) -> list[Recording]:
+        """Return the selected recordings as they are now.
+
+        Raises:
+            CatalogError: the archive directory cannot be read.
+            UnknownRecordingError: a recording that was asked for does not exist, and did not in an
+                earlier round.
+            ConfigurationError: the table would be in an archive directory.
+        """
+        read = self._options.read
+        directory = read.open_directory()
+        store = self._table.store
+        if not self._seen and (
+            _is_within(self._table, read.archive_dir) or store.exists(CATALOG_FILE_NAME)
+        ):
+            raise ConfigurationError(
+                f"{store.name} is, or is in, an archive directory: name another folder for the "
+                "table",
+                "OUT",
+            )
+        try:
+            recordings = choose_recordings(directory, read, self._followed)
+        except UnknownRecordingError:
+            existing = {recording.recording_id for recording in directory.recordings()}
+            ids = [id for id in read.recording_ids or () if id in existing or id not in self._seen]
+            read = dataclasses.replace(read, recording_ids=tuple(ids))
+            recordings = choose_recordings(directory, read, self._followed)
+        self._followed.update(each.recording_id for each in recordings if not each.damage)
+        find_ends(recordings)
+        return recordings
+
+    def plan(self) -> list[RecordingPlan]:
+        """Decide what is to be done for each recording.
+
+        Raises what `recordings` does, and ConfigurationError if the table has other columns.
+        """
+        recordings = self.recordings()
+        extents = self._table.extents(recording.recording_id for recording in recordings)
+        plans = self._each(
+            lambda each: self._plan(each, extents.get(each.recording_id)), recordings
+        )
+        for plan in plans:
+            position = plan.extent.to_position if plan.extent is not None else None
+            active = not plan.recording.damage and plan.recording.descriptor.is_active
+            complete = plan.action is Action.NOTHING and not active
+            self._seen[plan.recording_id] = _Seen(active, position, complete)
+        return plans
+
+    def gone(self, plans: Iterable[RecordingPlan]) -> list[tuple[int, int | None, bool]]:
+        """Return recordings of earlier rounds that no longer exist, each once.
+
+        Args:
+            plans: those of this round.
+
+        Returns:
+            For each its id, up to where the table has it (None if it has nothing), and whether
+            that is known to be all that was asked for.
+        """
+        present = {plan.recording_id for plan in plans}
+        missing_ids = {id for id in self._seen.keys() - self._reported_gone - present if id >= 0}
+        if missing_ids:
+            # A damaged one may turn out not to match the options, which is not gone.
+            directory = self._options.read.open_directory()
+            missing_ids -= {recording.recording_id for recording in directory.recordings()}
+        self._reported_gone.update(missing_ids)
+        return [
+            (id, self._seen[id].to_position, self._seen[id].is_complete)
+            for id in sorted(missing_ids)
+        ]
+
+    def committed(self, recording_id: int, to_position: int | None) -> None:
+        """Note what the table has now of a recording."""
+        self._overwritten.add(recording_id)
+        self._waiting_since.pop(recording_id, None)
+        active = self._seen[recording_id].is_active
+        self._seen[recording_id] = _Seen(active, to_position, not active)
+
+    def _each(self, do: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+        """Call a function for each item; with remote storage several calls run at once."""
+        if len(items) < 2 or "://" not in self._options.read.archive_dir:
+            return [do(item) for item in items]
+        with ThreadPoolExecutor(_READERS, thread_name_prefix="aerotape-plan") as threads:
+            return list(threads.map(do, items))
+
+    def _plan(self, recording: Recording, extent: Extent | None) -> RecordingPlan:
+        id = recording.recording_id
+        try:
+            plan = self._decide(recording, extent)
+            if plan.ranges:
+                end = plan.ranges[-1].to_position
+                plan = dataclasses.replace(plan, source=Source.of(recording, end))
+            return self._unless_little(plan)
+        except ConfigurationError:  # an error of the user's, about all recordings
+            raise
+        except AerotapeError as error:
+            return RecordingPlan(
+                recording=recording,
+                action=Action.REFUSE,
+                extent=extent,
+                reason=f"recording {id}: {error}",
+            )
+
+    def _decide(self, recording: Recording, extent: Extent | None) -> RecordingPlan:
+        options = self._options
+        whole = wanted_range(recording, options.read)
+        everything = (whole,) if whole.length else ()
+        if extent is None:
+            action = Action.CONVERT if everything else Action.NOTHING
+            return RecordingPlan(recording=recording, action=action, ranges=everything)
+        # In a job of several rounds this concerns the first one.
+        if options.overwrite and recording.recording_id not in self._overwritten:
+            return RecordingPlan(
+                recording=recording,
+                action=Action.REPLACE,
+                ranges=everything,
+                extent=extent,
+                replace_from=whole.from_position,
+                reason="everything is converted again",
+            )
+        change = change_since(recording, extent, whole.limit_position)
+        if change and not options.replace_changed:
+            raise StorageError(
+                f"{change}; keep the rows that the table has, or replace them with --if-changed "
+                "replace",
+                self._table.store.name,
+            )
+        if change:
+            same = extent.identity == identity_of(recording.descriptor)
+            return RecordingPlan(
+                recording=recording,
+                action=Action.REPLACE,
+                ranges=everything,
+                extent=extent,
+                replace_from=whole.from_position if same else 0,
+                reason=change,
+            )
+        pieces = missing(whole.positions, extent.ranges)
+        return RecordingPlan(
+            recording=recording,
+            action=Action.CONVERT if pieces else Action.NOTHING,
+            ranges=tuple(whole.part(begin, end) for begin, end in pieces),
+            extent=extent,
+            warnings=_purged(recording, extent, options.read),
+        )
+
+    def _unless_little(self, plan: RecordingPlan) -> RecordingPlan:
+        """Let a recording that is being written wait, so that no tiny files are created."""
+        is_little = 0 < plan.recording_bytes < self._options.min_bytes
+        if plan.action is not Action.CONVERT or not is_little:
+            return plan
+        now = time.monotonic()
+        since = self._waiting_since.setdefault(plan.recording_id, now)
+        if now - since >= self._options.max_delay_s or not _may_grow(plan.recording):
+            return plan
+        return dataclasses.replace(plan, action=Action.WAIT)
+
+
+def _is_within(table: Table, archive_dir: str) -> bool:
+    store = table.store
+    if store.is_local:
+        return store.local_path().is_relative_to(Path(archive_dir).resolve())
+    return f"{store.name}/".startswith(f"{archive_dir}/")
+
+
+def _may_grow(recording: Recording) -> bool:
+    if isinstance(recording.archive_dir, UrlPath):
+        # A copy does not say whether its archive still writes.
+        return recording.descriptor.is_active
+    return recording.is_being_written
+
+
+def _purged(recording: Recording, extent: Extent, options: ReadOptions) -> tuple[str, ...]:
+    """Warn of positions that were purged before they were converted."""
+    end, start = extent.to_position, recording.start_position
+    if end >= start or (options.from_position or 0) > start:
+        return ()
+    return (f"positions {end} to {start} were purged before they were converted",)

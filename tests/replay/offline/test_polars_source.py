@@ -1,0 +1,127 @@
+"""Recordings as a Polars LazyFrame, and as an Arrow stream in DuckDB."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.orders import SCHEMA, some_orders
+from support.builders.segment_builder import SegmentBuilder
+
+from aerotape.errors import ConfigurationError
+from aerotape.replay.offline import reader
+from aerotape.replay.offline.directory import open_directory
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("polars")
+
+import polars
+
+from aerotape.replay.offline.polars_source import bounds_of, scan_polars
+
+
+@pytest.fixture
+def archive_dir(tmp_path: Path) -> Path:
+    for id in range(3):
+        add_recording(tmp_path, fill(SegmentBuilder(stream_id=100 + id), 200, seed=id))
+    return tmp_path
+
+
+def rows_of(archive_dir: Path) -> list[dict[str, Any]]:
+    return [
+        row
+        for recording in open_directory(archive_dir).recordings()
+        for row in recording.to_arrow().to_pylist()
+    ]
+
+
+def test_rows_are_those_of_the_arrow_reader(archive_dir: Path) -> None:
+    """All columns with the same values and types, in the order of recordings and positions."""
+    frame = scan_polars(archive_dir).collect()
+    assert frame.to_dicts() == rows_of(archive_dir)
+    assert frame.schema == scan_polars(archive_dir).collect_schema()
+
+
+C = polars.col
+
+
+@pytest.mark.parametrize(
+    ("predicate", "bounds"),
+    [
+        (C("recording_id") == 1, {"recording_id": (1, 1)}),
+        ((C("recording_id") > 0) & (C("position") < 70_000), {"position": (0, 70_000)}),
+        (C("position").is_between(1_000, 90_000), {"position": (1_000, 90_000)}),
+        (
+            (polars.lit(65_536) <= C("position")) & (C("stream_id") == 101),
+            {"position": (65_536, None)},
+        ),
+        ((C("position") < 900) | (C("recording_id") == 2), {}),
+        (C("recording_id").is_in([0, 2]), {}),
+        (C("position") * 2 > 100_000, {}),
+        (C("length") > C("position"), {}),
+    ],
+)
+def test_filters_select_the_same_rows_and_narrow_what_is_read(
+    archive_dir: Path, predicate: Any, bounds: dict[str, tuple[int, int | None]]
+) -> None:
+    """Comparisons of recording id and position narrow the ranges; others only select rows."""
+    everything = polars.DataFrame(
+        rows_of(archive_dir), schema=scan_polars(archive_dir).collect_schema()
+    )
+    found = scan_polars(archive_dir).filter(predicate).select("position", "payload").collect()
+    assert found.equals(everything.filter(predicate).select("position", "payload"))
+    for column, (low, high) in bounds.items():
+        assert bounds_of(predicate)[column] == (low, (1 << 63) - 1 if high is None else high)
+    if not bounds:
+        assert set(bounds_of(predicate).values()) == {(0, (1 << 63) - 1)}
+
+
+def test_only_what_a_query_needs_is_built_and_read(
+    archive_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The columns of the query and of its filter, the recordings in the filter, the first rows."""
+    scanned: list[tuple[int, Any]] = []
+    original = reader.RecordingRange.scan
+
+    def scan(part: Any, columns: Any, *args: Any, **others: Any) -> Any:
+        scanned.append((part.recording_id, tuple(columns)))
+        return original(part, columns, *args, **others)
+
+    monkeypatch.setattr(reader.RecordingRange, "scan", scan)
+    frame = scan_polars(archive_dir)
+    frame.filter(C("recording_id") == 1).select("length").collect()
+    [(recording_id, columns)] = scanned
+    assert (recording_id, set(columns)) == (1, {"length", "recording_id"})
+    scanned.clear()
+    assert frame.head(5).select("position").collect().height == 5
+    assert scanned == [(0, ("position",))]
+
+
+def test_typed_columns_are_those_of_the_schema(tmp_path: Path) -> None:
+    """Fields of an SBE schema are columns, as in `to_arrow`."""
+    builder = SegmentBuilder()
+    for payload in some_orders(20):
+        builder.message(payload.encode())
+    add_recording(tmp_path, builder)
+    schema = tmp_path / "orders.xml"
+    schema.write_text(SCHEMA)
+    typed = open_directory(tmp_path).recording(0).to_arrow(schema=schema, template="Order")
+    frame = scan_polars(tmp_path, schema=schema, template="Order").collect()
+    assert frame.to_dicts() == typed.to_pylist()
+
+
+def test_bad_arguments_are_refused_before_a_query(archive_dir: Path) -> None:
+    """A template without a schema, and a mode without a checksum."""
+    with pytest.raises(ConfigurationError, match="give the schema that defines it"):
+        scan_polars(archive_dir, template="Order")
+
+
+def test_duckdb_reads_the_arrow_stream(archive_dir: Path) -> None:
+    """DuckDB takes a recording's batches as a table."""
+    duckdb = pytest.importorskip("duckdb")
+    batches = open_directory(archive_dir).recording(1).to_batches()
+    counted = duckdb.from_arrow(batches).aggregate("count(*), sum(length)").fetchall()
+    rows = [row for row in rows_of(archive_dir) if row["recording_id"] == 1]
+    assert counted == [(len(rows), sum(row["length"] for row in rows))]

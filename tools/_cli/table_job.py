@@ -1,0 +1,353 @@
+"""The commands that convert recordings into tables: arguments, and printing of reports."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from aerotape.catalog.location import StorageOptions, parse_location
+from aerotape.errors import ConfigurationError
+from aerotape.replay.offline.read_mode import check_mode, parse_mode
+from aerotape.spark.source import options as parse
+from aerotape.tools._cli.arguments import duration_s, int32, option
+from aerotape.tools._cli.output import Progress, emit, emit_line, note
+from aerotape.tools._cli.times import add_time_options, time_range
+
+if TYPE_CHECKING:
+    from aerotape.spark.tables.job import JobReport, RecordingReport
+    from aerotape.spark.tables.plan import JobOptions
+    from aerotape.spark.tables.table import Table
+
+_T = TypeVar("_T")
+
+_EXIT_OK: Final = 0
+_EXIT_FAILURE: Final = 1
+_EXIT_DATA_SUSPECT: Final = 3
+_WATCH_S: Final = 10.0
+_WATCH_MIN_BYTES: Final = 16 << 20
+_MAX_DELAY_S: Final = 300.0
+_ABOUT_PAYLOADS: Final = {
+    "schema": "an SBE schema, XML or .sbeir: the payloads' fields become columns",
+    "template": "name or id of the one message of the schema to convert (default: all)",
+    "others": "messages of other templates: drop (the default) or null",
+    "enums": "columns of enums: name (the default) or number",
+    "sets": "columns of sets: struct (the default) or number",
+}
+
+
+def configure(parser: argparse.ArgumentParser, out: str, about_out: str) -> None:
+    """Add the arguments of a command.
+
+    Args:
+        parser: of the command.
+        out: name of the argument for the table.
+        about_out: help for it.
+    """
+    parser.add_argument(
+        "archive_dir", type=parse_location, metavar="DIR", help="the archive directory, or its URL"
+    )
+    parser.add_argument("out", metavar=out, help=about_out)
+    _configure_choice(parser)
+    parser.add_argument(
+        "--checksum",
+        choices=["none", "crc-32", "crc-32c"],
+        default="none",
+        help="verify each frame against the checksum it was recorded with",
+    )
+    parser.add_argument(
+        "--mode",
+        type=option(parse_mode, "--mode"),
+        default="FAILFAST",
+        help="handling of damaged messages and malformed payloads: FAILFAST (the default), "
+        "DROPMALFORMED or PERMISSIVE, as in the data source",
+    )
+    for name, help_text in _ABOUT_PAYLOADS.items():
+        parser.add_argument(f"--{name}", help=help_text)
+    parser.add_argument(
+        "--partition-bytes",
+        type=option(parse.parse_partition_bytes, "--partition-bytes"),
+        default=parse.DEFAULT_PARTITION_BYTES,
+        metavar="N[k|m|g]",
+        help="bytes of recording per task and file (default: 128m)",
+    )
+    parser.add_argument(
+        "--by-date",
+        action="store_true",
+        help="partition by UTC date (date=YYYY-MM-DD)",
+    )
+    parser.add_argument(
+        "--storage",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the storage of a URL, e.g. endpoint_override=HOST:PORT (repeatable; "
+        "give credentials in the environment)",
+    )
+    parser.add_argument(
+        "--master", metavar="URL", help="the Spark master URL (default: all cores of this machine)"
+    )
+    parser.add_argument(
+        "--if-changed",
+        choices=["refuse", "replace"],
+        default="refuse",
+        help="handling of a recording that was truncated or replaced since (default: refuse)",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="convert again what the table already has"
+    )
+    parser.add_argument(
+        "--watch",
+        nargs="?",
+        type=duration_s,
+        const=_WATCH_S,
+        metavar="TIME",
+        help="repeat at this interval (default: 10s) until interrupted",
+    )
+    parser.add_argument(
+        "--min-bytes",
+        type=option(parse.parse_partition_bytes, "--min-bytes"),
+        metavar="N[k|m|g]",
+        help="skip a live recording until it has this much new data (default: 16m with --watch)",
+    )
+    parser.add_argument(
+        "--max-delay",
+        type=duration_s,
+        metavar="TIME",
+        help="with --watch, convert less than --min-bytes after this time (default: 300s)",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be converted, and change nothing"
+    )
+
+
+def _configure_choice(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--recording-ids",
+        type=option(parse.parse_recording_ids, "--recording-ids"),
+        metavar="ID[,ID...]",
+        help="only these recordings",
+    )
+    parser.add_argument(
+        "--channel", metavar="FRAGMENT", help="only recordings whose original channel contains this"
+    )
+    parser.add_argument(
+        "--stream-id", type=int32, metavar="ID", help="only recordings of this stream"
+    )
+    parser.add_argument(
+        "--from-position",
+        type=option(parse.parse_position, "--from-position"),
+        metavar="P",
+        help="leave out messages that begin before P",
+    )
+    parser.add_argument(
+        "--to-position",
+        type=option(parse.parse_position, "--to-position"),
+        metavar="P",
+        help="leave out messages that begin at P or later",
+    )
+    add_time_options(parser)
+
+
+def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table]) -> int:
+    """Run the job and print its report.
+
+    Args:
+        args: those of `configure`.
+        open_table: opens the table, given the options of its storage.
+    """
+    from aerotape.spark.runtime.session import require_spark
+    from aerotape.spark.tables.job import convert
+
+    require_spark()
+    if args.watch is None and args.max_delay is not None:
+        raise ConfigurationError("--max-delay requires --watch")
+    if args.watch is not None and args.dry_run:
+        raise ConfigurationError("--dry-run cannot be used with --watch")
+    # At Ctrl-C py4j hands the root logger a traceback, which else would end up on the terminal.
+    logging.getLogger().addHandler(logging.NullHandler())
+    options = _job_options(args)
+    table = open_table(options.read.storage)
+    if args.dry_run:
+        return _dry_run(options, table, args)
+    if args.watch is not None:
+        return _watch(options, table, args)
+    with _progress() as on_progress:
+        report = convert(
+            options,
+            table,
+            master=args.master,
+            on_progress=on_progress,
+            whole_log=args.verbose,
+        )
+    _print(report, args)
+    for recording in report.recordings:
+        _print_problems(recording)
+    failed = [recording for recording in report.recordings if recording.error is not None]
+    if failed and len(failed) == len(report.recordings):
+        return _EXIT_FAILURE
+    return _exit_code(report.recordings)
+
+
+def _job_options(args: argparse.Namespace) -> JobOptions:
+    from aerotape.spark.tables.plan import JobOptions
+
+    about_payloads = {name: getattr(args, name) for name in _ABOUT_PAYLOADS}
+    storage = _storage(args.storage)
+    payloads = parse.parse_payloads(
+        {k: v for k, v in about_payloads.items() if v is not None}, storage
+    )
+    check_mode(args.mode, args.checksum, "--mode", decodes=payloads is not None)
+    min_bytes = args.min_bytes
+    if min_bytes is None:
+        min_bytes = 0 if args.watch is None else _WATCH_MIN_BYTES
+    return JobOptions(
+        read=parse.ReadOptions(
+            archive_dir=str(args.archive_dir),
+            recording_ids=args.recording_ids,
+            channel=args.channel,
+            stream_id=args.stream_id,
+            from_position=args.from_position,
+            to_position=args.to_position,
+            times=time_range(args),
+            checksum=args.checksum,
+            mode=args.mode,
+            payloads=payloads,
+            partition_bytes=args.partition_bytes,
+            storage=storage,
+        ),
+        overwrite=args.overwrite,
+        replace_changed=args.if_changed == "replace",
+        by_date=args.by_date,
+        min_bytes=min_bytes,
+        max_delay_s=_MAX_DELAY_S if args.max_delay is None else args.max_delay,
+    )
+
+
+def _storage(given: list[str]) -> StorageOptions:
+    options = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise ConfigurationError("--storage: expected NAME=VALUE", "--storage")
+        options[name] = value
+    return StorageOptions.of(options)
+
+
+def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
+    from aerotape.spark.tables.job import plan_only
+    from aerotape.spark.tables.plan import Action
+
+    plans = plan_only(options, table)
+    emit(
+        (
+            {
+                "recording_id": plan.recording.recording_id,
+                "action": plan.action.value,
+                "ranges": [f"{part.from_position}-{part.to_position}" for part in plan.ranges],
+                "recording_bytes": plan.recording_bytes,
+                "reason": plan.reason,
+            }
+            for plan in plans
+        ),
+        args,
+    )
+    for plan in plans:
+        for warning in plan.warnings:
+            note(f"warning: recording {plan.recording.recording_id}: {warning}")
+    is_whole = not any(plan.action is Action.REFUSE or plan.warnings for plan in plans)
+    return _EXIT_OK if is_whole else _EXIT_DATA_SUSPECT
+
+
+def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
+    """Convert new messages in rounds, until a signal ends it."""
+    from aerotape.spark.tables.task_runner import SparkTasks
+    from aerotape.spark.tables.watch import watch
+
+    reported: set[tuple[int, str | None, tuple[str, ...]]] = set()
+
+    def print_round(report: JobReport) -> None:
+        for recording in report.recordings:
+            if recording.result == "gone" and not recording.warnings:
+                note(f"recording {recording.recording_id} is gone; the table has all of it")
+            if recording.messages or recording.result in ("converted", "replaced"):
+                emit_line(recording, _line(recording), args)
+            problem = (recording.recording_id, recording.error, recording.warnings)
+            if problem not in reported:
+                reported.add(problem)
+                _print_problems(recording)
+        sys.stdout.flush()
+
+    total = watch(
+        options,
+        table,
+        SparkTasks(args.master, whole_log=args.verbose),
+        args.watch,
+        progress=_progress,
+        on_round=print_round,
+    )
+    if args.recording_ids and total.gone.issuperset(args.recording_ids):
+        note("all recordings of --recording-ids are gone")
+    emit({"out_dir": args.out, **total.totals}, args)
+    if not total.suspect:
+        return _EXIT_OK
+    ids = ", ".join(str(id) for id in total.suspect)
+    note(f"warning: left out or suspect, as reported before: recordings {ids}")
+    return _EXIT_DATA_SUSPECT
+
+
+def _line(recording: RecordingReport) -> str:
+    return (
+        f"recording {recording.recording_id}: {recording.result} up to position "
+        f"{recording.to_position}, {recording.messages:,} messages"
+    )
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Show tasks that are done, once it is known how many there are."""
+    with ExitStack() as stack:
+        bars: list[Progress] = []
+
+        def on_progress(done: int, total: int) -> None:
+            if not bars:
+                bars.append(stack.enter_context(Progress(total, "converting", unit="tasks")))
+            bars[0].update(done)
+
+        yield on_progress
+
+
+def _print(report: JobReport, args: argparse.Namespace) -> None:
+    from aerotape.spark.tables.watch import SUMS
+
+    rows = [dataclasses.asdict(recording) for recording in report.recordings]
+    totals = {
+        "out_dir": report.table,
+        **{name: report.total(name) for name in SUMS},
+        "elapsed_s": report.elapsed_s,
+    }
+    if args.json:
+        emit({**totals, "recordings": rows}, args)
+        return
+    if rows:
+        shown = ("recording_id", "messages", "recording_bytes", "result")
+        emit(({name: row[name] for name in shown} for row in rows), args)
+        print()
+    emit(totals, args)
+
+
+def _print_problems(recording: RecordingReport) -> None:
+    for warning in recording.warnings:
+        note(f"warning: recording {recording.recording_id}: {warning}")
+    if recording.error is not None:
+        note(f"left out: {recording.error}")
+
+
+def _exit_code(recordings: list[RecordingReport]) -> int:
+    if any(each.error is not None or each.warnings for each in recordings):
+        return _EXIT_DATA_SUSPECT
+    return _EXIT_OK
