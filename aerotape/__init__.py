@@ -103,6 +103,7 @@ if TYPE_CHECKING:
         Recording as Recording,
         open_directory as open_directory,
     )
+    from aerotape.replay.offline.polars_source import scan_polars as scan_polars
     from aerotape.replay.statistics.model import RecordingStatistics as RecordingStatistics
 
 __version__ = "0.1.0"
@@ -136,6 +137,7 @@ _LAZY = {
     "aerotape.message": ("Message",),
     "aerotape.protocol": ("ErrorCode",),
     "aerotape.replay.offline.directory": ("ArchiveDirectory", "Recording", "open_directory"),
+    "aerotape.replay.offline.polars_source": ("scan_polars",),
     "aerotape.replay.statistics.model": ("RecordingStatistics",),
 }
 _MODULES = {name: module for module, names in _LAZY.items() for name in names}
