@@ -21,7 +21,7 @@ import pytest
 from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.daemon.recording import wait_until
 from support.model.messages import message
-from support.spark.streaming_job import StreamingJob, start_query, wait_for_batches
+from support.spark.streaming_job import StreamingJob, run_batches, start_query
 
 import aerotape
 from aerotape import _native
@@ -192,10 +192,7 @@ def test_a_query_killed_ten_times_loses_and_repeats_nothing(
                         time.sleep(delay_s)
                         job.kill()
                 else:
-                    query = start_query(
-                        spark, archive_dir, out, checkpoint, maxMessagesPerTrigger=40
-                    )
-                    wait_for_batches(query, batches)
+                    query = run_batches(spark, archive_dir, out, checkpoint, batches)
                     assert query.isActive, query.exception()
                     if number in ARCHIVE_KILLED_IN:
                         archive.kill()

@@ -44,6 +44,20 @@ def wait_for_batches(query: StreamingQuery, count: int) -> None:
         time.sleep(0.02)
 
 
+def run_batches(
+    spark: SparkSession, archive_dir: Path, out: Path, checkpoint: Path, count: int
+) -> StreamingQuery:
+    """Start a query and wait until it has completed so many small batches, or has failed.
+
+    Spark waits 10 s for a new Python process. If that is too short on a busy machine, try again.
+    """
+    while True:
+        query = start_query(spark, archive_dir, out, checkpoint, maxMessagesPerTrigger=40)
+        wait_for_batches(query, count)
+        if query.isActive or "failed to connect back" not in str(query.exception()):
+            return query
+
+
 class StreamingJob(Closing):
     """The process."""
 
@@ -85,7 +99,7 @@ def main() -> None:
     archive_dir, out, checkpoint = map(Path, sys.argv[1:])
     with job_context("local[2]", "to be killed"):
         spark = SparkSession.builder.getOrCreate()
-        query = start_query(spark, archive_dir, out, checkpoint, maxMessagesPerTrigger=40)
+        query = run_batches(spark, archive_dir, out, checkpoint, 1)
         seen = 0
         while query.isActive:
             wait_for_batches(query, seen + 1)
