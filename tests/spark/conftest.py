@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session with two cores, where the data source was not registered by hand."""
+    """A local session with two cores, without registration of the data source by the caller."""
     pytest.importorskip("pyspark")
     from aerotape.spark.runtime.session import job_session
 
@@ -33,5 +33,5 @@ def archive_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """Where a table is to be made, not there yet."""
+    """A path for a table."""
     return tmp_path / "out"

@@ -1,4 +1,4 @@
-"""The commands run as a user runs them, against the Java archive and against ours."""
+"""The commands as a user runs them, with the Java archive and with ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every test of a request runs against the Java archive and against ours."""
+"""Fixtures that run every test of a request against the Java archive and ours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import aerotape
 
 @pytest.fixture(scope="module", params=KINDS)
 def archive(request: pytest.FixtureRequest) -> Iterator[ServedArchive]:
-    """A running archive, shared by the tests of a module: each takes stream ids of its own."""
+    """A running archive, shared by the tests of a module, each with its own stream ids."""
     with serve(request.param) as served:
         yield served
 

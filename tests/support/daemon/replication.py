@@ -46,7 +46,7 @@ class Side:
         return {n: v for n, v in row.items() if n not in ("controlSessionId", "correlationId")}
 
     def recorded(self, channel: str, stream_id: int, *, count: int = 200) -> Recorded:
-        """Record `count` messages; the recording goes on."""
+        """Record `count` messages; the recording is not stopped."""
         self.client.call("startRecording", channel, stream_id, "LOCAL")
         return Recorded(self, channel, stream_id, count)
 

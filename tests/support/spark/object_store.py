@@ -1,4 +1,4 @@
-"""A real S3-compatible server on loopback (moto's), which tells what it was asked for."""
+"""An S3-compatible server on loopback (of moto), which records its requests."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ObjectStore:
 
     @contextmanager
     def strict(self) -> Iterator[None]:
-        """Let in only who has the credentials; otherwise everybody may do everything."""
+        """Require the credentials; by default all requests are allowed."""
         from moto import settings
 
         usual = settings.INITIAL_NO_AUTH_ACTION_COUNT

@@ -152,7 +152,7 @@ class MortalBlobs(MortalObjects):
 def run_here(
     archive_dir: Path, out: Path | OutputStore, *, partition_bytes: int = 64 << 10, **options: Any
 ) -> JobReport:
-    """Run the job in this process, a file for each term unless told otherwise."""
+    """Run the job in this process, by default with a file for each term."""
     read_names = {
         "recording_ids", "from_position", "to_position", "checksum", "mode", "payloads",
     }  # fmt: skip

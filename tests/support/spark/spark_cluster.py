@@ -72,7 +72,7 @@ def standalone(folder: Path, workers: int, environment: Mapping[str, str]) -> It
     """Run a master and workers of one core each; give the master's URL.
 
     Args:
-        folder: where each process gets a working directory of its own.
+        folder: for the working directories of the processes.
         workers: how many.
         environment: variables for the workers, and so for the tasks that run there.
     """

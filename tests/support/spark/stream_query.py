@@ -38,7 +38,7 @@ class Query:
         return reader
 
     def restart(self, **options: object) -> None:
-        """Go on with a new process, perhaps with other options."""
+        """Continue in a new process, perhaps with other options."""
         self.options |= {name: str(value) for name, value in options.items()}
         self.reader = self.new_reader()
 

@@ -1,7 +1,7 @@
-"""A streaming query in a driver process of its own, to be killed.
+"""A streaming query in a separate driver process, to be killed.
 
 Run as ``python -m support.spark.streaming_job ARCHIVE_DIR OUT CHECKPOINT``. It writes a line on
-stdout for each batch that has ended, and goes on until it is killed.
+stdout for each batch that has ended, and runs until it is killed.
 """
 
 from __future__ import annotations
