@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
+from support.daemon.archives import KINDS
 from support.daemon.control_rig import RawClient, await_true, control_session_counters
 from support.jvm.java import JavaArchive, JavaClient
 
@@ -45,6 +46,11 @@ def is_alive(raw: RawClient) -> bool:
     return bool(raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK)
 
 
+def has_response(raw: RawClient, correlation_id: int) -> bool:
+    """Whether a message with this correlation id has been received and not taken."""
+    return any(getattr(m, "correlation_id", None) == correlation_id for m in raw.received)
+
+
 def test_connect_response(either: Any, raw: RawClient) -> None:
     """OK with the control session id, twice over, and a protocol version of the same major."""
     response = raw.connect(client_info="raw test")
@@ -69,8 +75,9 @@ def test_another_major_version_is_refused(either: Any, raw: RawClient) -> None:
     assert response.code is ControlResponseCode.ERROR
     assert "invalid client version 0.9.3" in response.error_message
     correlation_id = raw.request(codecs.ArchiveIdRequest)
-    with pytest.raises(AssertionError, match="not received"):
-        raw.response(correlation_id, timeout_s=0.5)
+    raw.connect()
+    assert is_alive(raw)
+    assert not has_response(raw, correlation_id)
 
 
 def test_close_session_ends_it(either: Any, raw: RawClient) -> None:
@@ -90,7 +97,7 @@ def test_a_keep_alive_has_no_answer(either: Any, raw: RawClient) -> None:
     raw.connect()
     correlation_id = raw.request(codecs.KeepAliveRequest)
     assert is_alive(raw)
-    assert not [m for m in raw.received if getattr(m, "correlation_id", None) == correlation_id]
+    assert not has_response(raw, correlation_id)
 
 
 def test_a_session_belongs_to_the_stream_that_made_it(start_daemon: Callable[..., Any]) -> None:
@@ -107,9 +114,7 @@ def test_a_session_belongs_to_the_stream_that_made_it(start_daemon: Callable[...
     other.control_session_id = own
     for client in (raw, other):
         assert is_alive(client)
-        assert not [
-            m for m in client.received if getattr(m, "correlation_id", None) == correlation_id
-        ]
+        assert not has_response(client, correlation_id)
     await_true(lambda: "does not own the control session" in daemon.log())
     aeron.close()
 
@@ -286,11 +291,12 @@ def test_damaged_requests_at_random(start_daemon: Callable[..., Any], seed: int)
     again = RawClient(aeron, LOCAL, response_stream_id=706)
     again.connect()
     assert is_alive(again)
-    assert daemon.process.poll() is None
+    assert daemon.process.is_running
     assert "Traceback" not in daemon.log()
     aeron.close()
 
 
+@pytest.mark.jvm
 def test_many_clients_at_once(start_daemon: Callable[..., Any]) -> None:
     """Thirty sessions, connecting and asking from several threads, each get their own answers."""
     daemon = start_daemon(properties={"aeron.archive.max.concurrent.recordings": "50"})
@@ -361,7 +367,7 @@ def test_a_client_that_never_listens_is_timed_out(start_daemon: Callable[..., An
     aeron.close()
 
 
-@pytest.mark.parametrize("kind", ["aerotape", "java"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_failed_sessions_request_stream_is_cut_off(
     run_archive: Callable[..., Any], kind: str
 ) -> None:
@@ -400,6 +406,7 @@ def test_a_client_that_stops_reading_is_timed_out(start_daemon: Callable[..., An
     aeron.close()
 
 
+@pytest.mark.jvm
 def test_a_killed_client_leaves_nothing_behind(start_daemon: Callable[..., Any]) -> None:
     """Its session ends with its streams; what it was recording goes on until its stream ends."""
     daemon = start_daemon(properties=IMPATIENT)

@@ -238,14 +238,16 @@ def test_from_a_position(client: aerotape.ArchiveClient) -> None:
     assert received[0].position >= start
 
 
-def test_waits_for_a_publisher(client: aerotape.ArchiveClient) -> None:
-    """A stopped recording is read to its end; what is missing is told, once, and waited for."""
+def test_waits_for_a_publisher(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+    """A stopped recording is read to its end; a missing publisher is reported once."""
     made = recorded(client, 40)
     events: list[PersistentEvent] = []
-    with client.persistent_subscription(
-        made.recording_id, "aeron:ipc", start="start", on_event=events.append
-    ) as subscription:
-        subscription._machine._live._timeout_ns = 200_000_000
+    with (
+        archive.connect(timeout_ns=2_000_000_000) as impatient,
+        impatient.persistent_subscription(
+            made.recording_id, "aeron:ipc", start="start", on_event=events.append
+        ) as subscription,
+    ):
         received: list[aerotape.Message] = []
         while subscription.state is not PersistentState.AWAIT_LIVE:
             received += subscription.poll(timeout_ns=10_000_000)
@@ -348,6 +350,7 @@ def test_the_beginning_is_gone(client: aerotape.ArchiveClient) -> None:
     assert start <= live.made.sent[first][1] < start + 8192
 
 
+@pytest.mark.slow
 def test_a_live_stream_that_goes_back(client: aerotape.ArchiveClient) -> None:
     """A new publisher that begins anew is not what was read before: it ends there."""
     made = recorded(client, 40)
