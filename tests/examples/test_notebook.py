@@ -51,6 +51,8 @@ def test_its_schema_is_what_sbe_tool_makes_of_the_xml(
     assert made.read_bytes() == (EXAMPLES / "market.sbeir").read_bytes()
 
 
+@pytest.mark.slow
+@pytest.mark.spark
 def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same numbers from the publisher, the statistics, pandas and Spark; and a picture."""
     nbclient = pytest.importorskip("nbclient")

@@ -75,6 +75,7 @@ def test_a_dry_run_tells_and_changes_nothing(
     assert "would delete of recording 0: what is before position 262144" in capsys.readouterr().out
 
 
+@pytest.mark.jvm
 def test_files_go_and_either_archive_finds_the_directory_in_order(
     directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -387,6 +388,7 @@ def test_another_archive_is_not_asked(cli: CommandLine, directory: Path, policy:
         assert all_segments(directory) == before
 
 
+@pytest.mark.jvm
 def test_a_directory_of_the_java_archive_is_served_by_it_afterwards(
     tmp_path: Path, policy: Path
 ) -> None:

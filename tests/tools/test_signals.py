@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def telling() -> Iterator[ServedArchive]:
     """Our archive, which signals to everybody."""
-    with serve("own", {"aerotape.recording.signals": "all"}) as served:
+    with serve("aerotape", {"aerotape.recording.signals": "all"}) as served:
         yield served
 
 

@@ -13,6 +13,8 @@ from support.jvm import java
 from support.jvm.java import JavaArchiveException, JavaClient
 from support.jvm.java_streams import IPC, Recorded, error_code
 
+pytestmark = pytest.mark.jvm
+
 NULL = -1
 # An id that no recording of this module gets.
 NOBODY = 10_000

@@ -174,6 +174,7 @@ def test_zeros_behind_the_stop_position_are_not_kept(lowered: Lowered) -> None:
     assert copies(lowered.path) == {} and not suspect_marks.read_marks(lowered.path)
 
 
+@pytest.mark.crash
 def test_killed_anywhere_nothing_is_lost(lowered: Lowered, tmp_path: Path) -> None:
     """And it can be done again, which makes no second copy of what was copied."""
 
@@ -220,6 +221,7 @@ COPY = "suspect_marks.py copy_tail < stale_tail.py StaleTail._copy"
 OWN = "hard_links.py break_hard_link < suspect_marks.py erase_tail"
 
 
+@pytest.mark.crash
 @pytest.mark.parametrize(
     ("is_shared", "covered"),
     [(False, [COPY]), (True, [OWN, COPY])],

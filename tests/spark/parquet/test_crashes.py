@@ -43,6 +43,8 @@ from aerotape.spark.parquet.task_runner import OnDone, Partition
 from aerotape.spark.parquet.writer import RangeOutcome, WriteSettings
 from aerotape.spark.source.options import ReadOptions
 
+pytestmark = pytest.mark.crash
+
 ROOT = Path(aerotape.__file__).parents[1]
 
 Grow = Callable[[SegmentBuilder], object]
@@ -373,6 +375,7 @@ def test_a_damaged_journal_is_named_and_nothing_touched(tmp_path: Path) -> None:
     assert positions_of(out, 0) == expected_positions(archive_dir, 0)
 
 
+@pytest.mark.root
 def test_a_full_disk_is_named_and_leaves_the_table_as_it_was(tmp_path: Path) -> None:
     """Wherever space runs out; with some more the next job goes on."""
     archive_dir = tmp_path / "archive"

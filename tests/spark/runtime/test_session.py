@@ -76,6 +76,7 @@ print("done")
 """
 
 
+@pytest.mark.spark
 def test_jobs_at_the_same_time_share_a_context_until_the_last_one_ends() -> None:
     """The first to end leaves it to the other, which stops it."""
     pytest.importorskip("pyspark")
@@ -97,6 +98,7 @@ for whole_log in (True, False):
 """
 
 
+@pytest.mark.spark
 def test_in_a_jvm_that_is_there_a_job_logs_errors_only() -> None:
     """That has been started with another configuration of its log."""
     pytest.importorskip("pyspark")
@@ -144,6 +146,7 @@ with job_context("local[1]", "workers") as context:
 """
 
 
+@pytest.mark.spark
 def test_local_workers_import_the_package_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

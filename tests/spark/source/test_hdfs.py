@@ -32,6 +32,8 @@ from aerotape.spark.parquet.plan import JobOptions
 from aerotape.spark.parquet.store import OutputStore
 from aerotape.spark.source.options import ReadOptions
 
+pytestmark = pytest.mark.jvm
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallHdfs]:

@@ -1,6 +1,6 @@
 """A streaming query that is killed ten times, and its archive twice: each message once.
 
-Kills come at random moments (pytest's `--kill-seed`), most of them in the middle of a batch: of the
+Kills come at random moments (pytest's `--seed`), most of them in the middle of a batch: of the
 whole driver, of the process that plans the batches, of the processes of tasks, or the query is
 stopped.
 """
@@ -30,6 +30,8 @@ from aerotape.replay.offline.directory import open_directory
 pytest.importorskip("pyspark")
 
 from support.spark.stream_query import Query, Row
+
+pytestmark = pytest.mark.crash
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,11 +117,11 @@ def places(rows: list[Row]) -> list[tuple[int, int]]:
 
 
 def test_archives_killed_while_a_reader_follows(
-    driver: _native.MediaDriver, tmp_path: Path, request: pytest.FixtureRequest
+    driver: _native.MediaDriver, tmp_path: Path, seeds: range
 ) -> None:
     """The reader that Spark asks, without Spark and so much faster: each message once, whenever the
     archive is killed or the reader is started anew."""
-    moments = random.Random(request.config.getoption("--kill-seed"))
+    moments = random.Random(seeds.start)
     archive_dir = tmp_path / "archive"
     with aerotape.Aeron(driver.aeron_dir) as aeron:
         # For a query needs an archive directory.
@@ -152,11 +154,11 @@ def test_a_query_killed_ten_times_loses_and_repeats_nothing(
     spark: SparkSession,
     driver: _native.MediaDriver,
     tmp_path: Path,
-    request: pytest.FixtureRequest,
+    seeds: range,
 ) -> None:
     """In the end the sink has all rows of a batch read, each once, while a live stream was recorded
     all the time; some batches had to be read again."""
-    moments = random.Random(request.config.getoption("--kill-seed"))
+    moments = random.Random(seeds.start)
     archive_dir, out, checkpoint = tmp_path / "archive", tmp_path / "out", tmp_path / "checkpoint"
     repeated = 0
 

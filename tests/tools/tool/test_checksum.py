@@ -33,6 +33,7 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
         file.write(data)
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -61,6 +62,7 @@ def test_checksums_are_those_of_archive_tool(
     assert (content(directory) != before) == (code != 1)
 
 
+@pytest.mark.jvm
 def test_changes_are_reported_and_verify(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +82,7 @@ def test_changes_are_reported_and_verify(
     assert "(recordingId=0) OK" in checked.stdout, checked.stdout
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("kind", ["crc-32", "crc-32c"])
 def test_frames_whose_checksum_was_wrong_are_counted(
     directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str

@@ -32,6 +32,7 @@ def dump(
     return rows
 
 
+@pytest.mark.jvm
 def test_frames_are_those_that_archive_tool_prints(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

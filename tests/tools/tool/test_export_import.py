@@ -74,6 +74,7 @@ def payloads(directory: Path, recording_id: int) -> list[bytes]:
     return [bytes(message.payload) for message in recording.messages(checksum="crc-32")]
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("options", "recording_id"), [([], 3), (["--keep-id"], 1), (["--id", "7"], 7)], ids=str
 )
@@ -139,6 +140,7 @@ def test_nothing_follows_the_last_position_that_there_is(
     assert payloads(target, 77) == [b"the end"] * 2
 
 
+@pytest.mark.jvm
 def test_the_java_archive_replays_what_was_imported(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, aeron_dir: Path
 ) -> None:

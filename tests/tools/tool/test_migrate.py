@@ -18,6 +18,7 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.tools._cli.main import main
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     "of_version",
     [

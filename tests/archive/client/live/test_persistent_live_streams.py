@@ -31,6 +31,7 @@ def _channel_at(position: int, initial_term_id: int) -> str:
     )
 
 
+@pytest.mark.slow
 def test_another_stream_at_the_same_position(client: aerotape.ArchiveClient) -> None:
     """A new publisher that happens to stand where the recording ends is not what goes on there."""
     made = recorded(client, 40, "aeron:ipc?term-length=64k|init-term-id=5|term-id=5|term-offset=0")

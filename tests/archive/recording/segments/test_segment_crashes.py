@@ -25,6 +25,8 @@ from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages
 
+pytestmark = pytest.mark.crash
+
 TERM = 65_536
 SEGMENT = 131_072
 BEFORE, AFTER = 0, 1
@@ -183,6 +185,7 @@ def test_no_position_is_lost_at_any_step(
     assert readable(archive_dir) == messages
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("request_", [migrate_forward, migrate_back, purge, update_channel])
 def test_java_opens_what_is_left(
     tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch, request_: Callable[..., None]
