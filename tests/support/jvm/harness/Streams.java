@@ -8,6 +8,7 @@ import io.aeron.Publication;
 import io.aeron.Subscription;
 import io.aeron.archive.status.RecordingPos;
 import io.aeron.logbuffer.Header;
+import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.agrona.concurrent.status.CountersReader;
 
@@ -292,6 +293,27 @@ public final class Streams implements AutoCloseable
         ((Counter)resource(handle)).setRelease(value);
     }
 
+    public Object counters(final int wantedTypeId)
+    {
+        final CountersReader reader = aeron.countersReader();
+        final List<Object> rows = new ArrayList<>();
+        reader.forEach((counterId, typeId, keyBuffer, label) ->
+        {
+            if (typeId == wantedTypeId)
+            {
+                final Map<String, Object> row = new LinkedHashMap<>();
+                row.put("counterId", counterId);
+                row.put("typeId", typeId);
+                row.put("key", hex(keyBuffer));
+                row.put("label", label);
+                row.put("registrationId", reader.getCounterRegistrationId(counterId));
+                row.put("value", reader.getCounterValue(counterId));
+                rows.add(row);
+            }
+        });
+        return rows;
+    }
+
     private Object recordingCounter(final int sessionId)
     {
         final CountersReader reader = aeron.countersReader();
@@ -334,6 +356,13 @@ public final class Streams implements AutoCloseable
             Thread.sleep(1);
         }
         return reader.getCounterValue(counterId);
+    }
+
+    private static String hex(final DirectBuffer buffer)
+    {
+        final byte[] bytes = new byte[buffer.capacity()];
+        buffer.getBytes(0, bytes);
+        return HexFormat.of().formatHex(bytes);
     }
 
     @Override
