@@ -24,10 +24,10 @@ export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jars demo test bench check format dist clean
+.PHONY: help setup jars demo test test-fast bench check format dist clean
 
-help: ## Say what there is
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
 setup: $(STAMPS)/installed $(STAMPS)/jars/.complete ## Set everything up: packages, .venv, native extension, jars
 
@@ -40,6 +40,9 @@ test: setup ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 	@echo "aerotape: testing the native crate"
 	@eval "$$($(PY) native/build_environment.py)" && cd native && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --profile $(PROFILE) --no-default-features --lib
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
+
+test-fast: $(STAMPS)/installed ## Run the tests that need neither a JVM nor Spark and are not slow (PYTEST_ARGS=…)
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not jvm and not spark and not slow and not crash" $(PYTEST_ARGS)
 
 bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools or startup; BENCH_ARGS=…)
 	@$(PY) tests/bench/$(or $(BENCH),recording).py $(BENCH_ARGS)

@@ -1,4 +1,4 @@
-"""Fixtures that every test may ask for: places of its own, ports, and the Java archive."""
+"""Fixtures for all tests (directories, ports, the Java archive), markers and options."""
 
 from __future__ import annotations
 
@@ -16,11 +16,43 @@ from support.jvm import java
 
 from aerotape import _native
 
+# A test that uses one of these fixtures has the marker.
+_MARKERS = {
+    "jars": "jvm",
+    "rigs": "jvm",
+    "java_archive": "jvm",
+    "java_client": "jvm",
+    "java_codecs": "jvm",
+    "sides": "jvm",
+    "spark": "spark",
+    "disk": "root",
+}
+_PATH = os.environ["PATH"]
+_NO_JAVA = Path(__file__).parent / "support" / "jvm" / "none"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their fixtures, before `-m` selects."""
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            if fixture in _MARKERS:
+                item.add_marker(_MARKERS[fixture])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs root, and let `java` fail in tests that are not marked `jvm` or `spark`."""
+    markers = {marker.name for marker in item.iter_markers()}
+    if "root" in markers and os.geteuid() != 0:
+        pytest.skip("needs root")
+    os.environ["PATH"] = _PATH if markers & {"jvm", "spark"} else f"{_NO_JAVA}:{_PATH}"
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let SIGINT be what it is at a terminal: started in the background, tests find it ignored.
+    """Restore the default of SIGINT, which is ignored in a process started in the background.
 
-    An example of hypothesis may take long, for the machine may be busy.
+    Examples of hypothesis have no time limit, because the machine may be busy.
     """
     hypothesis.settings.register_profile("patient", hypothesis.settings(deadline=None))
     hypothesis.settings.load_profile("patient")
@@ -29,24 +61,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How hard the archive is tried; the defaults are those of the continuous integration."""
+    """Add the options of tests with random input."""
     parser.addoption(
-        "--kill-rounds", type=int, default=4, help="SIGKILLs for each sync level and checksum"
+        "--seeds",
+        type=int,
+        default=1,
+        help="seeds for each kind of damage, for kills, power cuts and the model of the archive",
     )
-    parser.addoption("--kill-seed", type=int, default=1, help="what their moments are drawn from")
-    parser.addoption("--damage-seeds", type=int, help="seeds for each kind of damage")
-    parser.addoption("--damage-seed", type=int, default=1, help="the first of them")
-    parser.addoption(
-        "--power-cuts", type=int, default=2, help="directories drawn for each place of a power cut"
-    )
-    parser.addoption(
-        "--model-examples", type=int, help="sequences of random requests; not the same each time"
-    )
+    parser.addoption("--seed", type=int, default=1, help="the first of them")
+
+
+@pytest.fixture(scope="session")
+def seeds(pytestconfig: pytest.Config) -> range:
+    """The seeds for random input, for more tests than those of the continuous integration."""
+    first: int = pytestconfig.getoption("--seed")
+    return range(first, first + pytestconfig.getoption("--seeds"))
 
 
 @pytest.fixture
 def aeron_dir() -> Iterator[Path]:
-    """A path for a media driver's directory, in memory, not there yet, removed afterwards."""
+    """A path for a media driver's directory, in memory, removed afterwards."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     parent = Path(tempfile.mkdtemp(prefix="aerotape-test-", dir=base))
     yield parent / "aeron"
@@ -76,11 +110,8 @@ def free_port() -> Callable[[], int]:
 
 @pytest.fixture(scope="session")
 def jars() -> dict[str, Path]:
-    """The jars by what they are: `aeron-all` and `sbe-all`."""
-    return {
-        "aeron-all": java.find_jar(java.AERON_ALL),
-        "sbe-all": java.find_jar(java.SBE_ALL),
-    }
+    """The jar of sbe-tool, `sbe-all`."""
+    return {"sbe-all": java.find_jar(java.SBE_ALL)}
 
 
 @pytest.fixture

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.archives import ARCHIVES, KINDS
 from support.daemon.daemon import AerotapeArchive
 from support.daemon.replication import Pair, Side
 from support.damage.full_disk_rig import PROPERTIES as SMALL_DISK_PROPERTIES
 from support.damage.full_disk_rig import Rig
 from support.damage.small_disk import SmallDisk, small_disk
-from support.jvm import java
+from support.jvm.java import JavaClient
+from support.processes import ArchiveProcess
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 # DEDICATED, as by default: the interoperation tests use SHARED.
@@ -52,37 +54,38 @@ def start_daemon(tmp_path: Path, aeron_dir: Path) -> Iterator[Callable[..., Aero
 @contextmanager
 def running(
     kind: str, properties: Mapping[str, str] | None = None
-) -> Iterator[AerotapeArchive | java.JavaArchive]:
-    """Our daemon ("aerotape") or the Java archive ("java") in separate directories, in memory."""
-    with tempfile.TemporaryDirectory(prefix="aerotape-test-", dir=IN_MEMORY) as parent:
-        made = java.JavaArchive if kind == "java" else AerotapeArchive
-        with made(
-            Path(parent, "archive"),
-            Path(parent, "aeron"),
-            properties={**PROPERTIES, **(properties or {})},
-        ) as archive:
-            yield archive
+) -> Iterator[ArchiveProcess]:
+    """Our daemon ("aerotape") or the Java archive ("java") in new directories, in memory."""
+    properties = {**PROPERTIES, **(properties or {})}
+    with (
+        tempfile.TemporaryDirectory(prefix="aerotape-test-", dir=IN_MEMORY) as parent,
+        ARCHIVES[kind](
+            Path(parent, "archive"), Path(parent, "aeron"), properties=properties
+        ) as archive,
+    ):
+        yield archive
 
 
 @pytest.fixture(scope="session")
-def run_archive() -> Callable[..., AbstractContextManager[AerotapeArchive | java.JavaArchive]]:
-    """The function `running`, for tests that configure both archives differently."""
+def run_archive() -> Callable[..., AbstractContextManager[ArchiveProcess]]:
+    """The function `running`, for tests that need other properties."""
     return running
 
 
-# The Java archive shows that what a test expects is the reference's behaviour. One archive serves a
-# whole module, because starting takes longer than most tests: each uses separate streams.
-@pytest.fixture(scope="module", params=["aerotape", "java"])
-def either(request: pytest.FixtureRequest) -> Iterator[AerotapeArchive | java.JavaArchive]:
+# Both, so that a test shows that our archive does what the reference does. One archive serves a
+# whole module, because starting it takes longer than most tests; each test uses its own streams and
+# recordings.
+@pytest.fixture(scope="module", params=KINDS)
+def either(request: pytest.FixtureRequest) -> Iterator[ArchiveProcess]:
     """Our daemon, then the Java archive."""
     with running(request.param) as archive:
         yield archive
 
 
 @pytest.fixture(scope="module")
-def client(either: Any) -> Iterator[java.JavaClient]:
+def client(either: Any) -> Iterator[JavaClient]:
     """A Java client connected to `either`."""
-    with java.JavaClient(either.aeron_dir) as connected:
+    with JavaClient(either.aeron_dir) as connected:
         connected.connect(either.control_channel)
         yield connected
 
@@ -101,7 +104,7 @@ def sides(run_archive: Any) -> Iterator[Callable[[str, str], Side]]:
                 archive = stack.enter_context(
                     run_archive(kind, {"aeron.archive.message.timeout": "5s"})
                 )
-                client = stack.enter_context(java.JavaClient(archive.aeron_dir))
+                client = stack.enter_context(JavaClient(archive.aeron_dir))
                 client.connect(archive.control_channel)
                 started[role, kind] = Side(kind, archive, client)
             return started[role, kind]
@@ -109,13 +112,13 @@ def sides(run_archive: Any) -> Iterator[Callable[[str, str], Side]]:
         yield side
 
 
-@pytest.fixture(scope="module", params=["aerotape", "java"])
+@pytest.fixture(scope="module", params=KINDS)
 def destination(request: pytest.FixtureRequest, sides: Callable[[str, str], Side]) -> Side:
     """The archive that replicates."""
     return sides("destination", request.param)
 
 
-@pytest.fixture(scope="module", params=["aerotape", "java"])
+@pytest.fixture(scope="module", params=KINDS)
 def pair(
     request: pytest.FixtureRequest, destination: Side, sides: Callable[[str, str], Side]
 ) -> Pair:
@@ -138,11 +141,7 @@ def start_rig(disk: SmallDisk, aeron_dir: Path) -> Iterator[Callable[..., Rig]]:
         def start(kind: str = "aerotape", properties: dict[str, str] | None = None) -> Rig:
             archive_dir = disk.path / "archive"
             given = {**SMALL_DISK_PROPERTIES, **(properties or {})}
-            made = (
-                java.JavaArchive(archive_dir, aeron_dir, properties=given)
-                if kind == "java"
-                else AerotapeArchive(archive_dir, aeron_dir, properties=given)
-            )
-            return Rig(stack.enter_context(made), stack)
+            archive = ARCHIVES[kind](archive_dir, aeron_dir, properties=given)
+            return Rig(stack.enter_context(archive), stack)
 
         yield start

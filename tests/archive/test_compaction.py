@@ -183,6 +183,7 @@ def test_a_crash_at_any_step_leaves_one_catalog_or_the_other(
         assert catalog.next_recording_id == 7
 
 
+@pytest.mark.jvm
 def test_an_archive_compacts_when_it_starts(tmp_path: Path, aeron_dir: Path) -> None:
     """Clients see no difference, and the Java archive takes the directory over."""
     archive_dir = tmp_path / "archive"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon.archives import EMBEDDED_DRIVER
+from support.daemon.archives import ARCHIVES, EMBEDDED_DRIVER, KINDS
 from support.daemon.control_rig import RawClient, await_true
 from support.daemon.daemon import AerotapeArchive
 from support.jvm import java
@@ -37,7 +37,6 @@ def on_a_driver(kind: str, mode: str, cycle_thresholds: str = "2s") -> Iterator[
     """An archive with an external driver: embedded, the Java archive counts in the driver's."""
     with tempfile.TemporaryDirectory(prefix="aerotape-test-", dir="/dev/shm") as parent:
         driver = _native.MediaDriver.launch({"aeron.dir": f"{parent}/aeron", **EMBEDDED_DRIVER})
-        made = java.JavaArchive if kind == "java" else AerotapeArchive
         properties = {
             "aeron.archive.threading.mode": mode,
             "aeron.archive.id": str(ARCHIVE_ID),
@@ -46,7 +45,7 @@ def on_a_driver(kind: str, mode: str, cycle_thresholds: str = "2s") -> Iterator[
         for agent in ("conductor", "recorder", "replayer"):
             properties[f"aeron.archive.{agent}.cycle.threshold"] = cycle_thresholds
         try:
-            with made(
+            with ARCHIVES[kind](
                 Path(parent, "archive"),
                 Path(parent, "aeron"),
                 driver="external",
@@ -118,6 +117,7 @@ def normal(type_id: int, key: bytes, label: str) -> Row:
     return type_id, key, label
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])
 def test_both_archives_show_the_same_counters(mode: str) -> None:
     """Type ids, keys and labels of all counters, and the values that do not depend on time."""
@@ -155,7 +155,9 @@ def test_cycles_beyond_the_threshold_are_counted() -> None:
         aeron.close()
 
 
-@pytest.mark.parametrize("kind", ["aerotape", "java", "java with the driver"])
+@pytest.mark.parametrize(
+    "kind", [*KINDS, pytest.param("java with the driver", marks=pytest.mark.jvm)]
+)
 def test_an_archive_id_that_is_taken(kind: str, run_archive: Callable[..., Any]) -> None:
     """Clients find recordings by archive id: two archives of one driver cannot share it. The
     second one leaves its directory unlocked.
@@ -231,6 +233,7 @@ def misdeeds(raw: RawClient) -> dict[str, Callable[[], Any]]:
     }
 
 
+@pytest.mark.jvm
 def test_the_same_failures_count_as_errors() -> None:
     """Refusals with an error code count in neither archive, others in both."""
 

@@ -135,6 +135,7 @@ def test_a_worker_that_panics_ends_the_archive(tmp_path: Path, aeron_dir: Path) 
     assert "archive-recorder" in str(archive.failure)
 
 
+@pytest.mark.jvm
 def test_it_says_where_it_is(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:
     """The ready line names channel, directories and id; describe of ArchiveTool agrees."""
     archive_dir = tmp_path / "archive"
@@ -328,6 +329,7 @@ def test_no_external_driver(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_an_external_driver_and_its_death(
     tmp_path: Path, aeron_dir: Path, start_daemon: Callable[..., Any]
 ) -> None:
@@ -346,7 +348,7 @@ def test_an_external_driver_and_its_death(
         driver.kill()
         daemon.process.wait(60)
         live.aeron.close()
-        assert daemon.process.returncode == 1
+        assert daemon.process.wait() == 1
         daemon.stop()
         daemon.await_log("media driver")
         assert "Traceback" not in daemon.log()
@@ -444,6 +446,7 @@ def test_launch_with_an_unknown_driver_kind(tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.slow
 def test_a_recording_left_open_by_a_crash_is_repaired(
     tmp_path: Path, start_daemon: Callable[..., Any]
 ) -> None:

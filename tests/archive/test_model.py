@@ -2,23 +2,21 @@
 
 The continuous integration always draws the same ones. For others, and more of them::
 
-    pytest tests/archive/test_model.py --model-examples 500
+    pytest tests/archive/test_model.py --seeds 30
 """
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from support.daemon.daemon import AerotapeArchive
-from support.jvm.java import JavaArchive
+from support.daemon.archives import ARCHIVES, KINDS
 from support.model.archive_model import Served, WholeArchiveModel
 
-EXAMPLES = 30
+EXAMPLES = 15
 PROPERTIES = {
     "aeron.archive.max.concurrent.recordings": "200",
     "aeron.archive.max.concurrent.replays": "200",
@@ -26,26 +24,27 @@ PROPERTIES = {
 }
 
 
-@pytest.mark.parametrize("kind", [AerotapeArchive, JavaArchive])
-def test_archives_do_as_the_model(kind: Any, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_archives_do_as_the_model(kind: str, seeds: range) -> None:
     """For any requests, in any order, and after restarts and crashes."""
-    examples = request.config.getoption("--model-examples")
     with tempfile.TemporaryDirectory(prefix="aerotape-model-", dir="/dev/shm") as folder:
         served = Served(
-            lambda: kind(Path(folder, "archive"), Path(folder, "aeron"), properties=PROPERTIES)
+            lambda: ARCHIVES[kind](
+                Path(folder, "archive"), Path(folder, "aeron"), properties=PROPERTIES
+            )
         )
 
         class Model(WholeArchiveModel):
-            holds_replays = makes_next_segments = kind is AerotapeArchive
+            holds_replays = makes_next_segments = kind == "aerotape"
 
         Model.served = served
         try:
             run_state_machine_as_test(
                 Model,
                 settings=settings(
-                    max_examples=examples or EXAMPLES,
+                    max_examples=EXAMPLES * len(seeds),
                     stateful_step_count=40,
-                    derandomize=examples is None,
+                    derandomize=len(seeds) == 1,
                     deadline=None,
                     database=None,
                     print_blob=True,

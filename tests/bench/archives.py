@@ -1,4 +1,4 @@
-"""The two archives of a benchmark: ours and the Java one, each as a process of its own.
+"""The two archives of a benchmark, ours and the Java one, each in its own process.
 
 Both run on the same kind of media driver with the same settings and in the same threading mode,
 so that a ratio between them is about the archives.
@@ -13,7 +13,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.jvm.java import AERON_ALL, FAST_ARCHIVE, JAVA_OPENS, ROOT, find_jar, free_port
+from support.jvm.java import JAVA_OPENS, java_command
+from support.processes import FAST_ARCHIVE, ROOT, free_port
 
 from aerotape.context import Closing
 
@@ -21,10 +22,10 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Child(Closing):
-    """A child process, which is waited for until it has printed its first line.
+    """A child process that is ready when it has printed its first line.
 
-    At the end it gets SIGTERM, or just the end of its input when that is what it goes by: a Java
-    archive that is terminated leaves a mark file that looks active.
+    It is stopped by SIGTERM, or by the end of its input: a Java archive that is terminated leaves
+    a mark file that looks active.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Child(Closing):
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
     def close(self) -> None:
-        """End the process, or have it end."""
+        """Stop the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         if self._ends_with_input:
@@ -67,19 +68,15 @@ class Child(Closing):
 
 
 def media_driver(aeron_dir: Path) -> Child:
-    """Start the C media driver as a process of its own."""
-    return Child(
-        [
-            sys.executable,
-            "-m",
-            "aerotape",
-            "driver",
-            f"-Daeron.dir={aeron_dir}",
-            "-Daeron.dir.delete.on.start=true",
-            "-Daeron.dir.delete.on.shutdown=true",
-            "-Daeron.term.buffer.sparse.file=true",
-        ]
-    )
+    """Start the C media driver in its own process."""
+    properties = {
+        "aeron.dir": str(aeron_dir),
+        "aeron.dir.delete.on.start": "true",
+        "aeron.dir.delete.on.shutdown": "true",
+        "aeron.term.buffer.sparse.file": "true",
+    }
+    defines = [f"-D{name}={value}" for name, value in properties.items()]
+    return Child([sys.executable, "-m", "aerotape", "driver", *defines])
 
 
 class BenchedArchive:
@@ -102,49 +99,23 @@ class BenchedArchive:
             "aeron.dir.delete.on.start": "true" if driver == "embedded" else "false",
             **properties,
         }
-        defines = [f"-D{name}={value}" for name, value in settings.items()]
         if self.name == "aerotape":
-            return Child(
-                [
-                    sys.executable,
-                    "-m",
-                    "aerotape",
-                    "archive",
-                    "--dir",
-                    str(self.archive_dir),
-                    "--aeron-dir",
-                    str(self.aeron_dir),
-                    "--driver",
-                    driver,
-                    *defines,
-                ],
-                await_ready=await_ready,
-            )
-        from support.jvm.java import compiled_classes
-
-        classpath = os.pathsep.join([str(find_jar(AERON_ALL)), str(compiled_classes())])
-        return Child(
-            [
-                "java",
-                *JAVA_OPENS,
-                f"-Daeron.dir={self.aeron_dir}",
-                f"-Daeron.archive.dir={self.archive_dir}",
-                *defines,
-                "-cp",
-                classpath,
-                "harness.ArchiveProcess",
-                driver,
-            ],
-            await_ready=await_ready,
-            ends_with_input=True,
+            command = [sys.executable, "-m", "aerotape", "archive", "--driver", driver]
+            command += ["--dir", str(self.archive_dir), "--aeron-dir", str(self.aeron_dir)]
+            command += [f"-D{name}={value}" for name, value in settings.items()]
+            return Child(command, await_ready=await_ready)
+        settings |= {"aeron.dir": str(self.aeron_dir), "aeron.archive.dir": str(self.archive_dir)}
+        command = java_command(
+            "harness.ArchiveProcess", driver, properties=settings, options=JAVA_OPENS
         )
+        return Child(command, await_ready=await_ready, ends_with_input=True)
 
 
 def run_java_client(name: str, *arguments: object, timeout_s: float) -> str:
     """Run one of the programs in `java/` and return what it has printed."""
     source = Path(__file__).parent / "java" / f"{name}.java"
     done = subprocess.run(
-        ["java", *JAVA_OPENS, "-cp", str(find_jar(AERON_ALL)), str(source), *map(str, arguments)],
+        java_command(str(source), *map(str, arguments), options=JAVA_OPENS),
         capture_output=True,
         text=True,
         timeout=timeout_s,
@@ -156,7 +127,7 @@ def run_java_client(name: str, *arguments: object, timeout_s: float) -> str:
 
 
 def idle_cpu_percent(child: Child, settle_s: float, window_s: float) -> float:
-    """Percent of one core that the process uses while nobody asks anything of it."""
+    """Return the percentage of a core that the process uses while it is idle."""
     time.sleep(settle_s)
     before, started_at = child.cpu_seconds(), time.perf_counter()
     time.sleep(window_s)

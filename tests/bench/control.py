@@ -4,7 +4,7 @@
                                   [--driver external|embedded] [--udp] [--json]
 
 Both archives run side by side, on one C media driver or each with its own (C in ours, Java in
-theirs), and one Java client that never sleeps asks them in turns; the first round of each warms up
+theirs), and one busy Java client sends requests to them in turns; the first round of each warms up
 and does not count. Measured are recordings listed by id (`find`, calls a second), whole lives of
 recordings (`cycle`: new publication, start, one message recorded, stop, close; a second) and the
 time from asking for a replay until its first fragment (`replay`). Ratios are ours to theirs: of

@@ -29,7 +29,7 @@ from bench.running import NAMES, Report, median_ratio, memory_folder, options_pa
 from aerotape.catalog.file.catalog import Catalog
 
 IPC = "aeron:ipc"
-# Control streams: over UDP, and over IPC where each archive has one of its own.
+# Control streams: over UDP, and over IPC, where each archive has its own.
 STREAM_ID = 10
 FIRST_LOCAL_STREAM_ID = 110
 WAYS = ("all", "by id")
@@ -41,7 +41,7 @@ RESPONSE_CHANNELS = {"ipc": IPC, "udp": "aeron:udp?endpoint=localhost:0"}
 
 
 def make_catalog(archive_dir: Path, recordings: int) -> None:
-    """Make an archive directory with empty recordings that have been stopped."""
+    """Create an archive directory with empty stopped recordings."""
     archive_dir.mkdir(parents=True)
     with Catalog.open(archive_dir, create=True) as catalog:
         for number in range(recordings):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.archives import BenchedArchive, idle_cpu_percent, media_driver, run_java_client
-from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
+from bench.running import NAMES, Report, in_turns, median_ratio, memory_folder, options_parser
 from support.jvm.java import JavaClient
 
 CHECKSUMS = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
@@ -53,9 +54,9 @@ class Flooded(NamedTuple):
     cpu_s_per_gb: float
 
 
-def record_once(name: str, checksum: str, length: int, volume_bytes: int, folder: Path) -> Flooded:
+def record_once(name: str, checksum: str, length: int, volume: int, folder: Path) -> Flooded:
     """Record two floods with a fresh archive and measure the second."""
-    count = volume_bytes // (length + FRAME_HEADER_BYTES)
+    count = volume // (length + FRAME_HEADER_BYTES)
     aeron_dir, archive_dir = folder / "aeron", folder / "archive"
     properties = (
         {"aeron.archive.record.checksum": CHECKSUMS[checksum]} if checksum != "none" else {}
@@ -102,9 +103,10 @@ def main() -> int:
             for length in options.sizes:
                 # A small message costs more: keep the runs of about one length.
                 volume = options.bytes // 2 if length < 256 else options.bytes
-                floods: dict[str, list[Flooded]] = {name: [] for name in NAMES}
-                for name in turns(options.rounds):
-                    floods[name].append(record_once(name, checksum, length, volume, folder))
+                record = partial(
+                    record_once, checksum=checksum, length=length, volume=volume, folder=folder
+                )
+                floods = in_turns(options.rounds, record)
                 rates = {name: [flood.bytes_per_s for flood in floods[name]] for name in NAMES}
                 row: dict[str, Any] = {
                     "checksum": checksum,

@@ -1,4 +1,4 @@
-"""What all benchmarks do alike: options, a folder in memory, taking turns, and printing."""
+"""Options, a folder in memory, rounds and printing for all benchmarks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import shutil
 import statistics
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 NAMES = ("aerotape", "java")
 _PACKAGE = Path(__file__).resolve().parents[2] / "aerotape"
 
@@ -28,9 +29,9 @@ def options_parser(doc: str | None, rounds: int = 5) -> argparse.ArgumentParser:
 
 
 def compile_package() -> None:
-    """Leave the package's bytecode, as an installation does, whatever the environment forbids.
+    """Write the package's bytecode, as an installation does.
 
-    Else each process would compile what it loads, which takes longer than all that is measured.
+    Otherwise each process would compile what it loads, which takes longer than the measurement.
     """
     compileall.compile_dir(_PACKAGE, quiet=1)
     for folder in _PACKAGE.iterdir():
@@ -40,7 +41,7 @@ def compile_package() -> None:
 
 @contextmanager
 def memory_folder() -> Iterator[Path]:
-    """Make a folder in memory where the system has that, and remove it at the end."""
+    """Create a folder, in memory where possible, and remove it at the end."""
     base = "/dev/shm" if Path("/dev/shm").is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
     try:
@@ -87,9 +88,27 @@ def _bytes_below(folder: Path) -> int:
 
 
 def turns(rounds: int, names: Sequence[str] = NAMES) -> Iterator[str]:
-    """Name whose turn it is: all of them once a round, every other round in the opposite order."""
+    """Yield each name once a round, in the opposite order in every other round."""
     for number in range(rounds):
         yield from names if number % 2 == 0 else names[::-1]
+
+
+def in_turns(rounds: int, measure: Callable[[str], T]) -> dict[str, list[T]]:
+    """Measure both in turns and return the results of the rounds by name."""
+    results: dict[str, list[T]] = {name: [] for name in NAMES}
+    for name in turns(rounds):
+        results[name].append(measure(name))
+    return results
+
+
+def compare_seconds(rounds: int, measure: Callable[[str], float]) -> dict[str, float]:
+    """Measure both in turns and return their medians, and the ratio of theirs to ours."""
+    times = in_turns(rounds, measure)
+    return {
+        "ratio": median_ratio(times["java"], times["aerotape"]),
+        "aerotape_s": statistics.median(times["aerotape"]),
+        "java_s": statistics.median(times["java"]),
+    }
 
 
 def median_ratio(over: Sequence[float], under: Sequence[float]) -> float:
@@ -98,7 +117,7 @@ def median_ratio(over: Sequence[float], under: Sequence[float]) -> float:
 
 
 class Report:
-    """Rows that are shown as soon as they are there, or all together as JSON."""
+    """Rows that are printed as they come, or all together as JSON."""
 
     def __init__(self, name: str, line: str, *, as_json: bool) -> None:
         """Take the name that the rows have in JSON, and the format of a row's line for people."""

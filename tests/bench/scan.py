@@ -3,7 +3,7 @@
     python tests/bench/scan.py [--bytes N] [--rounds N] [--cases TEXT …] [--json]
 
 Recordings are written at once into memory (`/dev/shm`), so that reading them is a matter of the
-processor. Each case is measured in a process of its own, bound to one processor, after one reading
+processor. Each case is measured in its own process, bound to one processor, after one reading
 that does not count; figures are medians of the rounds. GB/s count what is in the segment files,
 frame headers too; the memory is the most that the process ever had.
 """
@@ -119,7 +119,7 @@ def measure(case: Case, archive_dir: Path, ir: Path, rounds: int) -> dict[str, A
 
 
 def run(case: Case, folder: Path, length: int, rounds: int) -> dict[str, Any]:
-    """Write the recording of a case and measure it in a process of its own."""
+    """Write the recording of a case and measure it in a separate process."""
     archive_dir = folder / "archive"
     if case.quotes:
         payload, counted_at = QUOTE, SEQUENCE_AT

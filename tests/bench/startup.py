@@ -9,9 +9,9 @@ seconds; the ratio is that of the rounds, theirs to ours (above 1: we are faster
 
 from __future__ import annotations
 
-import statistics
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -20,13 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench.archives import BenchedArchive, media_driver
 from bench.listing import make_catalog
 from bench.running import (
-    NAMES,
     Report,
+    compare_seconds,
     compile_package,
-    median_ratio,
     memory_folder,
     options_parser,
-    turns,
 )
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
@@ -43,7 +41,7 @@ LINE = (
 
 
 def make_directory(archive_dir: Path, recordings: int, unclean: int) -> None:
-    """Make a directory of recordings, the last ones of which were not stopped."""
+    """Create a directory of recordings, the last ones of which were not stopped."""
     unclean = min(unclean, recordings)
     make_catalog(archive_dir, recordings - unclean)
     content = SegmentBuilder(term_length=SEGMENT_LENGTH, segment_length=SEGMENT_LENGTH)
@@ -97,18 +95,10 @@ def main() -> int:
         with memory_folder() as folder:
             make_directory(folder / "archive", recordings, options.unclean)
             catalog = (folder / "archive" / "archive.catalog").read_bytes()
-            times: dict[str, list[float]] = {name: [] for name in NAMES}
-            for name in turns(options.rounds):
-                times[name].append(seconds(name, folder, catalog))
-        report.add(
-            {
-                "recordings": recordings,
-                "unclean": min(options.unclean, recordings),
-                "ratio": median_ratio(times["java"], times["aerotape"]),
-                "aerotape_s": statistics.median(times["aerotape"]),
-                "java_s": statistics.median(times["java"]),
-            }
-        )
+            measured = partial(seconds, folder=folder, catalog=catalog)
+            row = compare_seconds(options.rounds, measured)
+        unclean = min(options.unclean, recordings)
+        report.add({"recordings": recordings, "unclean": unclean, **row})
     report.close()
     return 0
 

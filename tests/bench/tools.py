@@ -11,28 +11,26 @@ from the shell's side; medians of the rounds, the ratio is that of the rounds, t
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.listing import make_catalog
 from bench.running import (
-    NAMES,
     Report,
+    compare_seconds,
     compile_package,
-    median_ratio,
     memory_folder,
     options_parser,
-    turns,
 )
 from support.builders.mark_files import leave
-from support.jvm.java import AERON_ALL, JAVA_OPENS, ROOT, find_jar
+from support.jvm.java import JAVA_OPENS, java_command
+from support.processes import ROOT
 
 from aerotape.tools._bench.written import counting_payload, write_recording
 
@@ -46,15 +44,10 @@ def seconds(name: str, archive_dir: Path, arguments: list[str]) -> float:
     if name == "aerotape":
         command = [sys.executable, "-m", "aerotape", "tool", str(archive_dir), *arguments]
     else:
-        command = [
-            "java",
-            *JAVA_OPENS,
-            "-cp",
-            str(find_jar(AERON_ALL)),
-            "io.aeron.archive.ArchiveTool",
-            str(archive_dir),
-            *[each for each in arguments if each != "--json"],
-        ]
+        options = [each for each in arguments if each != "--json"]
+        command = java_command(
+            "io.aeron.archive.ArchiveTool", str(archive_dir), *options, options=JAVA_OPENS
+        )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     started_at = time.perf_counter()
     done = subprocess.run(
@@ -70,19 +63,6 @@ def seconds(name: str, archive_dir: Path, arguments: list[str]) -> float:
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
     return taken
-
-
-def compare(subject: str, archive_dir: Path, arguments: list[str], rounds: int) -> dict[str, Any]:
-    """Run a command with both tools in turns."""
-    times: dict[str, list[float]] = {name: [] for name in NAMES}
-    for name in turns(rounds):
-        times[name].append(seconds(name, archive_dir, arguments))
-    return {
-        "subject": subject,
-        "ratio": median_ratio(times["java"], times["aerotape"]),
-        "aerotape_s": statistics.median(times["aerotape"]),
-        "java_s": statistics.median(times["java"]),
-    }
 
 
 def main() -> int:
@@ -105,7 +85,8 @@ def main() -> int:
             (f"describe, {options.recordings} recordings", "many", ["describe"]),
             (f"describe --json, {options.recordings}", "many", ["describe", "--json"]),
         ):
-            report.add(compare(subject, folder / name, arguments, options.rounds))
+            measured = partial(seconds, archive_dir=folder / name, arguments=arguments)
+            report.add({"subject": subject, **compare_seconds(options.rounds, measured)})
     report.close()
     return 0
 

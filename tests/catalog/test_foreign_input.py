@@ -247,7 +247,7 @@ def test_the_tool_on_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     check_one_line(capsys.readouterr().err, "not a directory")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone without permission")
+@pytest.mark.root
 def test_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Files and directories of someone else are errors of this package with their path."""
     directory = tmp_path / "archive"

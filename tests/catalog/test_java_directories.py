@@ -24,6 +24,8 @@ from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.errors import ArchiveInUseError
 from aerotape.replay.offline.directory import open_directory
 
+pytestmark = pytest.mark.jvm
+
 StartClient = Callable[[Path | str], JavaClient]
 IPC = "aeron:ipc?term-length=65536"
 CRC_32 = "io.aeron.archive.checksum.Crc32"

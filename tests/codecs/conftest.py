@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.jvm.java_codecs import JavaCodecs
 
 
 @pytest.fixture(scope="session")
-def java_codecs(jars: dict[str, Path]) -> Iterator[JavaCodecs]:
+def java_codecs() -> Iterator[JavaCodecs]:
     """Aeron's own codecs, of the aeron-all jar (archive schema version 13)."""
-    with JavaCodecs(jars["aeron-all"]) as codecs:
+    with JavaCodecs() as codecs:
         yield codecs

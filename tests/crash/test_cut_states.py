@@ -26,6 +26,8 @@ from support.power_cut.recorded_archive import CHECKSUMS, promises, record
 
 import aerotape
 
+pytestmark = [pytest.mark.jvm, pytest.mark.crash]
+
 KINDS = {"segment": ".rec", "catalog": "archive.catalog", "mark file": "archive-mark.dat"}
 OF_EACH = 2
 MIN_PLACES = 5
@@ -45,9 +47,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def cuts(folder: Path, request: pytest.FixtureRequest) -> dict[str, list[Cut]]:
+def cuts(folder: Path, seeds: range) -> dict[str, list[Cut]]:
     """What power cuts may leave after a client has been promised something, some of each kind."""
-    seed: int = request.config.getoption("--kill-seed")
+    seed = seeds.start
     found: dict[str, list[Cut]] = {kind: [] for kind in KINDS}
     latest: dict[str, bytes] = {}
     run = record(folder / "aeron", folder, LEVEL, CHECKSUM, seed)

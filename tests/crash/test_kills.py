@@ -3,7 +3,7 @@
 The media driver and the publishers live on in the test's own process. A round: start the archive,
 check what the kill before has left, record two streams, each in a new recording or in the one of
 the round before, note what the position counters say, and kill the archive at a moment drawn from
-the seed. Rounds and seed are options of pytest (`--kill-rounds`, `--kill-seed`).
+the seed. Rounds and seed are options of pytest (`--seeds`, `--seed`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import aerotape
 from aerotape import _native
 from aerotape.catalog.layout import ChecksumName
 from aerotape.replay.offline.directory import open_directory
+
+pytestmark = pytest.mark.crash
 
 LATEST_KILL_S = 0.25
 JAVA_NAMES = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
@@ -99,12 +101,11 @@ def test_kill_during_recording(
     tmp_path: Path,
     level: int,
     checksum: ChecksumName,
-    request: pytest.FixtureRequest,
+    seeds: range,
 ) -> None:
     """After each kill the archive starts, and each recording is what was published, at least up to
     the position that had been reported."""
-    rounds: int = request.config.getoption("--kill-rounds")
-    seed: int = request.config.getoption("--kill-seed")
+    rounds, seed = 2 * len(seeds), seeds.start
     draw = random.Random(f"{seed}/{level}/{checksum}")
     archive_dir, aeron_dir = tmp_path / "archive", Path(driver.aeron_dir)
     properties = {
@@ -115,7 +116,7 @@ def test_kill_during_recording(
     checked = promised = 0
     streams: list[Stream] = []
     for number in range(rounds + 1):
-        where = f"round {number} of --kill-seed={seed}, checksum {checksum}, level {level}"
+        where = f"round {number} of --seed={seed}, checksum {checksum}, level {level}"
         archive = AerotapeArchive(archive_dir, aeron_dir, driver="external", properties=properties)
         with archive, aerotape.Aeron(aeron_dir) as aeron:
             checked += check(archive_dir, streams, checksum, where)

@@ -25,6 +25,8 @@ from aerotape.catalog.recovery.refresh import refresh
 from aerotape.errors import AerotapeError, CatalogError, StorageError
 from aerotape.replay.offline.directory import Recording, open_directory
 
+pytestmark = pytest.mark.crash
+
 NOW_MS = 1_700_000_000_000
 """When a directory is opened that a power cut has left."""
 
@@ -122,7 +124,7 @@ def check_all(
         try:
             served += check(left / "a" / "archive", cut, level, checksum)
         except BaseException as error:
-            error.add_note(f"{cut}, --kill-seed={seed}")
+            error.add_note(f"{cut}, --seed={seed}")
             raise
         finally:
             shutil.rmtree(left)
@@ -142,11 +144,10 @@ def test_power_cuts_while_an_archive_records(
     aeron_dir: Path,
     level: int,
     checksum: ChecksumName,
-    request: pytest.FixtureRequest,
+    seeds: range,
 ) -> None:
     """All that clients were told at sync levels 1 and 2 is there; at 0 the archive starts."""
-    seed: int = request.config.getoption("--kill-seed")
-    mixtures: int = request.config.getoption("--power-cuts")
+    seed, mixtures = seeds.start, len(seeds)
     run = record(aeron_dir, tmp_path, level, checksum, seed)
     assert check_all(run, aeron_dir.parent / "left", level, checksum, seed, mixtures) > 0
 

@@ -1,6 +1,6 @@
-"""A directory to be damaged, and the damage: by its kind and a seed, which stand in a test's name.
+"""A directory with damage of a kind, drawn from a seed: both are in the test's name.
 
-`--damage-seeds 50 --damage-seed 1000` tries fifty seeds of each kind, from 1000 on.
+`--seeds 50 --seed 1000` tries fifty seeds of each kind, from 1000.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from support.damage.tool_commands import POLICY, run
 
 import aerotape
 
-_SEEDS = 2
-
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltDirectory:
@@ -32,9 +30,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltDirectory:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Try each kind of damage with some seeds."""
     if "damaged" in metafunc.fixturenames:
-        count = metafunc.config.getoption("--damage-seeds") or _SEEDS
-        first = metafunc.config.getoption("--damage-seed")
-        kinds = [(name, seed) for name in DAMAGES for seed in range(first, first + count)]
+        first = metafunc.config.getoption("--seed")
+        seeds = range(first, first + metafunc.config.getoption("--seeds"))
+        kinds = [(name, seed) for name in DAMAGES for seed in seeds]
         ids = [f"{name}-{seed}" for name, seed in kinds]
         metafunc.parametrize("damaged", kinds, ids=ids, indirect=True, scope="module")
 

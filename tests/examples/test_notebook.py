@@ -51,6 +51,8 @@ def test_its_schema_is_what_sbe_tool_makes_of_the_xml(
     assert generated.read_bytes() == (EXAMPLES / "market.sbeir").read_bytes()
 
 
+@pytest.mark.slow
+@pytest.mark.spark
 def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Publisher, statistics, pandas and Spark have the same numbers; there is a plot."""
     nbclient = pytest.importorskip("nbclient")

@@ -1,4 +1,4 @@
-"""Both archives behind one handle, so that a test can ask the same of each."""
+"""Both archives through one function, so that a test can do the same with each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon.daemon import AerotapeArchive
-from support.jvm.java import JavaArchive
+from support.daemon.archives import ARCHIVES
+from support.processes import ArchiveProcess
 
-AnyArchive = AerotapeArchive | JavaArchive
-StartArchive = Callable[..., AnyArchive]
+StartArchive = Callable[..., ArchiveProcess]
 
 
 @pytest.fixture
@@ -24,16 +23,11 @@ def start_archive(tmp_path: Path, aeron_dir: Path) -> Iterator[StartArchive]:
     """
     with ExitStack() as stack:
 
-        def start(kind: str, **options: Any) -> AnyArchive:
+        def start(kind: str, **options: Any) -> ArchiveProcess:
             options.setdefault("archive_dir", tmp_path / "archive")
             options.setdefault("aeron_dir", aeron_dir)
             if options.get("driver", "embedded") == "embedded":
                 shutil.rmtree(options["aeron_dir"], ignore_errors=True)
-            made: AnyArchive
-            if kind == "aerotape":
-                made = stack.enter_context(AerotapeArchive(**options))
-            else:
-                made = stack.enter_context(JavaArchive(**options))
-            return made
+            return stack.enter_context(ARCHIVES[kind](**options))
 
         yield start

@@ -1,4 +1,4 @@
-"""One directory, two archives: each opens what the other has left, and goes on with it."""
+"""One directory, two archives: each opens the directory of the other and continues it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.archives import KINDS
 from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 from support.model.messages import digest, messages
@@ -16,6 +17,8 @@ from support.model.messages import digest, messages
 from aerotape import connect
 from aerotape.aeron import ADMIN_ACTION
 from aerotape.replay.offline.directory import open_directory
+
+pytestmark = pytest.mark.jvm
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]
 OTHER = {"java": "aerotape", "aerotape": "java"}
@@ -70,7 +73,7 @@ def replayed(client: JavaClient, recording_id: int, end: int) -> str:
     return str(polled["digest"])
 
 
-@pytest.mark.parametrize("first", ["aerotape", "java"])
+@pytest.mark.parametrize("first", KINDS)
 @pytest.mark.parametrize("properties", [{}, CRC_32C_REPLAY], ids=["plain", "crc-32c"])
 def test_the_other_archive_takes_over(
     start_archive: StartArchive, tmp_path: Path, first: str, properties: dict[str, str]
@@ -104,7 +107,7 @@ def test_the_other_archive_takes_over(
     assert len(directory.recordings()) == 3
 
 
-@pytest.mark.parametrize("first", ["aerotape", "java"])
+@pytest.mark.parametrize("first", KINDS)
 def test_the_other_archive_takes_over_after_a_crash(
     start_archive: StartArchive, tmp_path: Path, first: str
 ) -> None:
@@ -144,7 +147,7 @@ def test_our_directory_is_read_while_java_records(
 def test_archive_tool_describes_our_directory(
     start_archive: StartArchive, tmp_path: Path, live: bool
 ) -> None:
-    """ArchiveTool tells our recordings, process id and mark file, also while we run."""
+    """ArchiveTool reports our recordings, process id and mark file, also while we run."""
     archive = start_archive("aerotape")
     with JavaClient(archive.aeron_dir) as client:
         client.connect(archive.control_channel)
@@ -186,7 +189,7 @@ def test_archive_tool_verifies_our_checksums(start_archive: StartArchive, tmp_pa
     assert "0-65536.rec) ERR: checksum failed" in bad.stdout
 
 
-@pytest.mark.parametrize("kind", ["aerotape", "java"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_archive_tool_cuts_off_padding_at_the_end(
     start_archive: StartArchive, tmp_path: Path, kind: str
 ) -> None:

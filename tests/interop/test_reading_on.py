@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from support.daemon.archives import KINDS, Kind, serve
 from support.daemon.live import Live
-from support.jvm.java import JavaProcess, java_command
+from support.jvm.java import java_command
 from support.model.messages import digest
+from support.processes import ChildProcess
+
+pytestmark = pytest.mark.jvm
 
 _AFTER_JOINING = 1000
 
@@ -22,7 +25,7 @@ def test_java_reads_on_into_the_live_stream(kind: Kind, mode: str) -> None:
             mode, str(archive.aeron_dir), archive.control_channel, str(made.recording_id),
             str(made.stream_id), str(made.session_id), live.subscriber_channel, str(_AFTER_JOINING),
         ]  # fmt: skip
-        process = JavaProcess(java_command("harness.ReadOn", *arguments))
+        process = ChildProcess(java_command("harness.ReadOn", *arguments))
         try:
             with live.sending():
                 joined = process.receive(60)

@@ -54,7 +54,7 @@ class Side:
         return result
 
     def _make_way(self, source: int, target: int) -> None:
-        """Take away the blank file that the target would go on in: Java is refused by it."""
+        """Delete the blank file that the target would continue in: Java refuses to with it."""
         start = self.positions().get(source, (None, None))[0]
         if start is not None and start == self.positions().get(target, (None, None))[1]:
             blank = self.archive_dir / f"{target}-{start}.rec"
@@ -77,7 +77,7 @@ class Side:
 
 @pytest.fixture(scope="module")
 def sides() -> Iterator[list[Side]]:
-    """Our archive and the Java one, each on a driver of its own."""
+    """Our archive and the Java one, each with its own driver."""
     folder = Path(tempfile.mkdtemp(prefix="aerotape-sequences-", dir="/dev/shm"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from support.builders.streams import TERM_LENGTH as TERM
 from support.builders.streams import record, segment_files, signals_until
+from support.daemon.archives import KINDS
 from support.daemon.daemon import AerotapeArchive
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
 from aerotape.replay.offline.directory import open_directory
+
+pytestmark = pytest.mark.jvm
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]
 OTHER = {"java": "aerotape", "aerotape": "java"}
@@ -67,12 +70,12 @@ EXPECTED = [(2 * TERM, 3 * TERM + 1024), (2 * TERM, 3 * TERM + 1024)]
 EXPECTED += [(TERM + 2048, 4 * TERM + 2048), (0, 0), (0, 3 * TERM + 1024)]
 
 
-@pytest.mark.parametrize("first", ["aerotape", "java"])
+@pytest.mark.parametrize("first", KINDS)
 @pytest.mark.parametrize("properties", [{}, CRC_32C], ids=["plain", "crc-32c"])
 def test_the_other_archive_takes_over(
     start_archive: StartArchive, tmp_path: Path, first: str, properties: dict[str, str]
 ) -> None:
-    """It lists and replays the same, goes on with such requests, and gives the directory back."""
+    """It lists and replays the same, serves such requests, and the first takes over again."""
     archive_dir = tmp_path / "archive"
     rows: list[dict[str, Any]] = []
     for turn, kind in enumerate((first, OTHER[first], first)):

@@ -16,6 +16,7 @@ import pytest
 from support.builders.streams import record, signals_until
 from support.builders.timed_directory import build
 from support.builders.timed_stream import DENSE, TimedStream
+from support.daemon.archives import KINDS
 from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.daemon.recording import wait_until
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
@@ -51,7 +52,7 @@ def served(
 
 
 def more_points(stream: TimedStream, count: int) -> Callable[[], bool]:
-    """Until the index has so many more points than now, and messages go on in another segment."""
+    """Until the index has so many more points than now, and messages are in another segment."""
     wanted = count + (0 if stream.recording_id < 0 else stream.points())
     return lambda: stream.points() >= wanted and stream.sent[-1].position > 2 * SEGMENT
 
@@ -73,7 +74,7 @@ def test_what_was_recorded_since_a_time_is_found(
 ) -> None:
     with served(start_archive, "aerotape", properties) as client:
         middle_ns = two_parts(client, stream)
-        stream.assert_bounds_hold()  # also while it goes on
+        stream.assert_bounds_hold()  # also while it is recorded
     stream.assert_bounds_hold()
     index = stream.look().time_index
     assert (index.source, index.problem) == ("recorded", "")
@@ -88,6 +89,7 @@ def test_what_was_recorded_since_a_time_is_found(
     assert len(early) < len(stream.sent)
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("properties", [{}, CRC_32C], ids=["plain", "crc-32c"])
 def test_java_cuts_back_and_extends_and_then_our_archive_goes_on(
     start_archive: StartArchive, stream: TimedStream, properties: dict[str, str]
@@ -117,10 +119,11 @@ def test_java_cuts_back_and_extends_and_then_our_archive_goes_on(
     assert index.points[-1].position == stream.look().recorded_position
 
 
+@pytest.mark.jvm
 def test_java_extends_with_the_same_session_id_after_a_cut(
     start_archive: StartArchive, stream: TimedStream
 ) -> None:
-    """Nothing in the segment files tells then, but when they were written to."""
+    """Then only the modification times of the segment files show it."""
     with served(start_archive, "aerotape") as client:
         stream.record(client, more_points(stream, 30))
     session_id = stream.look().descriptor.session_id
@@ -166,6 +169,7 @@ def test_our_archive_cuts_back_extends_and_purges(
         assert not path.exists()
 
 
+@pytest.mark.jvm
 def test_java_purges_and_our_archive_removes_what_is_left(
     start_archive: StartArchive, stream: TimedStream
 ) -> None:
@@ -184,6 +188,7 @@ def test_java_purges_and_our_archive_removes_what_is_left(
         fresh.assert_bounds_hold()
 
 
+@pytest.mark.jvm
 def test_points_go_over_with_migrated_segments(start_archive: StartArchive, tmp_path: Path) -> None:
     with (
         start_archive("aerotape", properties=DENSE) as archive,
@@ -209,6 +214,7 @@ def test_points_go_over_with_migrated_segments(start_archive: StartArchive, tmp_
     assert not time_index_path(archive_dir, first).exists()
 
 
+@pytest.mark.jvm
 def test_archive_tool_passes_over_it(start_archive: StartArchive, stream: TimedStream) -> None:
     with served(start_archive, "aerotape") as client:
         stream.record(client, more_points(stream, 10))
@@ -290,7 +296,7 @@ def test_it_can_be_turned_off(start_archive: StartArchive, stream: TimedStream) 
     assert stream.look().time_index.source == "none"
 
 
-@pytest.mark.parametrize("kind", ["aerotape", "java"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_replay_command_takes_times(
     start_archive: StartArchive,
     stream: TimedStream,

@@ -88,6 +88,7 @@ def stripped_or_error(uri: str) -> str:
         return "!"
 
 
+@pytest.mark.jvm
 def test_stripped_channels_equal_those_of_the_java_archive() -> None:
     """For hundreds of URIs, good and bad, the text is Java's, or both refuse."""
     uris = [*HAND_MADE, *made_up(seed=20250, count=600)]

@@ -34,10 +34,13 @@ def setuptools_major() -> int:
     return int(importlib.metadata.version("setuptools").split(".")[0])
 
 
-pytestmark = pytest.mark.skipif(
-    setuptools_major() < 77 or shutil.which("cargo") is None,
-    reason="the build requirements are not in this environment: use `make test`",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        setuptools_major() < 77 or shutil.which("cargo") is None,
+        reason="the build requirements are not in this environment: use `make test`",
+    ),
+]
 
 
 def run(*command: str | Path, cwd: Path, **variables: str) -> str:

@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support.jvm.java import ROOT
+
+pytestmark = pytest.mark.slow
 
 HEADER = "import aerotape\nfrom pyspark.sql import SparkSession\n"
 # The variables that a script of README.md takes from those before it, or from the reader.

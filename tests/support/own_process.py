@@ -1,4 +1,4 @@
-"""A Python process of its own, for what changes a process for good: a start of Spark, say."""
+"""A separate Python process, for what changes a process permanently, such as Spark."""
 
 from __future__ import annotations
 

@@ -67,6 +67,7 @@ def test_counters_are_those_of_an_aeron_client(
     assert cli.json("counters", "--type", 1_234) == []
 
 
+@pytest.mark.jvm
 def test_counters_are_those_of_aeron_stat(cli: CommandLine) -> None:
     """Every line of AeronStat has its row in the table."""
     printed = java_tool("io.aeron.samples.AeronStat", cli.archive.aeron_dir, "watch=false")
@@ -120,6 +121,7 @@ def test_watch_repeats_until_interrupted(cli: CommandLine) -> None:
     process.stderr.close()
 
 
+@pytest.mark.jvm
 def test_an_error_that_repeats_is_one_error(cli: CommandLine, aeron: _native.AeronClient) -> None:
     """Counted in the file while the archive runs, for our command and for ArchiveTool alike."""
     raw = RawClient(aeron, LOCAL, response_stream_id=55)
@@ -131,7 +133,7 @@ def test_an_error_that_repeats_is_one_error(cli: CommandLine, aeron: _native.Aer
     directory = cli.archive.archive_dir
     found = [row for row in cli.json("errors", directory) if "4711" in row["text"]]
     # The Java archive that is in one process with its driver uses the driver's log too.
-    sources = ["archive"] if cli.archive.kind == "own" else ["archive", "driver"]
+    sources = ["archive"] if cli.archive.kind == "aerotape" else ["archive", "driver"]
     assert [row["source"] for row in found] == sources
     assert {row["count"] for row in found} == {3}
     assert found[0]["first_timestamp_ms"] <= found[0]["last_timestamp_ms"]
@@ -155,6 +157,7 @@ def error_count(cli: CommandLine) -> int:
     return int(found["value"])
 
 
+@pytest.mark.jvm
 def test_the_drivers_errors_are_those_of_error_stat(tmp_path: Path, aeron_dir: Path) -> None:
     """The C driver's log while it runs; after its end, a warning."""
     driver = _native.MediaDriver.launch(

@@ -75,6 +75,7 @@ def test_a_dry_run_shows_and_changes_nothing(directory: Path, policy: Path) -> N
     )
 
 
+@pytest.mark.jvm
 def test_files_are_deleted_and_either_archive_accepts_the_directory(
     directory: Path, policy: Path
 ) -> None:
@@ -364,6 +365,7 @@ def test_another_archive_is_refused(cli: CommandLine, directory: Path, policy: P
         assert all_segments(directory) == before
 
 
+@pytest.mark.jvm
 def test_a_directory_of_the_java_archive_is_served_by_it_afterwards(
     tmp_path: Path, policy: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Every test of a request runs against the Java archive and against ours."""
+"""Fixtures that run every test of a request against the Java archive and ours."""
 
 from __future__ import annotations
 

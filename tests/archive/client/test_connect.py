@@ -109,6 +109,7 @@ def test_an_archive_on_another_host_needs_a_response_channel() -> None:
         aerotape.connect(control_request_channel="aeron:udp?endpoint=192.0.2.1:8010")
 
 
+@pytest.mark.jvm
 def test_an_idle_client_is_kept() -> None:
     """A client that asks nothing still takes the archive's pings; without that it is dropped.
 

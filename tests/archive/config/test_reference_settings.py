@@ -16,6 +16,8 @@ from aerotape.archive.config.properties_file import read_properties_file
 from aerotape.archive.config.property_table import PROPERTIES, WITHOUT_EFFECT
 from aerotape.errors import ConfigurationError
 
+pytestmark = pytest.mark.jvm
+
 # Properties whose default here is not that of the constant of the same name, and why.
 OTHER_DEFAULTS = {
     "aeron.archive.recording.events.channel": "the constant is not used; unset, as in the context",

@@ -42,6 +42,11 @@ def is_alive(raw: RawClient) -> bool:
     return bool(raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK)
 
 
+def has_response(raw: RawClient, correlation_id: int) -> bool:
+    """Whether a message with this correlation id has been received and not taken."""
+    return any(getattr(m, "correlation_id", None) == correlation_id for m in raw.received)
+
+
 def test_connect_response(either: Any, raw: RawClient) -> None:
     """OK with the control session id, sent twice, and a protocol version of the same major."""
     response = raw.connect(client_info="raw test")
@@ -66,8 +71,9 @@ def test_another_major_version_is_refused(either: Any, raw: RawClient) -> None:
     assert response.code is ControlResponseCode.ERROR
     assert "invalid client version 0.9.3" in response.error_message
     correlation_id = raw.request(codecs.ArchiveIdRequest)
-    with pytest.raises(AssertionError, match="not received"):
-        raw.response(correlation_id, timeout_s=0.5)
+    raw.connect()
+    assert is_alive(raw)
+    assert not has_response(raw, correlation_id)
 
 
 def test_close_session_ends_it(either: Any, raw: RawClient) -> None:
@@ -87,7 +93,7 @@ def test_a_keep_alive_has_no_answer(either: Any, raw: RawClient) -> None:
     raw.connect()
     correlation_id = raw.request(codecs.KeepAliveRequest)
     assert is_alive(raw)
-    assert not [m for m in raw.received if getattr(m, "correlation_id", None) == correlation_id]
+    assert not has_response(raw, correlation_id)
 
 
 def test_a_session_belongs_to_the_stream_that_made_it(start_daemon: Callable[..., Any]) -> None:
@@ -104,9 +110,7 @@ def test_a_session_belongs_to_the_stream_that_made_it(start_daemon: Callable[...
     other.control_session_id = own
     for client in (raw, other):
         assert is_alive(client)
-        assert not [
-            m for m in client.received if getattr(m, "correlation_id", None) == correlation_id
-        ]
+        assert not has_response(client, correlation_id)
     await_true(lambda: "does not own the control session" in daemon.log())
     aeron.close()
 

@@ -5,11 +5,12 @@ The texts are compared too: clients match on words of the reference's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
+from support.daemon.archives import ARCHIVES
 from support.daemon.control_rig import await_true
 from support.daemon.error_rig import (
     IPC,
@@ -28,8 +29,6 @@ from support.jvm.java import free_port
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode, SourceLocation
 from aerotape.protocol import ErrorCode
-
-KINDS = ("aerotape", "java")
 
 # ---- how each is provoked --------------------------------------------------------------------
 
@@ -170,18 +169,6 @@ FULL_DISK = {ErrorCode.STORAGE_SPACE}
 NEVER = {ErrorCode.UNKNOWN_REPLAY}
 
 
-@pytest.fixture(scope="module")
-def rigs(run_archive: Callable[..., Any]) -> Iterator[dict[str, Rig]]:
-    """Both archives, with low limits."""
-    with ExitStack() as stack:
-        made = {}
-        for kind in KINDS:
-            archive = stack.enter_context(run_archive(kind, properties(kind)))
-            made[kind] = Rig(archive)
-            stack.callback(made[kind].aeron.close)
-        yield made
-
-
 def test_every_code_is_provoked() -> None:
     """Except for codes that are never sent."""
     assert PROVOCATIONS.keys() | FULL_DISK | NEVER == set(ErrorCode)
@@ -195,22 +182,23 @@ def test_error_code(rigs: dict[str, Rig], code: ErrorCode) -> None:
     for kind, rig in rigs.items():
         assert answers[kind].relevant_id == code, kind
         assert rig.raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
-    ours, javas = (words(answers[kind], rigs[kind]) for kind in KINDS)
+    ours, javas = (words(answers[kind], rigs[kind]) for kind in ARCHIVES)
     assert javas in ours
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ARCHIVES)
 def test_stopping_an_unknown_replay_is_not_an_error(rigs: dict[str, Rig], kind: str) -> None:
     """Therefore UNKNOWN_REPLAY is never sent."""
     answer = rigs[kind].raw.call(codecs.StopReplayRequest, replay_session_id=NOBODY)
     assert answer.code is ControlResponseCode.OK
 
 
+@pytest.mark.jvm
 def test_storage_space(run_archive: Callable[..., Any]) -> None:
     """With less free space than the threshold."""
     threshold = {"aeron.archive.low.storage.space.threshold": "8000000g"}
     texts = []
-    for kind in KINDS:
+    for kind in ARCHIVES:
         with run_archive(kind, {**properties(kind), **threshold}) as archive:
             rig = Rig(archive)
             answer = error(rig.start(1))

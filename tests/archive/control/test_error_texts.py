@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
+from support.daemon.archives import ARCHIVES
 from support.daemon.control_rig import await_true
 from support.daemon.error_rig import (
     IPC,
@@ -19,7 +20,6 @@ from support.daemon.error_rig import (
     Rig,
     error,
     next_stream_id,
-    properties,
     replay_fields,
     replication_fields,
     words,
@@ -28,23 +28,10 @@ from support.daemon.error_rig import (
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode, SourceLocation
 
-KINDS = ("aerotape", "java")
 # Frames of 1,024 bytes in more than two segments.
 LONG = 2 * SEGMENT_LENGTH // 1024 + 3
 # A stream that begins at position 4,096.
 LATE = "|init-term-id=7|term-id=7|term-offset=4096"
-
-
-@pytest.fixture(scope="module")
-def rigs(run_archive: Callable[..., Any]) -> Iterator[dict[str, Rig]]:
-    """Both archives, with low limits."""
-    with ExitStack() as stack:
-        made = {}
-        for kind in KINDS:
-            archive = stack.enter_context(run_archive(kind, properties(kind)))
-            made[kind] = Rig(archive)
-            stack.callback(made[kind].aeron.close)
-        yield made
 
 
 # ---- recordings --------------------------------------------------------------------------------
@@ -467,7 +454,7 @@ PROVOCATIONS: dict[str, Callable[[Rig], Any]] = {
 def test_error_text(rigs: dict[str, Rig], name: str) -> None:
     """Both archives send the same code, and ours has the Java archive's words."""
     answers = {kind: PROVOCATIONS[name](rig) for kind, rig in rigs.items()}
-    ours, javas = (words(answers[kind], rigs[kind]) for kind in KINDS)
+    ours, javas = (words(answers[kind], rigs[kind]) for kind in ARCHIVES)
     assert javas in ours
     if name != "connect with another version":
         # Where the relevant id is the control session's.

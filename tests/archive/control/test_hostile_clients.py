@@ -201,7 +201,7 @@ def _fields(kind: type[Any]) -> list[tuple[str, tuple[type, ...]]]:
 def served(daemon: Any, bystander: Bystander) -> None:
     """The bystander is served, and no internal error was logged."""
     bystander.is_served()
-    assert daemon.process.poll() is None
+    assert daemon.process.is_running
     assert "Traceback" not in daemon.log(), daemon.log()
 
 

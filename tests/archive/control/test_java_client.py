@@ -13,6 +13,8 @@ from support.jvm import java
 from support.jvm.java import JavaClient
 from support.jvm.java_streams import IPC, Recorded, error_code
 
+pytestmark = pytest.mark.jvm
+
 NULL = -1
 # Not the id of a recording.
 NOBODY = 10_000

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.daemon import killable_client
+from support.daemon.archives import KINDS
 from support.daemon.control_rig import await_true
 from support.daemon.killable_client import IPC, SEGMENT, Task
 from support.jvm.java_streams import segment_bases
@@ -21,6 +22,8 @@ from support.model.messages import message
 
 import aerotape
 from aerotape.codecs.generated import archive as codecs
+
+pytestmark = pytest.mark.crash
 
 PROPERTIES = {
     # Long enough for an archive on a slow machine to stay alive for its driver.
@@ -37,7 +40,7 @@ END = 4 * SEGMENT - 1024
 _stream_ids = itertools.count(6001)
 
 
-@pytest.fixture(scope="module", params=["aerotape", "java"])
+@pytest.fixture(scope="module", params=KINDS)
 def archive(request: pytest.FixtureRequest, run_archive: Callable[..., Any]) -> Iterator[Any]:
     """Each archive in turn, with the guard that admits `open:NAME` and challenges `ask:NAME`."""
     guard = {"aeron.archive.authenticator.supplier": AUTHENTICATORS[request.param]}

@@ -6,7 +6,7 @@ Pages of descriptors are found and sent natively, whatever happens in between.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
+from support.daemon.archives import ARCHIVES, KINDS
 from support.daemon.control_rig import RawClient, await_true, control_session_counters
 from support.daemon.daemon import AerotapeArchive
-from support.jvm.java import JavaArchive
 
 from aerotape import _native
 from aerotape.catalog import layout
@@ -103,13 +103,13 @@ def listening(archive: Any) -> Iterator[Listener]:
         aeron.close()
 
 
-@pytest.mark.parametrize("kind", [AerotapeArchive, JavaArchive])
+@pytest.mark.parametrize("kind", KINDS)
 def test_listings_follow_what_happens_to_recordings(
-    archive_dir: Path, aeron_dir: Path, kind: Callable[..., Any]
+    archive_dir: Path, aeron_dir: Path, kind: str
 ) -> None:
     """Recordings start, stop, grow, change their channels and are purged."""
     expected = list(range(COUNT))
-    with kind(archive_dir, aeron_dir) as archive, listening(archive) as listener:
+    with ARCHIVES[kind](archive_dir, aeron_dir) as archive, listening(archive) as listener:
         raw = listener.raw
         for _ in range(3):
             descriptors = listener.list_all()
@@ -226,9 +226,9 @@ def test_closing_in_the_middle_of_a_listing(archive_dir: Path, aeron_dir: Path) 
         assert "Traceback" not in archive.log()
 
 
-@pytest.mark.parametrize("kind", [AerotapeArchive, JavaArchive])
+@pytest.mark.parametrize("kind", KINDS)
 def test_listings_for_a_channel_and_by_id(
-    archive_dir: Path, aeron_dir: Path, kind: Callable[..., Any]
+    archive_dir: Path, aeron_dir: Path, kind: str
 ) -> None:
     """Those that match come from anywhere in a long catalog; what is missing is reported."""
     with Catalog.open(archive_dir) as catalog:
@@ -240,7 +240,7 @@ def test_listings_for_a_channel_and_by_id(
                 stop_timestamp_ms=2,
                 original_channel="aeron:ipc?alias=odd",
             )
-    with kind(archive_dir, aeron_dir) as archive, listening(archive) as listener:
+    with ARCHIVES[kind](archive_dir, aeron_dir) as archive, listening(archive) as listener:
         raw = listener.raw
 
         def matching(from_id: int, count: int, stream_id: int, channel: str) -> int:

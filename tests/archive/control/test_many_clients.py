@@ -10,11 +10,14 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from support.daemon.archives import KINDS
 from support.daemon.control_rig import await_true
 from support.daemon.recording import new_stream_id, wait_until
 from support.model.messages import messages
 
 import aerotape
+
+pytestmark = pytest.mark.slow
 
 CLIENTS = 100
 # Clients that share an Aeron client, each of which has a thread.
@@ -33,7 +36,7 @@ PROPERTIES = {
 TIMEOUT_NS = 60_000_000_000
 
 
-@pytest.fixture(scope="module", params=["aerotape", "java"])
+@pytest.fixture(scope="module", params=KINDS)
 def archive(request: pytest.FixtureRequest, run_archive: Callable[..., Any]) -> Iterator[Any]:
     """Each archive in turn, with limits high enough for all."""
     with run_archive(request.param, PROPERTIES) as running:

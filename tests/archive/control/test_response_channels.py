@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.daemon.archives import KINDS
 from support.daemon.control_rig import RawClient, await_true
 from support.jvm import java
 from support.jvm.java import JavaClient
@@ -50,6 +51,7 @@ def recording(client: JavaClient) -> dict[str, Any]:
     return {"id": recording_id, **offered}
 
 
+@pytest.mark.jvm
 def test_control_session_over_a_response_channel(
     client: JavaClient, recording: dict[str, Any]
 ) -> None:
@@ -59,6 +61,7 @@ def test_control_session_over_a_response_channel(
     assert client.call("getStartPosition", recording["id"]) == 0
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("file_io_max_length", [-1, 1 << 16])
 def test_replay_over_a_response_channel(
     client: JavaClient, recording: dict[str, Any], file_io_max_length: int
@@ -71,6 +74,7 @@ def test_replay_over_a_response_channel(
     client.close_resource(replay)
 
 
+@pytest.mark.jvm
 def test_bounded_replay_over_a_response_channel(
     client: JavaClient, recording: dict[str, Any]
 ) -> None:
@@ -95,6 +99,7 @@ def test_bounded_replay_over_a_response_channel(
     client.close_resource(bound)
 
 
+@pytest.mark.jvm
 def test_start_replay_to_a_subscription(client: JavaClient, recording: dict[str, Any]) -> None:
     """startReplay names the subscription; the id it returns holds the stream's session id."""
     channel = response_channel()
@@ -174,6 +179,7 @@ def rig(either: Any) -> Iterator[Rig]:
         native.close()
 
 
+@pytest.mark.jvm
 def test_tokens_are_for_one_recording(rig: Rig, recording: dict[str, Any]) -> None:
     """A token that is unknown, or was issued for another recording, starts no replay."""
     token = rig.token(recording["id"])
@@ -192,6 +198,7 @@ def test_tokens_are_for_one_recording(rig: Rig, recording: dict[str, Any]) -> No
     subscription.close()
 
 
+@pytest.mark.jvm
 def test_a_token_may_be_used_again(rig: Rig, recording: dict[str, Any]) -> None:
     """Until it times out, a token is good for more than one replay."""
     token = rig.token(recording["id"])
@@ -209,7 +216,7 @@ def test_a_token_for_what_is_not_there(rig: Rig) -> None:
     subscription.close()
 
 
-@pytest.mark.parametrize("kind", ["aerotape", "java"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_tokens_end(run_archive: Any, kind: str) -> None:
     """A token is invalid after the connect timeout, or when its session has ended."""
     with run_archive(kind, {"aeron.archive.connect.timeout": "1s"}) as archive:

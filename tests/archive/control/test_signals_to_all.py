@@ -85,6 +85,7 @@ def names(signals: Signals) -> list[str]:
     return [each["signal"] for each in signals.taken]
 
 
+@pytest.mark.jvm
 def test_other_sessions_receive_the_same_signals(
     telling: Any, pair: tuple[JavaClient, JavaClient]
 ) -> None:
@@ -114,6 +115,7 @@ def test_other_sessions_receive_the_same_signals(
     assert heard.taken == asked.taken
 
 
+@pytest.mark.jvm
 def test_by_default_only_the_requester_receives_signals(
     either: Any, pair_of_either: tuple[JavaClient, JavaClient]
 ) -> None:
@@ -128,6 +130,7 @@ def test_by_default_only_the_requester_receives_signals(
     assert names(heard) == []
 
 
+@pytest.mark.jvm
 def test_requests_work_while_others_are_signalled(pair: tuple[JavaClient, JavaClient]) -> None:
     """A session's responses and signals come as usual between signals of others."""
     asking, listening = pair
@@ -153,6 +156,7 @@ def test_requests_work_while_others_are_signalled(pair: tuple[JavaClient, JavaCl
     assert [name for name, _ in heard.of(made.recording_id)] == ["START", "STOP", "DELETE"]
 
 
+@pytest.mark.jvm
 def test_a_java_archive_replicates_between_signals_of_others(
     run_archive: Callable[..., Any], pair: tuple[JavaClient, JavaClient], telling: Any
 ) -> None:

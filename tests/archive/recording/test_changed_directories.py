@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.archives import ARCHIVES
 from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.jvm import java
@@ -31,6 +32,8 @@ from support.model.messages import digest, messages
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 
+pytestmark = pytest.mark.jvm
+
 CHECKED = {
     "aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c",
     "aeron.archive.replay.checksum": "io.aeron.archive.checksum.Crc32c",
@@ -43,10 +46,9 @@ def client_of(
     kind: str, archive_dir: Path, aeron_dir: Path, properties: dict[str, str] | None = None
 ) -> Iterator[JavaClient]:
     """Run one archive or the other on a directory, with a Java client connected to it."""
-    made = AerotapeArchive if kind == "aerotape" else java.JavaArchive
     properties = {"aeron.archive.low.storage.space.threshold": "1m", **(properties or {})}
     with (
-        made(archive_dir, aeron_dir, properties=properties) as archive,
+        ARCHIVES[kind](archive_dir, aeron_dir, properties=properties) as archive,
         JavaClient(archive.aeron_dir) as client,
     ):
         client.connect(archive.control_channel)

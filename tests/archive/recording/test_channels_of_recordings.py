@@ -47,11 +47,13 @@ def listed(
     return {row["subscriptionId"]: (row["streamId"], row["strippedChannel"]) for row in rows}
 
 
+@pytest.mark.jvm
 def test_all_subscriptions(client: JavaClient, subscriptions: dict[int, Any]) -> None:
     """Ids, stream ids, and channels as they were subscribed to, a spy's prefix included."""
     assert listed(client, 0, 100, "", 0, False) == subscriptions
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_a_number_of_subscriptions(
     client: JavaClient, subscriptions: dict[int, Any], count: int
@@ -62,6 +64,7 @@ def test_a_number_of_subscriptions(
     assert {key: page[key] for page in pages for key in page} == subscriptions
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("fragment", "stream_id", "apply", "streams"),
     [
@@ -83,6 +86,7 @@ def test_subscriptions_that_match(
     assert sorted(row["streamId"] for row in rows) == streams
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(("index", "count"), [(-1, 10), (4, 10), (100, 10), (0, 0), (0, -5)])
 @pytest.mark.usefixtures("subscriptions")
 def test_subscriptions_that_are_not_there(client: JavaClient, index: int, count: int) -> None:
@@ -111,6 +115,7 @@ class _native_client:
         self.aeron.close()
 
 
+@pytest.mark.jvm
 @pytest.mark.usefixtures("subscriptions")
 def test_the_end_of_a_listing_is_sent_unless_it_is_full(raw: RawClient) -> None:
     """SUBSCRIPTION_UNKNOWN with relevant id 0 follows fewer descriptors than requested."""
@@ -131,6 +136,7 @@ def test_the_end_of_a_listing_is_sent_unless_it_is_full(raw: RawClient) -> None:
     assert raw.received == []
 
 
+@pytest.mark.jvm
 def test_a_listing_goes_away_with_the_recordings(
     client: JavaClient, subscriptions: dict[int, Any]
 ) -> None:
@@ -145,6 +151,7 @@ def test_a_listing_goes_away_with_the_recordings(
 LONG = "aeron:udp?endpoint=localhost:20121|alias=" + "x" * 900
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("channel", "stripped"),
     [
@@ -181,6 +188,7 @@ def test_a_new_channel_is_listed_and_found(client: JavaClient, channel: str, str
     ] == [stream.recording_id, neighbour.recording_id, later.recording_id]
 
 
+@pytest.mark.jvm
 def test_a_live_recording_gets_a_new_channel(client: JavaClient) -> None:
     """It continues, and its stop position is written to its descriptor."""
     stream = record(client, 4210, 2048, live=True)
@@ -192,6 +200,7 @@ def test_a_live_recording_gets_a_new_channel(client: JavaClient) -> None:
     assert (row["originalChannel"], row["stopPosition"]) == (LONG, 6144)
 
 
+@pytest.mark.jvm
 def test_invalid_channels(either: Any, client: JavaClient) -> None:
     """They are refused, and the recording's channel is unchanged."""
     if isinstance(either, JavaArchive):

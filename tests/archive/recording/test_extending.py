@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.archives import KINDS
 from support.daemon.control_rig import await_true
 from support.jvm import java
 from support.jvm.java import JavaArchiveException, JavaClient
@@ -23,6 +24,8 @@ from support.jvm.java_streams import (
     segment_bases,
 )
 from support.model.messages import digest, messages
+
+pytestmark = pytest.mark.jvm
 
 NOBODY = 10_000
 
@@ -314,7 +317,7 @@ def test_images_that_do_not_fit(
     client.close_resource(another)
 
 
-@pytest.mark.parametrize("kind", ["aerotape", "java"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_limits_hold_for_extensions(run_archive: Callable[..., Any], kind: str) -> None:
     """The most recordings at once, at the request."""
     properties = {"aeron.archive.max.concurrent.recordings": "1"}

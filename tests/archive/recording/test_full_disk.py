@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.archives import KINDS
 from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive
 from support.damage.full_disk_rig import IPC, MEBIBYTE, PROPERTIES, Rig, content
@@ -24,7 +25,7 @@ from aerotape.protocol import ErrorCode
 NO_SPACE = int(ErrorCode.STORAGE_SPACE)
 
 
-@pytest.mark.parametrize("kind", ["aerotape", "java"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_recording_that_fills_the_disk(
     kind: str, disk: SmallDisk, start_rig: Callable[..., Rig], tmp_path: Path
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_recording_that_fills_the_disk(
     assert last.position == publication.position
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     "properties",
     [
@@ -125,6 +127,7 @@ def test_nothing_but_that_recording_is_lost(
     assert "ERR" not in verified.stdout, verified.stdout
 
 
+@pytest.mark.root
 def test_no_room_for_the_next_segment(tmp_path: Path, aeron_dir: Path) -> None:
     """A disk with bytes but no space for another file: it ends where the last segment ends."""
     properties = {**PROPERTIES, "aeron.archive.segment.file.length": "65536"}

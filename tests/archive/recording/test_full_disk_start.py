@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from support.daemon.archives import KINDS
 from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.damage.full_disk_rig import MEBIBYTE, PROPERTIES, Rig, content
@@ -30,7 +31,7 @@ NO_SPACE = int(ErrorCode.STORAGE_SPACE)
         (MEBIBYTE + MEBIBYTE // 2, "for catalog"),
     ],
 )
-@pytest.mark.parametrize("next_kind", ["aerotape", "java"])
+@pytest.mark.parametrize("next_kind", KINDS)
 def test_a_start_on_a_full_disk_leaves_nothing_stuck(
     leave_bytes: int,
     words: str,
@@ -109,6 +110,7 @@ def test_a_stop_and_a_start_while_the_disk_is_full(
     assert rig.messages(0, end) == [content(index) for index in range(5)]
 
 
+@pytest.mark.jvm
 def test_a_sparse_catalog_is_read_on_a_full_disk(
     disk: SmallDisk, start_rig: Callable[..., Rig], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +131,7 @@ def test_a_sparse_catalog_is_read_on_a_full_disk(
     assert recording["recording_id"] == 0
 
 
+@pytest.mark.jvm
 def test_a_start_on_the_catalog_of_java_with_no_space(
     disk: SmallDisk, aeron_dir: Path, start_rig: Callable[..., Rig]
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.builders.streams import TERM_LENGTH, record
+from support.daemon.archives import KINDS
 from support.daemon.control_rig import RawClient, await_true
 from support.jvm.java import JavaClient, free_port
 
@@ -52,7 +53,7 @@ class Listener:
         self.client.call("closeResource", self.handle)
 
 
-@pytest.fixture(scope="module", params=["aerotape", "java"])
+@pytest.fixture(scope="module", params=KINDS)
 def client(request: pytest.FixtureRequest, run_archive: Any) -> Iterator[JavaClient]:
     """A Java client of an archive that publishes recording events over IPC."""
     with serving(run_archive, request.param, EVENTS) as connected:
@@ -76,6 +77,7 @@ def listener(client: JavaClient) -> Iterator[Listener]:
     made.close()
 
 
+@pytest.mark.jvm
 def test_a_recording_from_start_to_stop(client: JavaClient, listener: Listener) -> None:
     """One start, progress that only grows, and one stop, in this order, with all their fields."""
     stream = record(client, 5001, 3 * TERM_LENGTH + 2048, start_position=TERM_LENGTH)
@@ -102,6 +104,7 @@ def test_a_recording_from_start_to_stop(client: JavaClient, listener: Listener) 
     assert reached[-1] == stream.position
 
 
+@pytest.mark.jvm
 def test_progress_of_a_live_recording(client: JavaClient, listener: Listener) -> None:
     """A subscriber that waits for a position receives it when it is reached."""
     stream = record(client, 5002, 1024, live=True)
@@ -119,6 +122,7 @@ def test_progress_of_a_live_recording(client: JavaClient, listener: Listener) ->
     assert [event[0] for event in listener.until_stopped(stream.recording_id)].count("stop") == 1
 
 
+@pytest.mark.jvm
 def test_an_extended_recording_starts_at_its_join_position(
     client: JavaClient, listener: Listener
 ) -> None:
@@ -141,6 +145,7 @@ def test_an_extended_recording_starts_at_its_join_position(
     assert events[-1] == ["stop", stream.recording_id, 4096, 6144]
 
 
+@pytest.mark.jvm
 def test_recordings_do_not_wait_for_event_subscribers(client: JavaClient) -> None:
     """Without a subscriber no events are sent; a later one receives the events since then."""
     stream = record(client, 5004, 8 * 1024, live=True)
@@ -153,6 +158,7 @@ def test_recordings_do_not_wait_for_event_subscribers(client: JavaClient) -> Non
     late.close()
 
 
+@pytest.mark.jvm
 def test_events_that_are_not_read_are_dropped(client: JavaClient, listener: Listener) -> None:
     """A subscriber that does not poll fills the stream, and the recording continues; once it polls
     again it receives later events.
@@ -178,7 +184,8 @@ def test_events_that_are_not_read_are_dropped(client: JavaClient, listener: List
     assert events[-1] == ["stop", stream.recording_id, 0, stream.position]
 
 
-@pytest.mark.parametrize("kind", ["aerotape", "java"])
+@pytest.mark.jvm
+@pytest.mark.parametrize("kind", KINDS)
 def test_events_over_udp(kind: str, run_archive: Any) -> None:
     """Over a channel with any number of subscribers."""
     control = free_port()

@@ -180,6 +180,7 @@ def test_zeros_after_the_stop_position_are_not_quarantined(lowered: Lowered) -> 
     assert copies(lowered.path) == {} and not suspect_marks.read_marks(lowered.path)
 
 
+@pytest.mark.crash
 def test_killed_anywhere_nothing_is_lost(lowered: Lowered, tmp_path: Path) -> None:
     """And it can be repeated, without a second copy."""
 
@@ -232,6 +233,7 @@ NAMES = [
 OWN = "hard_links.py break_hard_link < quarantine.py erase_tail"
 
 
+@pytest.mark.crash
 @pytest.mark.parametrize(
     ("is_shared", "covered"),
     [(False, NAMES), (True, [OWN, *NAMES])],

@@ -64,6 +64,7 @@ def test_an_archive_that_ends_makes_those_of_recordings_that_it_has_begun(tmp_pa
     assert not (tmp_path / f"1-{SEGMENT}.rec").exists()
 
 
+@pytest.mark.jvm
 def test_a_recording_cut_back_to_where_a_segment_ends_is_valid(
     archive_dir: Path, aeron_dir: Path
 ) -> None:

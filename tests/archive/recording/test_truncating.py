@@ -32,6 +32,8 @@ from support.model.messages import digest, messages
 from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
 
+pytestmark = pytest.mark.jvm
+
 NOBODY = 10_000
 
 

@@ -16,6 +16,8 @@ from support.model.messages import message
 
 from aerotape import _native
 
+pytestmark = pytest.mark.jvm
+
 IPC = "aeron:ipc?term-length=64k"
 STREAM_ID = 3101
 STREAM_IDS = itertools.count(3110)

@@ -7,8 +7,11 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from support.daemon.archives import KINDS
 from support.daemon.replication import NULL, Pair, Side, shown
 from support.jvm.java import JavaClient
+
+pytestmark = pytest.mark.jvm
 
 IPC = "aeron:ipc?term-length=64k"
 CONNECTION_FAILURE = 14
@@ -17,7 +20,7 @@ GUARDS = {"aerotape": "support.daemon.authenticator:Guard", "java": "harness.Gua
 CHECKSUM = {"aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c"}
 
 
-@pytest.fixture(scope="module", params=["aerotape", "java"])
+@pytest.fixture(scope="module", params=KINDS)
 def guarded(
     request: pytest.FixtureRequest, destination: Side, run_archive: Callable[..., Any]
 ) -> Iterator[Pair]:
@@ -53,8 +56,8 @@ def test_rejected_credentials(guarded: Pair, params: dict[str, Any], reason: str
     assert reason in str(signals[0]["error"])
 
 
-@pytest.mark.parametrize("of", ["aerotape", "java"])
-@pytest.mark.parametrize("to", ["aerotape", "java"])
+@pytest.mark.parametrize("of", KINDS)
+@pytest.mark.parametrize("to", KINDS)
 def test_checksums(run_archive: Callable[..., Any], to: str, of: str) -> None:
     """Checksums replace session ids in the files; they are removed for the replay."""
     with ExitStack() as stack:

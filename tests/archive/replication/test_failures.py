@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.daemon.archives import ARCHIVES
+from support.daemon.daemon import age_mark_file
 from support.daemon.replication import NULL, Pair, Side, names, shown
 from support.jvm import java
-from support.jvm.java import JavaArchive, JavaClient
+from support.jvm.java import JavaClient
 
 import aerotape
+
+pytestmark = pytest.mark.jvm
 
 IPC = "aeron:ipc?term-length=64k"
 PROPERTIES = {
@@ -43,8 +46,7 @@ def start(tmp_path: Path, aeron_dir: Path) -> Iterator[StartSide]:
             if name in ports:
                 shutil.rmtree(driver_dir)
                 age_mark_file(archive_dir)
-            made = JavaArchive if kind == "java" else AerotapeArchive
-            archive: Any = made(
+            archive: Any = ARCHIVES[kind](
                 archive_dir,
                 driver_dir,
                 control_port=ports.setdefault(name, java.free_port()),

@@ -155,14 +155,14 @@ def test_a_live_stream_without_data(pair: Pair) -> None:
     pair.assert_same(stream.recording_id, recording_id)
 
 
+@pytest.mark.parametrize("destination", ["aerotape"], indirect=True)
 def test_an_invalid_live_destination(pair: Pair) -> None:
-    """Ours ends the replication; the Java archive would follow the replay forever."""
-    if pair.destination.kind == "aerotape":
-        stream = live_stream(pair, 2007)
-        pair.replicate(stream.recording_id, liveDestination="aeron:udp?endpoint=nowhere.invalid:1")
-        signals = pair.await_signals("REPLICATE_END")
-        assert ("ERROR", GENERIC) in shown(signals)
-        stream.stop()
+    """Our archive ends the replication; the Java archive would follow the replay indefinitely."""
+    stream = live_stream(pair, 2007)
+    pair.replicate(stream.recording_id, liveDestination="aeron:udp?endpoint=nowhere.invalid:1")
+    signals = pair.await_signals("REPLICATE_END")
+    assert ("ERROR", GENERIC) in shown(signals)
+    stream.stop()
 
 
 def test_joining_a_stream_that_does_not_pause(pair: Pair) -> None:

@@ -17,6 +17,8 @@ from support.jvm.java import HarnessError, JavaClient
 import aerotape
 from aerotape.cnc import CncFile
 
+pytestmark = pytest.mark.jvm
+
 KEEP = "[[rule]]\nkeep = true\n"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support.daemon.archives import KINDS
 from support.daemon.authenticator import READS
 from support.daemon.control_rig import RawClient, await_true, control_session_counters
 from support.jvm.java import JavaArchiveException, JavaClient, free_port
@@ -31,7 +32,7 @@ CONNECT_TIMEOUT = {"aeron.archive.connect.timeout": "3s"}
 _streams = itertools.count(900)
 
 
-@pytest.fixture(scope="module", params=["aerotape", "java"])
+@pytest.fixture(scope="module", params=KINDS)
 def guarded(request: pytest.FixtureRequest, run_archive: Callable[..., Any]) -> Iterator[Any]:
     """Each archive, with the guard."""
     with run_archive(request.param, {**SUPPLIERS[request.param], **CONNECT_TIMEOUT}) as archive:
@@ -75,18 +76,21 @@ def connect(archive: Any, credentials: Any, **options: Any) -> aerotape.ArchiveC
     )
 
 
+@pytest.mark.jvm
 def test_java_client_connects_by_its_credentials(guarded: Any, java: JavaClient) -> None:
     """Credentials of the connect request decide, and the client may work."""
     java.connect(guarded.control_channel, credentials="open:alice")
     assert java.call("listRecordings", 0, 10) == []
 
 
+@pytest.mark.jvm
 def test_java_client_connects_by_its_response(guarded: Any, java: JavaClient) -> None:
     """A challenge reaches the client, and its response the authenticator."""
     java.connect(guarded.control_channel, credentials="ask:bob", challengeAnswer="it is bob")
     assert java.call("listRecordings", 0, 10) == []
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     "credentials",
     [
@@ -105,6 +109,7 @@ def test_java_client_is_refused(
     assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
 
 
+@pytest.mark.jvm
 def test_java_client_may_do_what_it_is_authorised_to(guarded: Any, java: JavaClient) -> None:
     """Each request is authorised; the session continues after a refused one."""
     java.connect(guarded.control_channel, credentials="open:reader")
@@ -127,6 +132,7 @@ def test_java_client_may_do_what_it_is_authorised_to(guarded: Any, java: JavaCli
     assert caught.value.error_code == ErrorCode.UNKNOWN_RECORDING
 
 
+@pytest.mark.jvm
 def test_java_client_that_may_do_nothing_cannot_connect(guarded: Any, java: JavaClient) -> None:
     """The first request, for the archive's id, belongs to the connect."""
     with pytest.raises(JavaArchiveException) as caught:

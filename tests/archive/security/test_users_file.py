@@ -152,7 +152,7 @@ def test_a_file_open_to_others_is_refused(tmp_path: Path, mode: int) -> None:
         read_users(path)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.root
 def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
     """It must belong to root or to the archive's user."""
     path = tmp_path / "users"

@@ -59,7 +59,7 @@ public final class Control
     {
         final int rounds = Integer.parseInt(args[0]);
         final String[] measurements = args[1].split(",");
-        // One for each driver: a client that nobody runs loses what its driver says.
+        // One for each driver: a client whose conductor does not run misses messages of its driver.
         final Map<String, Aeron> clients = new LinkedHashMap<>();
         final Map<String, Control> archives = new LinkedHashMap<>();
         for (int i = 2; i < args.length; i += 4)

@@ -15,6 +15,8 @@ from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.layout import RecordingState
 
+pytestmark = pytest.mark.jvm
+
 SOURCE = Path(__file__).parent / "java" / "GoldenCatalog.java"
 CLASSES = {
     "none": "none",

@@ -85,6 +85,7 @@ def test_a_catalog_with_holes_is_read_and_filled(tmp_path: Path) -> None:
     assert path.stat().st_blocks * 512 >= 1 << 20
 
 
+@pytest.mark.root
 def test_holes_are_not_filled_as_far_as_there_is_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -349,6 +349,7 @@ def test_settings_that_do_not_fit_make_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.jvm
 def test_a_full_error_log_goes_on_counting(tmp_path: Path) -> None:
     """What does not fit is refused, what is there counts on, and a shorter text may still fit.
     ArchiveTool shows all of it while the file is in use."""

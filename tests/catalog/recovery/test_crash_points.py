@@ -16,6 +16,8 @@ from aerotape.catalog.recovery.refresh import refresh
 from aerotape.catalog.segment.data_extents import find_data_end, holds_data
 from aerotape.errors import StorageError
 
+pytestmark = pytest.mark.crash
+
 SEGMENT_LENGTH = 131_072
 PAGE_LENGTH = 4096
 NOW_MS = 1_700_000_000_123

@@ -143,7 +143,7 @@ def send_recorded(
 
 def test_what_an_archive_has_recorded() -> None:
     """Its own time index: a pause is seen as one, and the times are those of this test."""
-    with archives.serve("own", {"aerotape.time.index.interval": "1ms"}) as served:
+    with archives.serve("aerotape", {"aerotape.time.index.interval": "1ms"}) as served:
         with served.connect() as client:
             before = time.time_ns()
             publication = client.add_recorded_exclusive_publication("aeron:ipc", 77)

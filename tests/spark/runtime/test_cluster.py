@@ -22,6 +22,8 @@ from aerotape.catalog.location import StorageOptions
 from aerotape.catalog.remote.object_folder import reach
 from aerotape.url_path import UrlPath
 
+pytestmark = pytest.mark.spark
+
 pytest.importorskip("pyspark")
 pytest.importorskip("moto")
 

@@ -85,6 +85,7 @@ print(json.dumps([levels, outcome.result(), SparkContext._active_spark_context i
 """
 
 
+@pytest.mark.spark
 def test_jobs_in_a_new_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a JVM that was started before, a job logs errors only. Concurrent jobs share a context,
     which the last one stops. Local workers import the package and not the folders next to it."""

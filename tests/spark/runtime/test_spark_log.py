@@ -16,6 +16,8 @@ from support.damage.small_disk import SmallDisk, small_disk
 
 import aerotape
 
+pytestmark = pytest.mark.spark
+
 pytest.importorskip("pyspark")
 
 ROOT = Path(aerotape.__file__).parents[1]

@@ -15,6 +15,8 @@ from support.builders.segment_builder import SegmentBuilder
 from support.daemon.recording import wait_until
 from support.jvm.java import free_port
 
+pytestmark = pytest.mark.spark
+
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 CLIENT = """
 import sys

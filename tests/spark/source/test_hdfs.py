@@ -29,6 +29,8 @@ from aerotape.spark.tables.folder import ParquetFolder
 from aerotape.spark.tables.job import TableJob
 from aerotape.spark.tables.plan import JobOptions
 
+pytestmark = pytest.mark.jvm
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallHdfs]:

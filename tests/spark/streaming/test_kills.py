@@ -1,6 +1,6 @@
 """A streaming query that is killed ten times, and its archive twice: each message once.
 
-Kills come at random moments (pytest's `--kill-seed`), most of them in the middle of a batch: of the
+Kills come at random moments (pytest's `--seed`), most of them in the middle of a batch: of the
 whole driver, of the process that plans the batches, of the processes of tasks, or the query is
 stopped.
 """
@@ -30,6 +30,8 @@ from aerotape.replay.offline.directory import open_directory
 pytest.importorskip("pyspark")
 
 from support.spark.stream_query import Query, Row
+
+pytestmark = pytest.mark.crash
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,11 +132,11 @@ def places(rows: list[Row]) -> list[tuple[int, int]]:
 
 
 def test_archives_killed_while_a_reader_follows(
-    driver: _native.MediaDriver, tmp_path: Path, request: pytest.FixtureRequest
+    driver: _native.MediaDriver, tmp_path: Path, seeds: range
 ) -> None:
     """The reader without Spark, which is much faster: each message once, whenever the archive is
     killed or the reader is restarted."""
-    moments = random.Random(request.config.getoption("--kill-seed"))
+    moments = random.Random(seeds.start)
     archive_dir = tmp_path / "archive"
     with aerotape.Aeron(driver.aeron_dir) as aeron:
         # A query requires an archive directory.
@@ -167,11 +169,11 @@ def test_a_query_killed_ten_times_loses_and_repeats_nothing(
     spark: SparkSession,
     driver: _native.MediaDriver,
     tmp_path: Path,
-    request: pytest.FixtureRequest,
+    seeds: range,
 ) -> None:
     """In the end the sink has all rows of a batch read, each once, although some batches had to be
     repeated while a live stream was recorded."""
-    moments = random.Random(request.config.getoption("--kill-seed"))
+    moments = random.Random(seeds.start)
     archive_dir, out, checkpoint = tmp_path / "archive", tmp_path / "out", tmp_path / "checkpoint"
     repeated = 0
 

@@ -9,9 +9,7 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon import archives
-from support.daemon.daemon import AerotapeArchive
 from support.daemon.recording import start_recording, wait_until
-from support.jvm.java import JavaArchive
 from support.model.messages import message
 from support.spark.streaming_job import start_query
 
@@ -40,19 +38,13 @@ def recorded(archive_dir: Path) -> list[dict[str, Any]]:
     ]
 
 
-def launch(
-    kind: archives.Kind, archive_dir: Path, aeron_dir: Path
-) -> JavaArchive | AerotapeArchive:
-    make = JavaArchive if kind == "java" else AerotapeArchive
-    return make(archive_dir, aeron_dir, properties=CRC_32C)
-
-
 @pytest.mark.parametrize("kind", archives.KINDS)
 def test_live_recordings_are_followed(
     spark: SparkSession, kind: archives.Kind, tmp_path: Path, aeron_dir: Path
 ) -> None:
     """Rows recorded between triggers, in later recordings, and after restarts of the archive and
     the query are returned once, as by a batch query."""
+    launch = archives.ARCHIVES[kind]
     archive_dir, out, checkpoint = tmp_path / "archive", tmp_path / "out", tmp_path / "checkpoint"
 
     def connect() -> aerotape.ArchiveClient:
@@ -67,7 +59,7 @@ def test_live_recordings_are_followed(
             lambda: client.recording_position(made.recording_id) == position, "the recording"
         )
 
-    with launch(kind, archive_dir, aeron_dir) as archive, connect() as client:
+    with launch(archive_dir, aeron_dir, properties=CRC_32C) as archive, connect() as client:
         first = start_recording(client, count=60)
         query = start_query(spark, archive_dir, out, checkpoint, checksum="crc-32c")
         query.processAllAvailable()
@@ -86,7 +78,7 @@ def test_live_recordings_are_followed(
         query.stop()
         send(first, 10)
 
-    with launch(kind, archive_dir, aeron_dir) as archive, connect() as client:
+    with launch(archive_dir, aeron_dir, properties=CRC_32C) as archive, connect() as client:
         third = start_recording(client, count=15)
         query = start_query(
             spark, archive_dir, out, checkpoint, checksum="crc-32c", maxBytesPerTrigger="16k"

@@ -206,6 +206,7 @@ def command(*arguments: object, name: str = "parquet") -> subprocess.CompletedPr
     )
 
 
+@pytest.mark.spark
 def test_command_keeps_standard_output_for_the_report(archive_dir: Path, tmp_path: Path) -> None:
     """With --json standard output is one JSON document, whatever Spark and Java have to say; a
     recording that was left out is named on standard error and makes the exit code 3."""
@@ -241,6 +242,7 @@ def test_command_says_what_is_wrong_in_one_line(archive_dir: Path, tmp_path: Pat
         assert done.stdout == ""
 
 
+@pytest.mark.spark
 def test_an_interrupt_while_spark_starts_leaves_no_jvm(archive_dir: Path, tmp_path: Path) -> None:
     """Ctrl-C ends the command quietly with its code, the JVM, and what was begun in OUT."""
     out = tmp_path / "out"
@@ -265,6 +267,7 @@ def test_an_interrupt_while_spark_starts_leaves_no_jvm(archive_dir: Path, tmp_pa
     assert [path.name for path in out.iterdir()] == ["_aerotape.lock"]
 
 
+@pytest.mark.spark
 def test_watching_goes_on_until_it_is_ended(archive_dir: Path, tmp_path: Path) -> None:
     """What is recorded meanwhile is converted, by one Spark session; SIGTERM ends it with a report
     and exit code 0, and leaves nothing but the table."""

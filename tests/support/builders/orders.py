@@ -1,4 +1,4 @@
-"""Orders as somebody may publish them: a schema whose names clash with a table's, and payloads."""
+"""Payloads of orders, with a schema in which names clash with those of a table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NO_PRICE = -(1 << 63)
 
 @dataclass(frozen=True)
 class Order:
-    """One order; `price` may be None, `position` and `length` are fields of its own."""
+    """One order; `price` may be None, `position` and `length` are fields of the schema."""
 
     order_id: int
     side: str = "BUY"

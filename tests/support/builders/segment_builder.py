@@ -70,7 +70,7 @@ class SegmentBuilder:
         frame_type: int = DATA,
         length: int | None = None,
     ) -> int:
-        """Append one frame as it is told; return its position."""
+        """Append one frame with these fields; return its position."""
         position = self.position
         frame_length = 32 + len(payload) if length is None else length
         aligned = (frame_length + 31) & ~31

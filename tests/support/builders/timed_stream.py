@@ -24,7 +24,7 @@ class Sent:
     Attributes:
         position: where it begins, bytes.
         begun_ns: a time before it was published.
-        recorded_ns: a time after it was recorded; None when nobody has waited for that.
+        recorded_ns: a time after it was recorded; None when that was not awaited.
     """
 
     position: int
@@ -108,7 +108,7 @@ class TimedStream:
         self.sent += fresh
 
     def cut(self, position: int) -> None:
-        """Forget the messages behind a position, to which the recording was cut back."""
+        """Remove the messages after a position to which the recording was truncated."""
         self.sent = [each for each in self.sent if each.position < position]
 
     def assert_bounds_hold(self) -> None:

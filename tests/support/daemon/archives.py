@@ -1,4 +1,4 @@
-"""Archives to test a client against: Aeron's own in Java, and ours, behind one face."""
+"""Archives to test a client against, with one interface: Aeron's Java archive and ours."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import aerotape
-from support.jvm import java
+import pytest
 
-Kind = Literal["java", "own"]
-KINDS: tuple[Kind, ...] = ("java", "own")
+import aerotape
+from support.daemon.daemon import AerotapeArchive
+from support.jvm.java import JavaArchive
+from support.processes import FAST_ARCHIVE, FAST_DRIVER, ArchiveProcess, free_port
+
+Kind = Literal["aerotape", "java"]
+ARCHIVES: Mapping[str, type[ArchiveProcess]] = {"aerotape": AerotapeArchive, "java": JavaArchive}
+# Parameters of tests and fixtures.
+KINDS = ("aerotape", pytest.param("java", marks=pytest.mark.jvm))
 # The C driver names its idle strategies differently, and its own default does.
 EMBEDDED_DRIVER = {
-    name: value for name, value in java.FAST_DRIVER.items() if not name.endswith("idle.strategy")
+    name: value for name, value in FAST_DRIVER.items() if not name.endswith("idle.strategy")
 }
 
 
@@ -31,7 +37,7 @@ class ServedArchive:
     control_channel: str
 
     def connect(self, **options: object) -> aerotape.ArchiveClient:
-        """Connect over UDP, unless told otherwise."""
+        """Connect, over UDP by default."""
         given: dict[str, object] = {
             "aeron_dir": self.aeron_dir,
             "control_request_channel": self.control_channel,
@@ -55,13 +61,13 @@ def serve(kind: Kind, properties: Mapping[str, str] | None = None) -> Iterator[S
 def _running(kind: Kind, folder: Path, properties: Mapping[str, str]) -> Iterator[ServedArchive]:
     archive_dir, aeron_dir = folder / "archive", folder / "aeron"
     if kind == "java":
-        with java.JavaArchive(archive_dir, aeron_dir, properties=properties) as archive:
+        with JavaArchive(archive_dir, aeron_dir, properties=properties) as archive:
             yield ServedArchive(kind, aeron_dir, archive_dir, archive.control_channel)
         return
-    control_channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
+    control_channel = f"aeron:udp?endpoint=localhost:{free_port()}"
     own_properties = {
         **EMBEDDED_DRIVER,
-        **java.FAST_ARCHIVE,
+        **FAST_ARCHIVE,
         "aeron.archive.control.channel": control_channel,
         **properties,
     }

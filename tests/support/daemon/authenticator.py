@@ -1,6 +1,6 @@
 """An authenticator and an authorisation service for tests; harness/Guard.java does the same.
 
-What a client sends decides what becomes of it:
+The credentials of a client decide the outcome:
 
     open:NAME      let in as NAME
     ask:NAME       challenged with `who is NAME?`, let in as NAME for the answer `it is NAME`

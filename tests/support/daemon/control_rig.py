@@ -86,7 +86,7 @@ class RawClient:
         )
 
     def await_message(self, wanted: Callable[[Any], bool], timeout_s: float = 30.0) -> Any:
-        """Wait for a message; what else comes is kept in `received`."""
+        """Wait for a message; others are added to `received`."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             for index, message in enumerate(self.received):
@@ -109,7 +109,7 @@ class RawClient:
 
 
 def await_true(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    """Wait for a condition; fail when it does not come about."""
+    """Wait for a condition; fail when it is not met in time."""
     deadline_s = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline_s, "condition not met in time"

@@ -186,7 +186,7 @@ def words(answer: Any, rig: Rig) -> str:
     """The text of an error without what differs from run to run: numbers and places.
 
     Of the Java archive's, the category that its exceptions begin with is left out as well, and all
-    from where Java says something of its own.
+    from where the Java archive has another text.
     """
     text = answer.error_message.replace(str(rig.archive.archive_dir), "DIR")
     text = re.sub(r"\b(ERROR|WARN|FATAL) - ", "", text)

@@ -1,4 +1,4 @@
-"""Clients that are killed in the middle of what they ask for, each a process of its own.
+"""Clients that are killed in the middle of a request, each in its own process.
 
 Run as ``python -m support.daemon.killable_client AERON_DIR CONTROL_CHANNEL`` with `Task`s as JSON
 on stdin. It forks a process for each, which connects, sends the task's request and kills itself in
@@ -36,9 +36,9 @@ class Task:
     """What a client is to do, and with what.
 
     Attributes:
-        recording_id: a recording of its own.
+        recording_id: a recording that only this client uses.
         other_id: a subscription, replay, or further recording, as the request has it.
-        stream_id: the stream of the recording, or one that nobody else uses.
+        stream_id: the stream of the recording, or one that no other client uses.
     """
 
     recording_id: int = -1
@@ -174,7 +174,7 @@ class _Client:
         return self.raw.request(kind, **fields)
 
     def connect(self, *, wait: bool) -> Any:
-        """Ask for a session and, if told to, wait for the challenge."""
+        """Request a session and, on demand, wait for the challenge."""
         correlation_id = self.aeron.next_correlation_id()
         self.raw.send(
             codecs.AuthConnectRequest(
@@ -206,7 +206,7 @@ class _Client:
         )
 
     def replay(self) -> None:
-        """Take the first messages of a replay that goes on."""
+        """Receive the first messages of a replay that continues."""
         subscription = self.aeron.add_subscription(IPC, self.task.stream_id)
         self.request(codecs.ReplayRequest)
         taken = 0
@@ -306,7 +306,7 @@ def main() -> None:
 
 
 def run(aeron_dir: Path, control_channel: str, tasks: Mapping[str, Task]) -> dict[str, int]:
-    """Have each task done by a client that is killed; return what they told before, by name."""
+    """Run each task in a client that is killed; return what they reported before, by name."""
     done = subprocess.run(
         [sys.executable, "-m", "support.daemon.killable_client", str(aeron_dir), control_channel],
         input=json.dumps({name: asdict(task) for name, task in tasks.items()}),
@@ -316,10 +316,10 @@ def run(aeron_dir: Path, control_channel: str, tasks: Mapping[str, Task]) -> dic
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
     )
     assert done.returncode == 0, done.stderr
-    told: dict[str, int] = {}
+    reported: dict[str, int] = {}
     for line in done.stdout.splitlines():
-        told.update(json.loads(line))
-    return told
+        reported.update(json.loads(line))
+    return reported
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Publications that are recorded while they go on, for subscribers that come from a recording."""
+"""Live publications that are recorded, for subscribers that start in the recording."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from support.model.messages import message
 
 
 class Live:
-    """A recorded publication, and a thread that sends on.
+    """A recorded publication, and a thread that sends further messages.
 
     Attributes:
         made: the recording, and all that was sent.
         channel: of the publication.
-        subscriber_channel: what a subscriber has as its channel.
+        subscriber_channel: the channel of a subscriber.
     """
 
     def __init__(self, client: aerotape.ArchiveClient, count: int, channel: str = "") -> None:
@@ -37,7 +37,7 @@ class Live:
 
     @contextmanager
     def sending(self, pause_s: float = 0.0005) -> Iterator[None]:
-        """Send on until the block ends."""
+        """Send further messages until the block ends."""
         over = threading.Event()
 
         def send() -> None:
@@ -45,7 +45,7 @@ class Live:
             while not over.is_set():
                 index = len(made.sent)
                 payload, reserved = message(made.stream_id, index, 0, 6000), index * 7 - 3
-                # Nobody may be reading any more at the end.
+                # There may be no subscriber at the end.
                 position = made.publication.offer(payload, reserved)
                 if position > 0:
                     made.sent.append((payload, position, reserved))

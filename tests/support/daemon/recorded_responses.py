@@ -1,4 +1,4 @@
-"""A control session of which only the answers count."""
+"""A control session that stores the responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aerotape.protocol import ErrorCode
 
 
 class Client:
-    """Keeps what it is sent."""
+    """A control session without a client."""
 
     session_id = 1
 

@@ -1,4 +1,4 @@
-"""Recordings made through a client, for tests to ask about and to replay."""
+"""Recordings that tests create through a client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def new_stream_id() -> int:
 
 
 def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
-    """Wait until something is so; fail naming it when it does not come."""
+    """Wait for a condition; fail with its name when it is not met in time."""
     deadline = time.monotonic() + timeout_s
     while not is_so():
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout_s} s"
@@ -28,10 +28,10 @@ def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = 60.0) ->
 
 @dataclass
 class Made:
-    """A recording that a test has made.
+    """A recording of a test, and its publication.
 
     Attributes:
-        sent: payload, position behind it, and reserved value of each message.
+        sent: payload, end position and reserved value of each message.
     """
 
     recording_id: int
@@ -56,7 +56,7 @@ class Made:
 def start_recording(
     client: aerotape.ArchiveClient, channel: str = "aeron:ipc", count: int = 0
 ) -> Made:
-    """Publish and record a stream of its own, and wait until `count` messages are recorded."""
+    """Publish and record a new stream, and wait until `count` messages are recorded."""
     stream_id = new_stream_id()
     subscription_id = client.start_recording(channel, stream_id)
     publication = client.aeron.add_publication(channel, stream_id)

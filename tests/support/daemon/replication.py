@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.builders.streams import segment_files
 from support.jvm.java import JavaArchiveException, JavaClient
 
 CONTROL_STREAM_ID = 10
@@ -18,27 +18,21 @@ _BATCH = 2_000
 
 @dataclass(frozen=True)
 class Side:
-    """An archive and a Java client of it."""
+    """An archive and a Java client that is connected to it."""
 
     kind: str
     archive: Any
     client: JavaClient
 
     def segments(self, recording_id: int) -> dict[int, bytes]:
-        """Return what is in a recording's segment files, by their base positions."""
-        paths = self._segment_paths(recording_id)
-        return {base: path.read_bytes() for base, path in paths.items()}
+        """Return the bytes of a recording's segment files, by their base positions."""
+        folder = Path(self.archive.archive_dir)
+        bases = self.segment_bases(recording_id)
+        return {base: (folder / f"{recording_id}-{base}.rec").read_bytes() for base in bases}
 
     def segment_bases(self, recording_id: int) -> list[int]:
         """Return the base positions of a recording's segment files."""
-        return sorted(self._segment_paths(recording_id))
-
-    def _segment_paths(self, recording_id: int) -> dict[int, Path]:
-        found = {}
-        for path in Path(self.archive.archive_dir).iterdir():
-            if match := re.fullmatch(rf"{recording_id}-(\d+)\.rec", path.name):
-                found[int(match[1])] = path
-        return found
+        return segment_files(self.archive.archive_dir, recording_id)
 
     def descriptor(self, recording_id: int) -> dict[str, Any]:
         """Return a recording's descriptor without what belongs to the request for it."""

@@ -1,4 +1,4 @@
-"""Archives started on directories that may be damaged, and what their clients are served."""
+"""Archives on directories that may be damaged, and the replays of their clients."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check_served(
         if number == HIDDEN or number in hit.entries:
             continue
         served, failure = replay(client, number)
-        # Replays look at checksums only when they are told to.
+        # By default replays do not verify checksums.
         first, provable = first_damage(original, source, is_summed=False)
         if first is None and (number not in hit.recordings or not original.live):
             assert (served, failure) == (original.messages, ""), f"{number}: {failure}"

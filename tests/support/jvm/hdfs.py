@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import pyspark
 
-from support.jvm.java import HADOOP, HADOOP_MINICLUSTER, JavaProcess, find_jar
+from support.jvm.java import HADOOP, HADOOP_MINICLUSTER, find_jar
+from support.processes import ChildProcess
 
 _SOURCE = Path(__file__).resolve().parent / "hdfs" / "SmallHdfs.java"
 _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -36,7 +37,7 @@ def class_path() -> str:
 @contextmanager
 def serve(folder: Path) -> Iterator[SmallHdfs]:
     """Run one whose files are in a folder."""
-    process = JavaProcess(["java", *_QUICK, "-cp", class_path(), str(_SOURCE), str(folder)])
+    process = ChildProcess(["java", *_QUICK, "-cp", class_path(), str(_SOURCE), str(folder)])
     try:
         rpc_port, http_port = process.receive(_START_S).split()
         yield SmallHdfs(int(rpc_port), int(http_port))

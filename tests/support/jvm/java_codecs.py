@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
 from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
@@ -11,9 +10,11 @@ from types import ModuleType
 
 from aerotape.codecs.runtime import Message
 from aerotape.context import Closing
-from support.jvm.java import JAVA_OPENS
+from support.jvm.java import AERON_ALL, find_jar, java_command
+from support.processes import ChildProcess
 
 PROGRAM = Path(__file__).resolve().parents[2] / "codecs" / "java" / "CodecBridge.java"
+_TIMEOUT_S = 60.0
 FieldValue = int | str | bytes | None
 
 
@@ -45,32 +46,18 @@ class JavaMessage:
 class JavaCodecs(Closing):
     """A running `CodecBridge`; its process ends with `close` and when our side of stdin ends."""
 
-    def __init__(self, aeron_jar: Path) -> None:
-        self._jar = aeron_jar
-        self._process = subprocess.Popen(
-            [
-                "java",
-                *JAVA_OPENS,
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                str(aeron_jar),
-                str(PROGRAM),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self) -> None:
+        self._process = ChildProcess(java_command(str(PROGRAM)))
         self._messages: dict[str, dict[str, JavaMessage]] = {}
 
     def close(self) -> None:
         """End the process."""
-        self._process.communicate(timeout=30)
+        self._process.stop()
 
     def messages(self, package: str) -> dict[str, JavaMessage]:
         """Return all messages of a Java package of codecs, by name."""
         if package not in self._messages:
-            answer = self._ask("describe", str(self._jar), package)
+            answer = self._ask("describe", str(find_jar(AERON_ALL)), package)
             described = map(_message, answer.split("\t"))
             self._messages[package] = {message.name: message for message in described}
         return self._messages[package]
@@ -100,13 +87,10 @@ class JavaCodecs(Closing):
         ]
 
     def _ask(self, *parts: str) -> str:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("\t".join(parts) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline().removesuffix("\n")
-        if not answer or answer.startswith("!"):
-            raise JavaCodecError(f"{parts[:3]}: {answer or 'the process ended'}")
+        self._process.send("\t".join(parts))
+        answer = self._process.receive(_TIMEOUT_S)
+        if answer.startswith("!"):
+            raise JavaCodecError(f"{parts[:3]}: {answer}")
         return answer
 
 

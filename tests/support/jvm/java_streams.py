@@ -1,4 +1,4 @@
-"""Streams that a Java client has recorded, and what it is told about them."""
+"""Streams that a Java client has recorded, their descriptors and signals."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def record(
 
 
 def descriptor(client: JavaClient, recording_id: int) -> dict[str, Any]:
-    """Return what the archive says of a recording."""
+    """Return the descriptor of a recording."""
     [row] = client.call("listRecording", recording_id)
     return dict(row)
 
 
 def channel_at(row: dict[str, Any], position: int, **changes: int) -> str:
-    """Return the channel of a publication that goes on with a recording at `position`.
+    """Return the channel of a publication that continues a recording at `position`.
 
     Args:
         row: the recording's descriptor.

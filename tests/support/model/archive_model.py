@@ -27,7 +27,7 @@ _replay_stream_ids = itertools.count(500_001)
 
 @dataclass(frozen=True)
 class HeldReplay:
-    """A replay that nobody reads.
+    """A replay without a reader.
 
     Attributes:
         position: where it began.
@@ -146,7 +146,7 @@ class WholeArchiveModel(ArchiveModel):
             self.refused(0, request, *ids)
             return
         moved = {base for base in source.bases if base < source.stop}
-        # A blank file that the target would go on in makes way in ours.
+        # Our archive deletes a blank file that the target would continue in.
         if moved & (into.files - {into.stop} if self.makes_next_segments else into.files):
             return
         assert request(*ids) == len(moved)
@@ -213,7 +213,7 @@ class WholeArchiveModel(ArchiveModel):
 
     @rule(recording=ArchiveModel.recordings)
     def hold(self, recording: Recording) -> None:
-        """Begin a replay that cannot come to its end, for nobody reads it."""
+        """Begin a replay that cannot end, because it is not read."""
         if not self.holds_replays or recording.is_purged:
             return
         if recording.end - recording.start < SEGMENT:
@@ -271,7 +271,7 @@ class WholeArchiveModel(ArchiveModel):
         for each in self.all:
             each.stop = each.end
             each.held.clear()
-            # Made anew where a truncation or a migration has left none.
+            # Created again where a truncation or a migration has left none.
             is_full = each.stop > each.start and each.stop % SEGMENT == 0
             if self.makes_next_segments and is_full and not each.is_purged:
                 each.files.add(each.stop)

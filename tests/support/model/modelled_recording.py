@@ -20,7 +20,7 @@ class Recording:
         stop: where it ends; None while it is in progress.
         messages: payload and end position of each message, of detached ones too.
         session_id: of the stream that was recorded last.
-        held: replays of it that nobody reads, by their ids.
+        held: replays of it that are not read, by their ids.
         files: base positions of its segment files, detached ones too.
     """
 
@@ -62,7 +62,7 @@ class Recording:
 
 
 def outside(recording: Recording) -> list[int]:
-    """Return positions right before and behind a recording, as far as clients can ask for them."""
+    """Return the valid positions right before and after a recording."""
     return [each for each in (recording.start - 32, recording.end + 32) if each >= 0]
 
 

@@ -54,7 +54,7 @@ def offer_placed(publication: _Publication, stream_id: int) -> bool:
 
 
 class PlacedPublisher(threading.Thread):
-    """Publishes until it is told to stop."""
+    """Publishes until it is stopped."""
 
     def __init__(self, publication: _Publication, stream_id: int) -> None:
         super().__init__(daemon=True)
@@ -156,7 +156,7 @@ def check_placed(
         promised: what was recorded before that is good.
         but: what may happen behind that: StorageError when damage is told, AssertionError when
             there is another message.
-        joins: where a publisher has begun anew, within a message perhaps.
+        joins: where a publisher has started again, perhaps within a message.
 
     Returns:
         How many messages are good.
@@ -204,7 +204,7 @@ def _checked(
     for found in messages:
         for join in joins:
             if position < join < min(_end(descriptor, position), found.position + 1):
-                position = join  # behind part of a message
+                position = join  # after part of a message
         assert found.position == _begin(descriptor, position), f"no message at {position}"
         expected = placed(descriptor.stream_id, found.position)
         assert found.payload == expected, f"another message than published at {found.position}"

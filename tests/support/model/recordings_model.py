@@ -89,7 +89,7 @@ class ArchiveModel(RuleBasedStateMachine):
         return self.started(count, auto_stop)
 
     def started(self, count: int, auto_stop: bool, behind: Recording | None = None) -> Recording:
-        """Begin a recording, of a stream of its own or where another one has ended."""
+        """Begin a recording, of a new stream or where another one has ended."""
         stream_id = new_stream_id() if behind is None else behind.stream_id
         channel = IPC if behind is None else self.channel_behind(behind)
         subscription_id = self.client.start_recording(IPC, stream_id, auto_stop=auto_stop)
@@ -240,7 +240,7 @@ class ArchiveModel(RuleBasedStateMachine):
             self.refused(0, request, recording_id, position)
         possible = recording.bases[1:]
         if recording.held:
-            # They stand where they were started or a term further on, for nobody takes more.
+            # They are where they were started or a term later, because they are not read.
             first = min(each.position for each in recording.held.values())
             possible = [base for base in possible if base <= first]
             behind = [base for base in recording.bases if base > first + TERM]

@@ -138,7 +138,7 @@ def test_stop_replay(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
         with pytest.raises(aerotape.ReplayError):
             next(replay)
     stop(client, live)
-    if cli.archive.kind == "own":
+    if cli.archive.kind == "aerotape":
         assert "no replay 9999" in cli.error("stop-replay", 9999)
         assert "no replay 9999" in cli.error("stop-replay", 9999, "--json")
     else:  # the Java archive reports success

@@ -45,6 +45,7 @@ def directory(tmp_path: Path) -> Path:
     return directory
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -227,6 +228,7 @@ def test_a_command_that_is_not_refused_repairs_the_catalog(tmp_path: Path) -> No
         assert list(catalog.recording_ids()) == []
 
 
+@pytest.mark.jvm
 def test_capacity_is_printed_and_grows(directory: Path) -> None:
     """By zeros at the end, never down; ArchiveTool reads the catalog all the same."""
     before = content(directory)["archive.catalog"]

@@ -31,6 +31,7 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
         file.write(data)
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -59,6 +60,7 @@ def test_checksums_are_those_of_archive_tool(
     assert (content(directory) != before) == (code != 1)
 
 
+@pytest.mark.jvm
 def test_changes_are_reported_and_verify(directory: Path) -> None:
     """A second run finds nothing to change; verify finds all checksums right, ArchiveTool too."""
     arguments = ["tool", str(directory), "checksum", "crc-32c", "0", "-a", "--json"]
@@ -74,6 +76,7 @@ def test_changes_are_reported_and_verify(directory: Path) -> None:
     assert "(recordingId=0) OK" in checked.stdout, checked.stdout
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("kind", ["crc-32", "crc-32c"])
 def test_frames_whose_checksum_was_wrong_are_counted(
     directory: Path, tmp_path: Path, kind: str

@@ -28,6 +28,8 @@ from aerotape.catalog.time_index.points import TimePoint
 from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
+pytestmark = pytest.mark.crash
+
 
 class CutShort(Protocol):
     """Gives what a command leaves of copies of a directory, with None; at last its exit code."""

@@ -74,6 +74,7 @@ def payloads(directory: Path, recording_id: int) -> list[bytes]:
     return [bytes(message.payload) for message in recording.messages(checksum="crc-32")]
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("options", "recording_id"), [([], 3), (["--keep-id"], 1), (["--id", "7"], 7)], ids=str
 )
@@ -132,6 +133,7 @@ def test_no_file_is_created_after_the_last_position(target: Path, tmp_path: Path
     assert payloads(target, 77) == [b"the end"] * 2
 
 
+@pytest.mark.jvm
 def test_the_java_archive_replays_what_was_imported(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, aeron_dir: Path
 ) -> None:

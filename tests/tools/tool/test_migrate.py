@@ -17,6 +17,7 @@ from support.jvm.java import archive_tool
 from aerotape.catalog.file.catalog import Catalog
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     "of_version",
     [

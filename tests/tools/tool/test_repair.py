@@ -119,6 +119,7 @@ def kept(archive: Path, result: dict[str, Any]) -> dict[str, bytes]:
     return files
 
 
+@pytest.mark.jvm
 def test_a_bad_middle_becomes_padding(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_bad_middle_becomes_padding(
     is_sound(archive)
 
 
+@pytest.mark.jvm
 def test_a_frame_that_fails_its_checksum_becomes_padding(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +151,7 @@ def test_a_frame_that_fails_its_checksum_becomes_padding(
     is_sound(archive)
 
 
+@pytest.mark.jvm
 def test_a_bad_end_is_cut_off(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,6 +175,7 @@ def test_a_bad_end_is_cut_off(
     is_sound(archive)
 
 
+@pytest.mark.jvm
 def test_with_cut_the_recording_ends_before_the_first_damage(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,6 +195,7 @@ def test_with_cut_the_recording_ends_before_the_first_damage(
     is_sound(archive)
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_missing_segment_comes_back_as_padding(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str], number: int
@@ -204,6 +209,7 @@ def test_a_missing_segment_comes_back_as_padding(
     is_sound(archive)
 
 
+@pytest.mark.jvm
 def test_a_segment_cut_short_is_filled(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -218,6 +224,7 @@ def test_a_segment_cut_short_is_filled(
     is_sound(archive)
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("cause", ["the last file is gone", "truncated by the Java archive"])
 def test_a_recording_that_ends_with_a_segment_has_an_empty_next_file(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str], cause: str
@@ -242,6 +249,7 @@ def test_a_recording_that_ends_with_a_segment_has_an_empty_next_file(
     is_sound(archive)
 
 
+@pytest.mark.jvm
 def test_segments_missing_at_the_beginning_move_the_start(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -253,6 +261,7 @@ def test_segments_missing_at_the_beginning_move_the_start(
     is_sound(archive)
 
 
+@pytest.mark.jvm
 def test_a_recording_without_stop_position_gets_one(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -269,6 +278,7 @@ def test_a_recording_without_stop_position_gets_one(
     is_sound(archive)
 
 
+@pytest.mark.jvm
 def test_a_recording_that_verify_has_hidden_comes_back(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -369,6 +379,7 @@ def test_it_is_refused_while_an_archive_uses_the_directory(
         assert content(archive) == before
 
 
+@pytest.mark.jvm
 def test_the_java_archive_replays_what_was_repaired(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str], aeron_dir: Path
 ) -> None:

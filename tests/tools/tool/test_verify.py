@@ -95,6 +95,7 @@ def without_times(files: dict[str, bytes], directory: Path) -> dict[str, bytes]:
     return {**files, "archive.catalog": bytes(catalog)}
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("damage", "arguments"),
     [
@@ -131,6 +132,7 @@ def test_the_catalog_is_left_as_archive_tool_leaves_it(
     assert without_times(content(directory), directory) == expected, done.stdout
 
 
+@pytest.mark.jvm
 def test_a_last_frame_that_may_be_torn_is_cut_off_on_request(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def _channel_at(position: int, initial_term_id: int) -> str:
     )
 
 
+@pytest.mark.slow
 def test_another_stream_at_the_same_position(client: aerotape.ArchiveClient) -> None:
     """A new publisher at the end position of the recording is another stream, and refused."""
     made = recorded(client, 40, "aeron:ipc?term-length=64k|init-term-id=5|term-id=5|term-offset=0")

@@ -197,14 +197,16 @@ def test_from_a_position(client: aerotape.ArchiveClient) -> None:
     assert received[0].position >= start
 
 
-def test_waits_for_a_publisher(client: aerotape.ArchiveClient) -> None:
-    """A stopped recording is read to its end; the missing publisher is reported once."""
+def test_waits_for_a_publisher(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+    """A stopped recording is read to its end; a missing publisher is reported once."""
     made = recorded(client, 40)
     events: list[PersistentEvent] = []
-    with client.persistent_subscription(
-        made.recording_id, "aeron:ipc", start="start", on_event=events.append
-    ) as subscription:
-        subscription._machine._live._timeout_ns = 200_000_000
+    with (
+        archive.connect(timeout_ns=2_000_000_000) as impatient,
+        impatient.persistent_subscription(
+            made.recording_id, "aeron:ipc", start="start", on_event=events.append
+        ) as subscription,
+    ):
         received: list[aerotape.Message] = []
         poll_until(subscription, received, lambda: subscription.state is PersistentState.AWAIT_LIVE)
         events.clear()  # it may have waited during the replay too
@@ -306,6 +308,7 @@ def test_the_beginning_is_gone(client: aerotape.ArchiveClient) -> None:
     assert start <= live.made.sent[first][1] < start + 8192
 
 
+@pytest.mark.slow
 def test_a_live_stream_that_goes_back(client: aerotape.ArchiveClient) -> None:
     """A new publisher at position 0 is another stream: the subscription ends."""
     made = recorded(client, 40)

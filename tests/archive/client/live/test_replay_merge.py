@@ -130,7 +130,9 @@ def test_nothing_goes_forward(client: aerotape.ArchiveClient) -> None:
                 merge.do_work()
         assert merge.has_failed
         assert not merge.do_work()
-        assert merge.poll(timeout_ns=60_000_000_000) is not None
+        received = merge.poll(timeout_ns=60_000_000_000)
+        assert received
+    live.check(received)
     client.stop_recording_subscription(live.made.subscription_id)
 
 

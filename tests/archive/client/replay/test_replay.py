@@ -35,7 +35,7 @@ CHANNELS = ["aeron:ipc", "aeron:udp?endpoint=localhost:0", None]
 @pytest.fixture(scope="module")
 def own_archive() -> Iterator[ServedArchive]:
     """Our archive, where it differs from Java's."""
-    with serve("own") as served:
+    with serve("aerotape") as served:
         yield served
 
 
@@ -323,7 +323,7 @@ def test_missing_segment(archive: ServedArchive, client: aerotape.ArchiveClient)
     assert caught.value.position <= gap
     assert caught.value.recording_id == made.recording_id
     assert _received(received) == made.sent[: len(received)]
-    if archive.kind == "own":
+    if archive.kind == "aerotape":
         assert caught.value.position == gap
         assert _received(received) == [each for each in made.sent if each[1] <= gap]
 

@@ -26,7 +26,7 @@ ALARMS = 40
 @pytest.fixture(scope="module")
 def archive() -> Iterator[ServedArchive]:
     """Ours: it is the client that is interrupted."""
-    with serve("own") as served:
+    with serve("aerotape") as served:
         yield served
 
 

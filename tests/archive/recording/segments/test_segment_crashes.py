@@ -24,6 +24,8 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.replay.offline.directory import open_directory
 
+pytestmark = pytest.mark.crash
+
 TERM = 65_536
 SEGMENT = 131_072
 BEFORE, AFTER = 0, 1
@@ -165,6 +167,7 @@ def test_no_position_is_lost_at_any_step(
     assert readable(archive_dir) == messages
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("request_", [migrate_forward, migrate_back, purge, update_channel])
 def test_java_opens_what_is_left(
     tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch, request_: Callable[..., None]

@@ -15,6 +15,8 @@ from support.builders.streams import TERM_LENGTH, Stream, record, segment_files,
 from support.daemon.control_rig import await_true
 from support.jvm.java import JavaArchiveException, JavaClient
 
+pytestmark = pytest.mark.jvm
+
 GENERIC, UNKNOWN_RECORDING = 0, 5
 NOBODY = 10_000
 TERM = TERM_LENGTH

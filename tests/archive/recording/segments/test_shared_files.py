@@ -139,7 +139,7 @@ def test_a_copy_has_the_holes_the_time_and_the_mode(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["0-0.rec", "1-0.rec"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+@pytest.mark.root
 def test_a_copy_has_the_owner(tmp_path: Path) -> None:
     """So that an archive of another user can still write to it."""
     path = tmp_path / "0-0.rec"

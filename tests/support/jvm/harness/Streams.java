@@ -2,7 +2,6 @@ package harness;
 
 import io.aeron.Aeron;
 import io.aeron.Counter;
-import io.aeron.ExclusivePublication;
 import io.aeron.FragmentAssembler;
 import io.aeron.Image;
 import io.aeron.Publication;
@@ -132,15 +131,11 @@ public final class Streams implements AutoCloseable
         row.put("registrationId", publication.registrationId());
         row.put("initialTermId", publication.initialTermId());
         row.put("termBufferLength", publication.termBufferLength());
-        row.put("maxPayloadLength", publication.maxPayloadLength());
-        row.put("maxMessageLength", publication.maxMessageLength());
         row.put("position", publication.position());
-        row.put("isConnected", publication.isConnected());
-        row.put("isClosed", publication.isClosed());
         return row;
     }
 
-    /** Offers deterministic messages and waits until all are in. */
+    /** Offers deterministic messages and waits until all are accepted, or the time is up. */
     public Object offer(
         final long handle,
         final long seed,
@@ -150,47 +145,39 @@ public final class Streams implements AutoCloseable
         final int maxLength,
         final long timeoutMs)
     {
-        final Offering offering = new Offering(
-            publicationOf(handle), seed, firstIndex, count, minLength, maxLength, timeoutMs);
-        offering.run();
-        return offering.progress();
-    }
-
-    /** As {@link #offer}, from a thread of its own; look at it with {@link #offering}. */
-    public long startOffering(
-        final long handle,
-        final long seed,
-        final long firstIndex,
-        final long count,
-        final int minLength,
-        final int maxLength,
-        final long timeoutMs)
-    {
-        final Offering offering = new Offering(
-            publicationOf(handle), seed, firstIndex, count, minLength, maxLength, timeoutMs);
-        offering.start();
-        return register(offering);
-    }
-
-    public Object offering(final long handle)
-    {
-        return ((Offering)resource(handle)).progress();
-    }
-
-    /** Offers bytes as they are, once if the timeout is 0; returns what the last try returned. */
-    public long offerBytes(final long handle, final String hex, final long timeoutMs)
-    {
-        final UnsafeBuffer buffer = new UnsafeBuffer(HexFormat.of().parseHex(hex));
         final Publication publication = publicationOf(handle);
+        final Messages.Digest digest = new Messages.Digest();
         final long deadlineNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
-        long result;
-        do
+        long offered = 0;
+        long position = publication.position();
+        String failure = null;
+        while (offered < count && null == failure)
         {
-            result = publication.offer(buffer);
-            Thread.yield();
+            final byte[] payload = Messages.message(seed, firstIndex + offered, minLength, maxLength);
+            final UnsafeBuffer buffer = new UnsafeBuffer(payload);
+            long result;
+            while ((result = publication.offer(buffer)) < 0 && null == failure)
+            {
+                if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED ||
+                    System.nanoTime() > deadlineNs)
+                {
+                    failure = Publication.errorString(result);
+                }
+                Thread.yield();
+            }
+            if (result > 0)
+            {
+                digest.update(payload);
+                position = result;
+                offered++;
+            }
         }
-        while (result < 0 && result != Publication.CLOSED && System.nanoTime() < deadlineNs);
-        return result;
+        final Map<String, Object> row = new LinkedHashMap<>();
+        row.put("count", offered);
+        row.put("position", position);
+        row.put("digest", digest.hex());
+        row.put("failure", failure);
+        return row;
     }
 
     private Publication publicationOf(final long handle)
@@ -205,24 +192,9 @@ public final class Streams implements AutoCloseable
         final List<Object> rows = new ArrayList<>();
         for (final Image image : ((Subscription)resource(handle)).images())
         {
-            final Map<String, Object> row = new LinkedHashMap<>();
-            row.put("sessionId", image.sessionId());
-            row.put("correlationId", image.correlationId());
-            row.put("sourceIdentity", image.sourceIdentity());
-            row.put("initialTermId", image.initialTermId());
-            row.put("termBufferLength", image.termBufferLength());
-            row.put("mtuLength", image.mtuLength());
-            row.put("joinPosition", image.joinPosition());
-            row.put("position", image.position());
-            row.put("isEndOfStream", image.isEndOfStream());
-            rows.add(row);
+            rows.add(Map.of("sessionId", image.sessionId()));
         }
         return rows;
-    }
-
-    public String resolvedChannel(final long handle)
-    {
-        return ((Subscription)resource(handle)).tryResolveChannelEndpointPort();
     }
 
     /**
@@ -236,7 +208,6 @@ public final class Streams implements AutoCloseable
         final List<Object> messages = new ArrayList<>();
         final long[] totals = new long[2];
         final long[] positions = {-1, -1};
-        final byte[][] ends = new byte[2][];
         final FragmentAssembler assembler = new FragmentAssembler((buffer, offset, length, header) ->
         {
             final byte[] payload = new byte[length];
@@ -245,10 +216,8 @@ public final class Streams implements AutoCloseable
             if (0 == totals[0]++)
             {
                 positions[0] = header.position();
-                ends[0] = payload;
             }
             positions[1] = header.position();
-            ends[1] = payload;
             totals[1] += length;
             if (details)
             {
@@ -283,8 +252,6 @@ public final class Streams implements AutoCloseable
         row.put("ended", ended);
         row.put("firstPosition", positions[0]);
         row.put("lastPosition", positions[1]);
-        row.put("first", null == ends[0] ? null : HexFormat.of().formatHex(ends[0]));
-        row.put("last", null == ends[1] ? null : HexFormat.of().formatHex(ends[1]));
         if (details)
         {
             row.put("messages", messages);
@@ -347,8 +314,7 @@ public final class Streams implements AutoCloseable
         return rows;
     }
 
-    /** The recording-position counter of a stream as RecordingPos finds it, or null. */
-    public Object recordingCounter(final int sessionId)
+    private Object recordingCounter(final int sessionId)
     {
         final CountersReader reader = aeron.countersReader();
         final int counterId = RecordingPos.findCounterIdBySession(reader, sessionId);
@@ -367,7 +333,7 @@ public final class Streams implements AutoCloseable
         return row;
     }
 
-    /** As {@link #recordingCounter}, waiting for one to be there. */
+    /** The recording-position counter of a stream as RecordingPos finds it, or null after a while. */
     public Object awaitRecordingCounter(final int sessionId, final long timeoutMs) throws InterruptedException
     {
         final long deadlineNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
@@ -402,107 +368,6 @@ public final class Streams implements AutoCloseable
     @Override
     public void close()
     {
-        resources.values().forEach((resource) ->
-        {
-            if (resource instanceof Offering offering)
-            {
-                offering.close();
-            }
-        });
         aeron.close();
-    }
-
-    /** Offers a run of deterministic messages; may be watched and stopped from another thread. */
-    private static final class Offering extends Thread implements AutoCloseable
-    {
-        private final Publication publication;
-        private final long seed;
-        private final long firstIndex;
-        private final long count;
-        private final int minLength;
-        private final int maxLength;
-        private final long timeoutMs;
-        private volatile long offered;
-        private volatile long position;
-        private volatile String failure;
-        private volatile boolean isDone;
-        private volatile boolean isStopped;
-        private volatile String digest;
-
-        Offering(
-            final Publication publication,
-            final long seed,
-            final long firstIndex,
-            final long count,
-            final int minLength,
-            final int maxLength,
-            final long timeoutMs)
-        {
-            super("offering");
-            setDaemon(true);
-            this.publication = publication;
-            this.seed = seed;
-            this.firstIndex = firstIndex;
-            this.count = count;
-            this.minLength = minLength;
-            this.maxLength = maxLength;
-            this.timeoutMs = timeoutMs;
-            position = publication.position();
-        }
-
-        @Override
-        public void run()
-        {
-            final Messages.Digest digest = new Messages.Digest();
-            final long deadlineNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
-            while (offered < count && null == failure && !isStopped)
-            {
-                final byte[] payload = Messages.message(seed, firstIndex + offered, minLength, maxLength);
-                final UnsafeBuffer buffer = new UnsafeBuffer(payload);
-                long result;
-                while ((result = publication.offer(buffer)) < 0 && null == failure && !isStopped)
-                {
-                    if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED ||
-                        System.nanoTime() > deadlineNs)
-                    {
-                        failure = Publication.errorString(result);
-                    }
-                    Thread.yield();
-                }
-                if (result > 0)
-                {
-                    digest.update(payload);
-                    position = result;
-                    offered++;
-                }
-            }
-            this.digest = digest.hex();
-            isDone = true;
-        }
-
-        Map<String, Object> progress()
-        {
-            final Map<String, Object> row = new LinkedHashMap<>();
-            row.put("isDone", isDone);
-            row.put("count", offered);
-            row.put("position", position);
-            row.put("digest", digest);
-            row.put("failure", failure);
-            return row;
-        }
-
-        @Override
-        public void close()
-        {
-            isStopped = true;
-            try
-            {
-                join();
-            }
-            catch (final InterruptedException ex)
-            {
-                Thread.currentThread().interrupt();
-            }
-        }
     }
 }
