@@ -17,7 +17,7 @@ ChecksumName = Literal["none", "crc-32", "crc-32c"]
 # ---- checksum.rs -------------------------------------------------------------------------------
 
 def checksum(name: ChecksumName, data: bytes) -> int:
-    """Return the checksum of `data` as the signed 32-bit integer that stands in a frame."""
+    """Return the checksum of `data` as the signed 32-bit integer of a frame header."""
 
 # ---- time_points.rs ----------------------------------------------------------------------------
 
@@ -584,6 +584,37 @@ class ArrowSchema(Protocol):
 # flags those of the first and the last frame together, as Aeron's assemblers give them.
 _RecordedMessage = tuple[int, int, int, int, int, int, bytes]
 
+class _Range(Protocol):
+    """A range of a recording: `aerotape.replay.offline.reader.RecordingRange`."""
+
+    @property
+    def archive_dir(self) -> str: ...
+    @property
+    def recording_id(self) -> int: ...
+    @property
+    def start_position(self) -> int: ...
+    @property
+    def term_length(self) -> int: ...
+    @property
+    def segment_length(self) -> int: ...
+    @property
+    def initial_term_id(self) -> int: ...
+    @property
+    def session_id(self) -> int: ...
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def from_position(self) -> int: ...
+    @property
+    def to_position(self) -> int: ...
+    @property
+    def limit_position(self) -> int: ...
+    @property
+    def from_boundary(self) -> bool:
+        """Whether a message is known to end at `from_position`; then a scan begins there instead
+        of at the start of its term.
+        """
+
 @final
 class SegmentScan:
     """Messages of one recording that begin in a range of positions, from its segment files.
@@ -599,18 +630,8 @@ class SegmentScan:
 
     def __init__(
         self,
+        range: _Range,
         *,
-        archive_dir: str,
-        recording_id: int,
-        start_position: int,
-        term_length: int,
-        segment_length: int,
-        initial_term_id: int,
-        session_id: int,
-        stream_id: int,
-        from_position: int,
-        to_position: int,
-        limit_position: int,
         columns: Sequence[str] | None = None,
         checksum: ChecksumName = "none",
         batch_rows: int = 65_536,
@@ -618,7 +639,6 @@ class SegmentScan:
         nullable: bool = False,
         mode: Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"] = "FAILFAST",
         given: bool = False,
-        from_boundary: bool = False,
     ) -> None:
         """Prepare a scan; no file is opened yet. ValueError for arguments that make no sense.
 
@@ -628,9 +648,6 @@ class SegmentScan:
         hold null; otherwise only those two may. `given`: no file is opened; when the next batch is
         None and `wanted` is not, the caller has to `give` bytes of the recording, or to `refuse`,
         and to request the batch again. `archive_dir` then only appears in errors.
-
-        `from_boundary`: a message is known to end at `from_position`; the scan begins there instead
-        of at the start of its term.
         """
     @property
     def wanted(self) -> int | None:
@@ -663,32 +680,6 @@ class SegmentScan:
     @property
     def unfinished_fragments(self) -> int:
         """Fragments of a message that has begun but not ended at the limit."""
-
-class _Range(Protocol):
-    """A range of a recording: `aerotape.replay.offline.reader.RecordingRange`."""
-
-    @property
-    def archive_dir(self) -> str: ...
-    @property
-    def recording_id(self) -> int: ...
-    @property
-    def start_position(self) -> int: ...
-    @property
-    def term_length(self) -> int: ...
-    @property
-    def segment_length(self) -> int: ...
-    @property
-    def initial_term_id(self) -> int: ...
-    @property
-    def session_id(self) -> int: ...
-    @property
-    def stream_id(self) -> int: ...
-    @property
-    def from_position(self) -> int: ...
-    @property
-    def to_position(self) -> int: ...
-    @property
-    def limit_position(self) -> int: ...
 
 @final
 class RecordingPass:

@@ -166,24 +166,13 @@ class RecordingRange:
         remote = isinstance(place, UrlPath)
         try:
             scan = _native.SegmentScan(
-                archive_dir=self.archive_dir,
-                recording_id=self.recording_id,
-                start_position=self.start_position,
-                term_length=self.term_length,
-                segment_length=self.segment_length,
-                initial_term_id=self.initial_term_id,
-                session_id=self.session_id,
-                stream_id=self.stream_id,
-                from_position=self.from_position,
-                to_position=self.to_position,
-                limit_position=self.limit_position,
+                self,
                 columns=columns,
                 checksum=checksum,
                 batch_rows=batch_rows,
                 batch_bytes=batch_bytes,
                 mode=mode,
                 given=remote,
-                from_boundary=self.from_boundary,
             )
         except ValueError as error:
             raise ConfigurationError(str(error)) from error

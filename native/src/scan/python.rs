@@ -1,6 +1,5 @@
 //! `SegmentScan`: a scan as Python sees it.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use arrow::datatypes::SchemaRef;
@@ -11,11 +10,10 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use pyo3_arrow::{PyRecordBatch, PySchema};
 
 use super::columns::{BatchLimits, COLUMNS, Column, Messages, Mode, schema};
-use super::recording::Recording;
+use super::recording::RecordingRange;
 use super::walk::{Range, Walk};
 use crate::checksum::Checksum;
 use crate::errors::{Error, Result};
-use crate::geometry::StreamGeometry;
 
 const MAX_BATCH_BYTES: usize = 1 << 30;
 
@@ -98,24 +96,15 @@ impl SegmentScan {
 impl SegmentScan {
     #[new]
     #[pyo3(signature = (
-        *, archive_dir, recording_id, start_position, term_length, segment_length,
-        initial_term_id, session_id, stream_id, from_position, to_position, limit_position,
-        columns = None, checksum = "none", batch_rows = 65_536, batch_bytes = 8 << 20,
-        nullable = false, mode = "FAILFAST", given = false, from_boundary = false
+        range, *, columns = None, checksum = "none", batch_rows = 65_536, batch_bytes = 8 << 20,
+        nullable = false, mode = "FAILFAST", given = false
     ))]
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of the Python contract"
+    )]
     fn new(
-        archive_dir: PathBuf,
-        recording_id: i64,
-        start_position: i64,
-        term_length: i64,
-        segment_length: i64,
-        initial_term_id: i32,
-        session_id: i32,
-        stream_id: i32,
-        from_position: i64,
-        to_position: i64,
-        limit_position: i64,
+        range: RecordingRange,
         columns: Option<Vec<String>>,
         checksum: &str,
         batch_rows: usize,
@@ -123,29 +112,19 @@ impl SegmentScan {
         nullable: bool,
         mode: &str,
         given: bool,
-        from_boundary: bool,
     ) -> PyResult<Self> {
-        let recording = Recording {
-            archive_dir,
-            recording_id,
-            start_position,
-            segment_length,
-            session_id,
-            geometry: StreamGeometry {
-                initial_term_id,
-                term_length,
-                stream_id,
-            },
-        };
-        recording.check().map_err(PyValueError::new_err)?;
+        let (recording, range) = range.check()?;
         if batch_rows == 0 || batch_bytes == 0 || batch_bytes > MAX_BATCH_BYTES {
             return Err(PyValueError::new_err(format!(
                 "batch_rows must be at least 1 and batch_bytes from 1 to {MAX_BATCH_BYTES}"
             )));
         }
-        if from_position < 0 || from_position > to_position {
+        let Range {
+            from, to, limit, ..
+        } = range;
+        if from < 0 || from > to {
             return Err(PyValueError::new_err(format!(
-                "positions {from_position} to {to_position} are not a range"
+                "positions {from} to {to} are not a range"
             )));
         }
         let mode = Mode::parse(mode).map_err(PyValueError::new_err)?;
@@ -156,12 +135,6 @@ impl SegmentScan {
                 .filter(|column| *column != Column::Corrupt || mode == Mode::Permissive)
                 .collect(),
             Some(names) => parse_columns(&names)?,
-        };
-        let range = Range {
-            from: from_position,
-            to: to_position,
-            limit: limit_position,
-            from_boundary,
         };
         let begin = if given { Walk::given } else { Walk::new };
         let walk = begin(recording, range, Checksum::parse(checksum)?);
@@ -175,7 +148,7 @@ impl SegmentScan {
                     bytes: batch_bytes,
                 },
                 mode,
-                to: to_position.min(limit_position),
+                to: to.min(limit),
                 rows: 0,
                 dropped_messages: 0,
                 unfinished: None,

@@ -1,31 +1,12 @@
 //! `RecordingPass`: the statistics of a recording as Python sees them.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::recording::Recording;
+use super::recording::RecordingRange;
 use super::statistics::{Bin, Counts, Gap, Pass};
-use super::walk::Range;
-use crate::geometry::StreamGeometry;
-
-/// `aerotape.replay.offline.reader.RecordingRange`.
-#[derive(FromPyObject)]
-struct RecordingRange {
-    archive_dir: PathBuf,
-    recording_id: i64,
-    start_position: i64,
-    term_length: i64,
-    segment_length: i64,
-    initial_term_id: i32,
-    session_id: i32,
-    stream_id: i32,
-    from_position: i64,
-    to_position: i64,
-    limit_position: i64,
-}
 
 /// Positions from and to, messages, and bytes of payload, padding and gaps; then lengths of
 /// messages: shortest, median, 99th percentile, longest.
@@ -72,21 +53,9 @@ impl RecordingPass {
 impl RecordingPass {
     #[new]
     fn new(range: RecordingRange, edges: Vec<i64>) -> PyResult<Self> {
-        let recording = Recording {
-            archive_dir: range.archive_dir,
-            recording_id: range.recording_id,
-            start_position: range.start_position,
-            segment_length: range.segment_length,
-            session_id: range.session_id,
-            geometry: StreamGeometry {
-                initial_term_id: range.initial_term_id,
-                term_length: range.term_length,
-                stream_id: range.stream_id,
-            },
-        };
-        recording.check().map_err(PyValueError::new_err)?;
-        let (from, to) = (range.from_position, range.to_position);
-        if from < recording.start_position || from > to || to > range.limit_position {
+        let (recording, range) = range.check()?;
+        let (from, to) = (range.from, range.to);
+        if from < recording.start_position || from > to || to > range.limit {
             return Err(PyValueError::new_err(format!(
                 "positions {from} to {to} are not a range of the recording"
             )));
@@ -103,12 +72,6 @@ impl RecordingPass {
                 "edges must ascend from {from} to {to}"
             )));
         }
-        let range = Range {
-            from,
-            to,
-            limit: range.limit_position,
-            from_boundary: false,
-        };
         Ok(Self {
             pass: Mutex::new(Pass::new(recording, range, edges.clone())),
             edges,

@@ -2,11 +2,58 @@
 
 use std::path::PathBuf;
 
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::walk::Range;
 use crate::errors::Error;
 use crate::geometry::{StreamGeometry, segment_base_position, segment_path};
 
 /// Smallest and largest term and segment length in bytes (64 KiB and 1 GiB).
 const LENGTHS: std::ops::RangeInclusive<i64> = 64 * 1024..=1024 * 1024 * 1024;
+
+/// A range of a recording as Python passes it: `aerotape.replay.offline.reader.RecordingRange`.
+#[derive(FromPyObject)]
+pub struct RecordingRange {
+    archive_dir: PathBuf,
+    recording_id: i64,
+    start_position: i64,
+    term_length: i64,
+    segment_length: i64,
+    initial_term_id: i32,
+    session_id: i32,
+    stream_id: i32,
+    from_position: i64,
+    to_position: i64,
+    limit_position: i64,
+    from_boundary: bool,
+}
+
+impl RecordingRange {
+    /// The recording and the range, unless no Aeron recording can have such lengths and positions.
+    pub fn check(self) -> PyResult<(Recording, Range)> {
+        let recording = Recording {
+            archive_dir: self.archive_dir,
+            recording_id: self.recording_id,
+            start_position: self.start_position,
+            segment_length: self.segment_length,
+            session_id: self.session_id,
+            geometry: StreamGeometry {
+                initial_term_id: self.initial_term_id,
+                term_length: self.term_length,
+                stream_id: self.stream_id,
+            },
+        };
+        recording.check().map_err(PyValueError::new_err)?;
+        let range = Range {
+            from: self.from_position,
+            to: self.to_position,
+            limit: self.limit_position,
+            from_boundary: self.from_boundary,
+        };
+        Ok((recording, range))
+    }
+}
 
 /// A recording and the directory of its segment files.
 #[derive(Clone, Debug)]
@@ -21,7 +68,7 @@ pub struct Recording {
 
 impl Recording {
     /// Refuse lengths and positions that no Aeron recording can have.
-    pub fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         let id = self.recording_id;
         for (name, length) in [
             ("term length", self.geometry.term_length),

@@ -18,16 +18,12 @@ use crate::geometry::StreamGeometry;
 
 const PAGE_LENGTH: u64 = 4096;
 
-/// Offsets are bytes from the start of the file.
+/// The result of the check; `_native.pyi` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 #[derive(Debug)]
 pub struct ReferenceCheck {
-    /// Where the frames end, going by their lengths.
     pub end_offset: u64,
-    /// Offset of the last of these frames when it crosses a boundary of 4096 bytes after which
-    /// a page of it is empty, -1 when there is no such doubt.
     pub doubtful_offset: i64,
-    /// Offset of the first frame that makes the file invalid, -1 when there is none, and why.
     pub invalid_offset: i64,
     pub invalid: String,
 }

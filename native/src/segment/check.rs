@@ -37,15 +37,12 @@ pub struct SegmentTask {
     pub stream_id: i32,
 }
 
-/// A place where there is no good frame.
+/// A place without a good frame; `_native.pyi` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadFrame {
-    /// Where it begins in the file, bytes.
     pub offset: u64,
-    /// Up to the next good frame or the end of what was checked.
     pub length: u64,
-    /// "frame", "checksum", "unwritten" or "file-end".
     pub kind: &'static str,
     pub detail: String,
 }
@@ -56,7 +53,7 @@ impl BadFrame {
     }
 }
 
-/// What a check of a segment file found; offsets are bytes from the start of the file.
+/// The result of a check of a segment file; `_native.pyi` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 #[derive(Debug, Default)]
 pub struct SegmentCheck {
@@ -66,15 +63,11 @@ pub struct SegmentCheck {
     pub payload_bytes: u64,
     pub checksum_passes: u64,
     pub checksum_failures: u64,
-    /// The first bad places, and how many there are.
     pub bad: Vec<BadFrame>,
     pub bad_places: u64,
-    /// Offset of the last good frame, -1 when there is none, and its length, not aligned.
     pub last_frame_offset: i64,
     pub last_frame_length: i64,
-    /// A walk over the frames after `end_offset`, if requested.
     pub behind: Option<SegmentWalk>,
-    /// Why the file could not be read.
     pub error: Option<String>,
 }
 
@@ -314,7 +307,7 @@ fn find_frame(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::align;
+    use crate::test_support::frames::data_frame;
 
     const TERM: u32 = 65_536;
 
@@ -324,12 +317,9 @@ mod tests {
         while bytes.len() < terms as usize * term_length {
             let at = bytes.len();
             let length = 288.min(term_length - at % term_length);
-            let mut frame = vec![7u8; align(length)];
-            frame[..4].copy_from_slice(&(length as i32).to_le_bytes());
-            frame[4..8].copy_from_slice(&[0, 0xC0, 1, 0]);
-            frame[8..12].copy_from_slice(&((at % term_length) as i32).to_le_bytes());
-            frame[16..20].copy_from_slice(&10i32.to_le_bytes());
-            frame[20..24].copy_from_slice(&(7 + (at / term_length) as i32).to_le_bytes());
+            let (term_offset, term_id) = (at % term_length, 7 + at / term_length);
+            let payload = vec![7; length - HEADER_LENGTH];
+            let mut frame = data_frame(term_offset as i32, term_id as i32, &payload);
             let sum = Checksum::Crc32c.compute(&frame[HEADER_LENGTH..]);
             frame[12..16].copy_from_slice(&sum.to_le_bytes());
             bytes.extend(frame);
@@ -348,7 +338,7 @@ mod tests {
             base_position: 0,
             term_length: TERM,
             initial_term_id: 7,
-            stream_id: 10,
+            stream_id: 1001,
         };
         let mut all = SegmentCheck {
             last_frame_offset: -1,

@@ -29,19 +29,12 @@ pub struct RewriteTask {
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 #[derive(Debug, Default)]
 pub struct RewrittenSegment {
-    /// Data frames.
     pub frames: u64,
-    /// Those that had another checksum.
     pub changed: u64,
-    /// Those of them whose checksum of the other kind was right.
     pub changed_kind: u64,
-    /// Those of them that had the session id, and so no checksum.
     pub without: u64,
-    /// Where the frames ended.
     pub end_offset: u64,
-    /// Why, when that was not the end of the frames.
     pub problem: Option<String>,
-    /// Why the file could not be worked on.
     pub error: Option<String>,
 }
 

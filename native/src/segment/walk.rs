@@ -40,32 +40,23 @@ impl WalkRange {
     }
 }
 
-/// What was found; offsets are bytes from the start of the file.
+/// The result of a walk; `_native.pyi` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 #[derive(Clone, Debug, Default)]
 pub struct SegmentWalk {
     pub file_length: u64,
-    /// Offset after the last frame that is structurally whole.
     pub end_offset: u64,
-    /// Why the walk ended: "limit", "unwritten", "file-end" or "invalid".
     pub end: String,
-    /// What is wrong at `end_offset`, when the walk ended as "invalid".
     pub problem: Option<String>,
     pub frames: u64,
     pub padding_frames: u64,
-    /// Bytes of the data frames without their headers.
     pub payload_bytes: u64,
-    /// Offset of the last whole frame, -1 when there is none.
     pub last_frame_offset: i64,
-    /// Its length as in its header, not aligned.
     pub last_frame_length: i64,
     pub last_frame_is_padding: bool,
-    /// Data frames whose checksum was right, and wrong.
     pub checksum_passes: u64,
     pub checksum_failures: u64,
-    /// Offsets of the first failing frames.
     pub failed_offsets: Vec<u64>,
-    /// Offset of the first of the failing frames that no good frame follows, -1 when none.
     pub failed_tail_offset: i64,
 }
 
@@ -141,29 +132,22 @@ pub fn walk(path: &Path, range: &WalkRange) -> io::Result<SegmentWalk> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{TYPE_DATA, TYPE_PAD, align};
+    use crate::frame::{SESSION_ID_OFFSET, TYPE_DATA, TYPE_PAD};
+    use crate::test_support::frames::{data_frame, padding_frame};
 
     const TERM: u32 = 65_536;
 
-    fn frame(position: i64, length: i32, kind: u16, checksum: Option<Checksum>) -> Vec<u8> {
-        let mut bytes = vec![0u8; align(length as usize)];
-        for (at, byte) in bytes
-            .iter_mut()
-            .enumerate()
-            .take(length as usize)
-            .skip(HEADER_LENGTH)
-        {
-            *byte = at as u8 | 1;
-        }
-        bytes[..4].copy_from_slice(&length.to_le_bytes());
-        bytes[6..8].copy_from_slice(&kind.to_le_bytes());
+    fn frame(position: i64, length: usize, kind: u16, checksum: Option<Checksum>) -> Vec<u8> {
         let term_offset = (position & i64::from(TERM - 1)) as i32;
-        bytes[8..12].copy_from_slice(&term_offset.to_le_bytes());
-        let sum = checksum.map_or(5, |kind| kind.compute(&bytes[HEADER_LENGTH..]));
-        bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-        bytes[16..20].copy_from_slice(&10i32.to_le_bytes());
         let term_id = 7 + (position / i64::from(TERM)) as i32;
-        bytes[20..24].copy_from_slice(&term_id.to_le_bytes());
+        if kind == TYPE_PAD {
+            return padding_frame(term_offset, term_id, length);
+        }
+        let mut bytes = data_frame(term_offset, term_id, &vec![1; length - HEADER_LENGTH]);
+        if let Some(checksum) = checksum {
+            let sum = checksum.compute(&bytes[HEADER_LENGTH..]);
+            bytes[SESSION_ID_OFFSET..SESSION_ID_OFFSET + 4].copy_from_slice(&sum.to_le_bytes());
+        }
         bytes
     }
 
@@ -177,7 +161,7 @@ mod tests {
             geometry: StreamGeometry {
                 initial_term_id: 7,
                 term_length: i64::from(TERM),
-                stream_id: 10,
+                stream_id: 1001,
             },
             checksum,
         };
@@ -189,7 +173,7 @@ mod tests {
     #[test]
     fn frames_are_walked_over_padding_to_the_unwritten_part() {
         let mut bytes = frame(0, 100, TYPE_DATA, None);
-        bytes.extend(frame(128, TERM as i32 - 128, TYPE_PAD, None));
+        bytes.extend(frame(128, TERM as usize - 128, TYPE_PAD, None));
         bytes.extend(frame(i64::from(TERM), 64, TYPE_DATA, None));
         bytes.resize(2 * TERM as usize, 0);
         let found = walk_bytes("padding", &bytes, None);

@@ -15,8 +15,7 @@ from aerotape.errors import SegmentError
 
 def scan_of(builder: SegmentBuilder, **changes: Any) -> _native.SegmentScan:
     """Return a scan of all of a recording that is given its bytes, unless `changes` say so."""
-    arguments: dict[str, Any] = {**builder.scan_arguments(Path("/nowhere")), "given": True}
-    return _native.SegmentScan(**{**arguments, **changes})
+    return builder.scan(Path("/nowhere"), **{"given": True, **changes})
 
 
 def drain(scan: _native.SegmentScan, data: bytes, base: int, piece: int) -> list[Any]:

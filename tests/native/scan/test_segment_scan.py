@@ -26,7 +26,7 @@ def build(builder: SegmentBuilder, archive_dir: Path, seed: int = 1, count: int 
 
 
 def scan(builder: SegmentBuilder, archive_dir: Path, **changes: Any) -> _native.SegmentScan:
-    return _native.SegmentScan(**{**builder.scan_arguments(archive_dir), **changes})
+    return builder.scan(archive_dir, **changes)
 
 
 def tuples(scan: _native.SegmentScan) -> list[tuple[Any, ...]]:

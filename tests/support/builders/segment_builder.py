@@ -11,6 +11,10 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from aerotape import _native
 
 HEADER = struct.Struct("<iBBHiiiiq")
 PAD, DATA = 0, 1
@@ -138,10 +142,10 @@ class SegmentBuilder:
         for base, data in segments.items():
             (archive_dir / f"{self.recording_id}-{base}.rec").write_bytes(data)
 
-    def scan_arguments(self, archive_dir: Path) -> dict[str, object]:
-        """Arguments of `_native.SegmentScan` for all of the recording."""
-        return {
-            "archive_dir": str(archive_dir),
+    def scan(self, directory: Path, **changes: Any) -> _native.SegmentScan:
+        """Return a scan of all of the recording, with `changes` to its range and options."""
+        fields: dict[str, Any] = {
+            "archive_dir": str(directory),
             "recording_id": self.recording_id,
             "start_position": self.start_position,
             "term_length": self.term_length,
@@ -152,4 +156,8 @@ class SegmentBuilder:
             "from_position": self.start_position,
             "to_position": self.position,
             "limit_position": self.position,
+            "from_boundary": False,
         }
+        for name in fields.keys() & changes.keys():
+            fields[name] = changes.pop(name)
+        return _native.SegmentScan(cast(Any, SimpleNamespace(**fields)), **changes)
