@@ -60,7 +60,8 @@ def test_changes_are_found_by_listings(cli: CommandLine, client: aerotape.Archiv
 
 def test_an_archive_that_signals_to_all_needs_no_listings() -> None:
     """With an hour between two listings, the changes come by signals; --count ends the command."""
-    with serve("aerotape", {"aerotape.recording.signals": "all"}) as served, served.connect() as client:
+    signalling = serve("aerotape", {"aerotape.recording.signals": "all"})
+    with signalling as served, served.connect() as client:
         watch_a_recording(CommandLine(served), client, "--interval", "3600s", "--count", 3)
 
 
