@@ -10,6 +10,8 @@ the data source by itself in a session that starts after aerotape was installed,
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ SETTINGS: Final = {"spark.sql.python.filterPushdown.enabled": "true"}
 def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     """Return a Spark session with `SETTINGS`, a new one unless there is one already.
 
+    Workers run this interpreter unless PYSPARK_PYTHON names another one.
+
     Args:
         builder: a builder with further settings; `SparkSession.builder` if None.
 
@@ -35,6 +39,7 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     require_spark()
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder if builder is None else builder
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)

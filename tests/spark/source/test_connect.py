@@ -1,4 +1,4 @@
-"""The data source in a session of Spark Connect, whose server is another process."""
+"""The data source in a session of Spark Connect."""
 
 from __future__ import annotations
 
@@ -36,10 +36,13 @@ spark.stop()
 """
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    """A server on loopback, in a directory that has nothing of the checkout."""
+@pytest.fixture(params=["server", "local"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A server on loopback in another process, or one that the client starts."""
     pytest.importorskip("grpc")
+    if request.param == "local":
+        yield "local[2]"
+        return
     import pyspark
 
     home = Path(pyspark.__file__).parent

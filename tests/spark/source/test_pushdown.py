@@ -9,6 +9,7 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BuiltMessage, SegmentBuilder
 
+import aerotape.spark
 from aerotape.spark.source.options import ReadOptions
 
 pytest.importorskip("pyspark")
@@ -87,6 +88,17 @@ def test_filters_and_options_combine() -> None:
     assert (both.from_position, both.to_position) == (100, 150)
     outside, _ = Selection().narrow([GreaterThanOrEqual(("position",), 200)])
     assert outside.positions(options) is None
+
+
+def test_a_session_of_aerotape_pushes_filters_down(spark: SparkSession) -> None:
+    """`aerotape.spark.session` sets what the data source needs, also in an existing session."""
+    name = "spark.sql.python.filterPushdown.enabled"
+    before = spark.conf.get(name)
+    try:
+        assert aerotape.spark.session() is spark
+        assert spark.conf.get(name) == "true"
+    finally:
+        spark.conf.set(name, before)
 
 
 @pytest.mark.parametrize(

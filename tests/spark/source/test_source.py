@@ -62,6 +62,31 @@ def test_every_message_is_one_row(spark: SparkSession, archive_dir: Path) -> Non
     ]  # fmt: skip
 
 
+def test_polars_and_duckdb_have_the_rows_of_spark(spark: SparkSession, archive_dir: Path) -> None:
+    """The same values in the same columns, with a filter and without."""
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    frame = aerotape.scan_polars(archive_dir)
+    batches = open_directory(archive_dir).recording(1).to_batches()
+    everything = load(spark, archive_dir)
+    second = everything.where("recording_id = 1 AND position < 200000")
+    for rows, found in (
+        (everything, frame.collect().to_dicts()),
+        (
+            second,
+            frame.filter((polars.col("recording_id") == 1) & (polars.col("position") < 200_000))
+            .collect()
+            .to_dicts(),
+        ),
+        (
+            second,
+            duckdb.from_arrow(batches).filter("position < 200000").to_arrow_table().to_pylist(),
+        ),
+    ):
+        expected = [row.asDict() for row in rows.orderBy("recording_id", "position").collect()]
+        assert [{**row, "payload": bytearray(row["payload"])} for row in found] == expected
+        assert expected
+
+
 def test_register_by_hand(spark: SparkSession, archive_dir: Path) -> None:
     """`register` has no effect where the source was found already."""
     aerotape.spark.register(spark)
