@@ -93,7 +93,7 @@ def test_filters_and_options_combine() -> None:
 def test_a_session_of_aerotape_pushes_filters_down(spark: SparkSession) -> None:
     """`aerotape.spark.session` sets what the data source needs, also in an existing session."""
     name = "spark.sql.python.filterPushdown.enabled"
-    before = spark.conf.get(name)
+    before = spark.conf.get(name) or "false"
     try:
         assert aerotape.spark.session() is spark
         assert spark.conf.get(name) == "true"
