@@ -11,7 +11,7 @@ import argparse
 import logging
 import signal
 import sys
-import threading
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -60,20 +60,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 class StopSignals:
-    """SIGTERM, SIGINT and SIGHUP set an event instead of ending the process.
+    """SIGTERM, SIGINT and SIGHUP are waited for instead of ending the process.
 
     SIGHUP stays ignored where it is, as under nohup.
     """
 
     def __init__(self) -> None:
-        self.event = threading.Event()
+        # Its `put` is reentrant. An Event is not: a handler that sets it while the same thread is
+        # within `wait` can block forever.
+        self._received: SimpleQueue[int] = SimpleQueue()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
                 continue
             signal.signal(number, self._on_signal)
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self.event.set()
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self._received.put(number)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for a signal; return whether one came within the timeout."""
+        try:
+            self._received.get(timeout=timeout_s)
+        except Empty:
+            return False
+        return True
 
 
 def run(args: argparse.Namespace) -> int:
@@ -98,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     stop = StopSignals()
     with Archive(config, args.driver) as archive:
         _print_ready(archive, args)
-        while not stop.event.wait(0.5):
+        while not stop.wait(0.5):
             if not archive.is_running:
                 break
         failure = archive.failure

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         facts = {"event": "ready", "aeron_dir": driver.aeron_dir}
         emit_line(facts, f"driver ready: aeron-dir={driver.aeron_dir}", args)
         sys.stdout.flush()
-        stop.event.wait()
+        stop.wait()
     finally:
         driver.close()
     return EXIT_OK

@@ -1,6 +1,6 @@
 """Convert recordings of an archive directory to a Delta table, as a Spark job.
 
-Spark tasks write the files and delta-rs commits them; needs `pip install aerotape[spark,delta]`.
+Spark tasks write the files and delta-rs commits them; needs the extras `spark` and `delta`.
 TABLE is a path, or a URL such as s3://bucket/table. Each run adds what was recorded since the last
 one, in commits that readers see as a whole; several jobs may write. The archive may be running. A
 recording that cannot be read to its end is skipped and reported.

@@ -151,16 +151,24 @@ class OutputStore:
             if self.is_local:
                 with self.local_path(path).open("rb") as written:
                     os.fsync(written.fileno())
-        except BaseException as error:
+        except BaseException:
             # Closing makes an object that was begun visible; it is deleted right after.
             with suppress(Exception):
                 stream.close()
             with suppress(Exception):
                 self._filesystem.delete_file(self._full(path))
-            if isinstance(error, OSError) and error.filename is None:
-                # Only the last of several is told of a task.
-                raise self._os_error(path, error) from None
             raise
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[None]:
+        """Name a new file in an OSError of the block that does not name one."""
+        try:
+            yield
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            # Spark reports only the last of several chained errors of a task.
+            raise self._os_error(path, error) from None
 
     def move(self, source: str, target: str) -> None:
         """Rename a file or a folder; a file takes the place of one that has the name.

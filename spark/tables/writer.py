@@ -323,8 +323,9 @@ class ParquetFile:
         self._flush()
         if self._writer is None:
             return None
-        self._writer.add_key_value_metadata(metadata)
-        self._writer.close()
+        with self._store.writing(self._path):
+            self._writer.add_key_value_metadata(metadata)
+            self._writer.close()
         size = self._stream.tell()
         self._stack.close()
         self._writer = None
@@ -348,7 +349,8 @@ class ParquetFile:
         self._pending, self._pending_bytes = [], 0
         if self._writer is None:
             self._open(table)
-        self._writer.write_table(table, row_group_size=table.num_rows)
+        with self._store.writing(self._path):
+            self._writer.write_table(table, row_group_size=table.num_rows)
 
     def _open(self, first: pyarrow.Table) -> None:
         from pyarrow import parquet

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support.daemon.archives import KINDS
 from support.daemon.control_rig import RawClient, await_true, control_session_counters
 from support.jvm.java import JavaArchive
 
@@ -229,7 +230,7 @@ def test_bad_messages_are_ignored(either: Any, raw: RawClient) -> None:
     assert {m.relevant_id for m in answers} <= {raw.control_session_id}
 
 
-@pytest.mark.parametrize("kind", ["aerotape", "java"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_failed_sessions_request_stream_is_cut_off(
     run_archive: Callable[..., Any], kind: str
 ) -> None:

@@ -99,6 +99,7 @@ def test_only_what_a_query_needs_is_built_and_read(
     assert scanned == [(0, ("position",))]
 
 
+@pytest.mark.jvm
 def test_typed_columns_are_those_of_the_schema(tmp_path: Path) -> None:
     """Fields of an SBE schema are columns, as in `to_arrow`."""
     builder = SegmentBuilder()

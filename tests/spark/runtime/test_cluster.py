@@ -123,8 +123,8 @@ def test_a_script_and_the_parquet_job_on_a_cluster(
 
     bucket, path = reach(UrlPath(f"{url}-table"), StorageOptions.of(store.options))
     for table in (
-        dataset.dataset(tmp_path / "table" / "recording_id=0").to_table(),
-        dataset.dataset(f"{path}/recording_id=0", filesystem=bucket).to_table(),
+        dataset.dataset(tmp_path / "table", format="parquet").to_table(),
+        dataset.dataset(path, filesystem=bucket, format="parquet").to_table(),
     ):
         payloads = table.sort_by("position")["payload"].to_pylist()
         assert payloads == [m.payload for m in builder.messages]

@@ -36,6 +36,8 @@ from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.plan import JobOptions
 from aerotape.spark.tables.writer import Naming, Piece, WriteSettings, write_files
 
+pytestmark = pytest.mark.spark
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -172,7 +172,7 @@ def test_messages_lost_with_a_purged_recording_are_a_warning(
     options = ("--recording-ids", "0,1") if asked else ()
     assert watch(lambda: purge(archive_dir, 1), lambda: None, options=options) == 3
     text = capfd.readouterr().err
-    gone = "recording 1: it is no longer in the archive: its messages"
+    gone = "recording 1: it is no longer in the archive: the table has none of its messages"
     assert text.count(gone) == 1
     assert "before: recordings 1\n" in text
 

@@ -21,6 +21,7 @@ def directory(tmp_path: Path) -> Path:
     return build(tmp_path / "archive")
 
 
+@pytest.mark.jvm
 def test_frames_are_those_that_archive_tool_prints(directory: Path) -> None:
     """Positions and payloads; without invalid recordings, at which ArchiveTool fails."""
     tool(directory, "compact", "--yes")
