@@ -3,7 +3,8 @@
     python tests/bench/listing.py [--rounds N] [--recordings 1000 10000] [--together] [--json]
 
 One Java client lists the whole catalog again and again, over IPC and over UDP, and then asks for
-each recording by its id, once and in no order (`by id`); both archives serve a catalog of the same
+each recording by its id, once and in no order (`by id`), and for the recordings of one channel and
+stream, one in seven (`for uri`); both archives serve a catalog of the same
 recordings, on the same kind of media driver, and take turns: each with a driver and a client of its
 own, or, with `--together`, both on one driver with one client that goes from one to the other,
 which takes out what differs from one start of a driver to the next. Figures are medians of
@@ -32,9 +33,9 @@ IPC = "aeron:ipc"
 # Control streams: over UDP, and over IPC, where each archive has its own.
 STREAM_ID = 10
 FIRST_LOCAL_STREAM_ID = 110
-WAYS = ("all", "by id")
+WAYS = ("all", "by id", "for uri")
 LINE = (
-    "{media} {recordings:6} recordings, {way:5}: aerotape {aerotape_per_s:9.0f}/s, "
+    "{media} {recordings:6} recordings, {way:7}: aerotape {aerotape_per_s:9.0f}/s, "
     "Java {java_per_s:9.0f}/s, ratio {ratio:.2f}"
 )
 RESPONSE_CHANNELS = {"ipc": IPC, "udp": "aeron:udp?endpoint=localhost:0"}
@@ -99,7 +100,8 @@ def list_recordings(
             shutil.rmtree(archive_dir, ignore_errors=True)
     rows = [[float(rate) for rate in line.split()] for line in printed.splitlines()]
     return {
-        name: {"all": row[:-1], "by id": row[-1:]} for name, row in zip(names, rows, strict=True)
+        name: dict(zip(WAYS, (row[:-2], row[-2:-1], row[-1:]), strict=True))
+        for name, row in zip(names, rows, strict=True)
     }
 
 

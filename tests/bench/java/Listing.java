@@ -11,7 +11,8 @@ import java.util.Random;
 /**
  * Lists all recordings of archives again and again, and counts descriptors a second; then asks for
  * each of them by its id, once and in no order, and counts calls a second. With several archives
- * they take turns in both. Prints a line for each: the rates of its turns, then that of the calls.
+ * they take turns in the listings. Prints a line for each: the rates of its turns, that of the
+ * calls, and that of listings for a channel and a stream.
  *
  * Arguments: aeron directory, control response channel, recordings in each catalog, seconds to warm
  * up, seconds to measure in each turn, turns, and for each archive its control request channel and
@@ -20,6 +21,9 @@ import java.util.Random;
 public final class Listing
 {
     private static final int FIRST_CHANNEL = 6;
+
+    private static final String CHANNEL_FRAGMENT = "alias=market-data";
+    private static final int STREAM_ID = 1003;
 
     private static long seen;
 
@@ -65,7 +69,11 @@ public final class Listing
                 {
                     System.out.printf(Locale.ROOT, "%.1f ", rate);
                 }
-                System.out.printf(Locale.ROOT, "%.1f%n", askForEach(archives.get(i), count));
+                System.out.printf(
+                    Locale.ROOT,
+                    "%.1f %.1f%n",
+                    askForEach(archives.get(i), count),
+                    listForUri(archives.get(i), count, measure));
             }
             for (final AeronArchive archive : archives)
             {
@@ -96,6 +104,28 @@ public final class Listing
         }
         while (nowNs < endNs);
         return seen / ((nowNs - startNs) / 1e9);
+    }
+
+    /** Lists the recordings of one of the streams: one in seven. */
+    private static double listForUri(final AeronArchive archive, final int count, final double seconds)
+    {
+        final long startNs = System.nanoTime();
+        final long endNs = startNs + (long)(seconds * 1e9);
+        long listed = 0;
+        long nowNs;
+        do
+        {
+            listed += archive.listRecordingsForUri(
+                0, count, CHANNEL_FRAGMENT, STREAM_ID,
+                (cs, c, r, st, sp, s, p, t, f, b, m, se, str, sc, oc, si) -> {});
+            nowNs = System.nanoTime();
+        }
+        while (nowNs < endNs);
+        if (0 == listed)
+        {
+            throw new IllegalStateException("no recording of stream " + STREAM_ID);
+        }
+        return listed / ((nowNs - startNs) / 1e9);
     }
 
     /** Asks for the first recording alone, so that only it is known when the others are asked for. */
