@@ -53,7 +53,6 @@ class DeltaRecordingTable:
     """
 
     naming = Naming.UNIQUE
-    is_atomic = True
 
     def __init__(
         self,

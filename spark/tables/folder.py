@@ -49,8 +49,6 @@ class ParquetFolder:
         store: the folder.
     """
 
-    is_atomic = False
-
     def __init__(
         self,
         location: str | os.PathLike[str] | OutputStore,

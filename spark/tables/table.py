@@ -35,10 +35,6 @@ class Table(Protocol):
     def naming(self) -> Naming:
         """How tasks name these."""
 
-    @property
-    def is_atomic(self) -> bool:
-        """Whether a commit shows all of its changes to readers at once."""
-
     def begin(self, schema: pyarrow.Schema) -> None:
         """Create the table if it does not exist; reserve it if it takes only one writer.
 
