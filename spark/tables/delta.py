@@ -1,9 +1,10 @@
 """Delta tables: each commit adds files and notes what the table has of each recording.
 
-Spark tasks write the files, and delta-rs commits them: no JVM takes part in that. The log has two
+Spark tasks write the files, and delta-rs commits them: no JVM takes part in that. The log has three
 application transactions for each recording: ``aerotape:ID`` with the position up to which the
-table has it, and ``aerotape:ID:source`` with checksums of the recording (`Extent`). A job that was
-killed, or whose commit lost against another one, has added nothing; `vacuum` deletes its files.
+table has it, ``aerotape:ID:last`` with the position of its last row, and ``aerotape:ID:source``
+with checksums (`Extent`). A job that was killed, or whose commit lost against another one, has
+added nothing; `vacuum` deletes its files.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import not_installed
-from aerotape.spark.tables.extent import Extent
+from aerotape.spark.tables.extent import Extent, LastRow
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.table import TableChangedError, without_rows
 from aerotape.spark.tables.writer import Naming, NewFile, unique_path
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
-_TAIL_BITS: Final = 31
+_CHECKSUM_BITS: Final = 31
 _OPTIONS: Final = {
     "access_key": "AWS_ACCESS_KEY_ID",
     "secret_key": "AWS_SECRET_ACCESS_KEY",
@@ -41,6 +42,7 @@ _OPTIONS: Final = {
 _TIMEOUTS: Final = {"connect_timeout": "connect_timeout", "request_timeout": "timeout"}
 """The same for those that are seconds."""
 _LOG_FILE: Final = re.compile(r"(\d{20})(\.json|\.checkpoint(?:\.[\w.-]+)?\.parquet)")
+_NO_ROW: Final = LastRow(-1, 0)
 _CONFLICT: Final = "Concurrent transaction failed"
 
 
@@ -153,8 +155,12 @@ class DeltaRecordingTable:
             if position is None:
                 continue
             source = self._transactions.get(f"aerotape:{id}:source", 0)
+            last = self._transactions.get(f"aerotape:{id}:last", -1)
+            checksum = source & ((1 << _CHECKSUM_BITS) - 1)
             found[id] = Extent(
-                ((0, position),), source >> _TAIL_BITS, source & ((1 << _TAIL_BITS) - 1)
+                ((0, position),),
+                source >> _CHECKSUM_BITS,
+                None if last < 0 else LastRow(last, checksum),
             )
         return found
 
@@ -206,9 +212,11 @@ class DeltaRecordingTable:
             app_transactions=[
                 Transaction(app_id, version, now_ms)
                 for id, extent in extents.items()
+                for last in (extent.last or _NO_ROW,)
                 for app_id, version in (
                     (f"aerotape:{id}", extent.to_position),
-                    (f"aerotape:{id}:source", extent.identity << _TAIL_BITS | extent.tail),
+                    (f"aerotape:{id}:last", last.position),
+                    (f"aerotape:{id}:source", extent.identity << _CHECKSUM_BITS | last.checksum),
                 )
             ]
         )

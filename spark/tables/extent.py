@@ -1,42 +1,54 @@
-"""What a table has of a recording, and whether the recording still has the same bytes.
+"""What a table has of a recording, and whether the recording still is what was converted.
 
-A table stores an `Extent` for each recording: the converted positions, and checksums of what makes
-the recording itself and of its last bytes before the end of them. Truncating a recording and
-extending it, or replacing it by another one with the same id, changes these.
+A table stores an `Extent` for each recording. Truncating a recording and extending it, or replacing
+it by another one with the same id, changes its identity or its message where the extent ends.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
-from aerotape import _native
-from aerotape.catalog.descriptor import RecordingDescriptor, segment_base_position
-from aerotape.catalog.segment_files import segment_file_name
-from aerotape.errors import StorageError
-from aerotape.frame_header import (
-    FRAME_ALIGNMENT,
-    SESSION_ID_OFFSET,
-    FrameHeader,
-    is_frame_at,
-)
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.errors import CodecError, SegmentError
 from aerotape.replay.offline.directory import Recording
+from aerotape.replay.offline.reader import RecordingRange
+from aerotape.replay.offline.table import TableReader
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Interval = tuple[int, int]
 """Positions from the first up to, not including, the second."""
-
-NO_TAIL: Final = 0
-"""The tail of an extent whose last bytes were purged before they could be read."""
 
 # Fields that never change while a recording exists.
 _IDENTITY: Final = (
     "stream_id", "initial_term_id", "term_buffer_length", "mtu_length", "segment_file_length",
     "start_timestamp_ms",
 )  # fmt: skip
-_TAIL_LENGTH: Final = 4 << 10
 _MASK: Final = 0x7FFF_FFFF
+
+
+@dataclass(frozen=True, slots=True)
+class LastRow:
+    """The last message of a recording in a table.
+
+    Attributes:
+        position: where it begins.
+        checksum: CRC-32 of the row without the session id, which an extension changes; 31 bits.
+    """
+
+    position: int
+    checksum: int
+
+    @classmethod
+    def of(cls, batch: pyarrow.RecordBatch) -> LastRow:
+        """Take it from a batch with all columns of the table."""
+        [row] = batch.slice(batch.num_rows - 1).to_pylist()
+        del row["session_id"]
+        return cls(row["position"], zlib.crc32(repr(row).encode()) & _MASK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +58,12 @@ class Extent:
     Attributes:
         ranges: converted positions, ascending and disjoint.
         identity: checksum of the descriptor's fields that never change, 31 bits.
-        tail: checksum of the recording's last bytes before `to_position`, 31 bits, or `NO_TAIL`.
+        last: the last row, None if there is none.
     """
 
     ranges: tuple[Interval, ...]
     identity: int
-    tail: int
+    last: LastRow | None
 
     @property
     def to_position(self) -> int:
@@ -65,87 +77,32 @@ def identity_of(descriptor: RecordingDescriptor) -> int:
     return zlib.crc32(repr(fields).encode()) & _MASK
 
 
-def tail_of(recording: Recording, to_position: int) -> int:
-    """Return the checksum of the last 4 KiB of a segment before a position.
+def change_since(
+    recording: Recording, extent: Extent, recorded: RecordingRange, table: TableReader
+) -> str:
+    """Return how a recording differs from what was converted; "" if it does not.
 
-    Session ids count as zero, since a checksum may take their place in the frame headers later.
-
-    Returns:
-        31 bits; `NO_TAIL` if the segment was purged.
-
-    Raises:
-        StorageError: the segment file cannot be read or is too short.
+    Args:
+        recording: the recording.
+        extent: what was converted.
+        recorded: its range, up to the recorded position.
+        table: reads rows as they were converted.
     """
-    end = to_position // FRAME_ALIGNMENT * FRAME_ALIGNMENT
-    if end <= recording.start_position:
-        return NO_TAIL
-    descriptor = recording.descriptor
-    base = segment_base_position(
-        recording.start_position,
-        end - 1,
-        descriptor.term_buffer_length,
-        descriptor.segment_file_length,
-    )
-    begin = max(base, end - _TAIL_LENGTH, recording.start_position)
-    try:
-        data = recording.read_segment(base, begin - base, end - begin)
-    except FileNotFoundError:
-        return NO_TAIL
-    if len(data) < end - begin:
-        path = recording.archive_dir / segment_file_name(recording.recording_id, base)
-        raise StorageError(
-            f"segment file {path} ends before offset {end - base}, and the recording reaches "
-            f"position {end}: was it truncated, or is the copy incomplete?",
-            path,
-        )
-    content = bytearray(data)
-    for offset in range(0, len(data), FRAME_ALIGNMENT):
-        if is_frame_at(FrameHeader.decode(data, offset), descriptor, begin + offset):
-            content[offset + SESSION_ID_OFFSET : offset + SESSION_ID_OFFSET + 4] = bytes(4)
-    return _native.checksum("crc-32c", bytes(content)) & _MASK
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What tells later whether a recording still is what was converted.
-
-    Attributes:
-        identity: as in `Extent`.
-        position: where the planned ranges end.
-        tail: checksum of the last bytes before it, as in `Extent`.
-    """
-
-    identity: int
-    position: int
-    tail: int
-
-    @classmethod
-    def of(cls, recording: Recording, to_position: int) -> Source:
-        """Read it from a recording (StorageError)."""
-        return cls(identity_of(recording.descriptor), to_position, tail_of(recording, to_position))
-
-    def extent(self, ranges: Iterable[Interval]) -> Extent:
-        """Return the extent of these ranges, which are not empty.
-
-        An unfinished message can make them end before the planned position.
-        """
-        ranges = joined(ranges)
-        return Extent(
-            ranges, self.identity, self.tail if ranges[-1][1] == self.position else NO_TAIL
-        )
-
-
-def change_since(recording: Recording, extent: Extent, recorded_position: int) -> str:
-    """Return how a recording differs from what was converted; "" if it does not (StorageError)."""
     if identity_of(recording.descriptor) != extent.identity:
         return "it is not the recording that the table has"
-    end = extent.to_position
-    if recorded_position < end:
-        return f"it ends at {recorded_position}, and the table has it up to {end}"
-    tail = tail_of(recording, end)
-    if NO_TAIL not in (tail, extent.tail) and tail != extent.tail:
-        return f"its bytes before position {end} differ from those that were converted"
-    return ""
+    end, last = extent.to_position, extent.last
+    if recorded.limit_position < end:
+        return f"it ends at {recorded.limit_position}, and the table has it up to {end}"
+    if last is None or last.position < recording.start_position:
+        return ""
+    message = recorded.part(last.position, last.position + 1)
+    try:
+        batches = list(table.read(replace(message, from_boundary=True)))
+        if batches and LastRow.of(batches[-1]) == last:
+            return ""
+    except (SegmentError, CodecError) as error:
+        return f"its message at position {last.position} differs from the converted one: {error}"
+    return f"its message at position {last.position} differs from the converted one"
 
 
 def joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.errors import ConfigurationError, StorageError, TableInUseError
-from aerotape.spark.tables.extent import Extent, Interval, Source
+from aerotape.spark.tables.extent import Extent, LastRow, joined
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.table import without_rows
 from aerotape.spark.tables.writer import RECORDINGS_KEY, STAGED_FOLDER, Naming, NewFile
@@ -35,10 +35,9 @@ _READERS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class _FileContent:
-    """Recordings in a file, by id: their ranges and sources; and its columns."""
+    """Extents of the recordings in a file, by id; and its columns."""
 
-    ranges: dict[int, list[Interval]]
-    sources: dict[int, Source]
+    extents: dict[int, Extent]
     columns: dict[str, str]
 
 
@@ -129,11 +128,11 @@ class ParquetFolder:
             recordings = json.loads((footer.metadata or {})[RECORDINGS_KEY.encode()])
             return _FileContent(
                 {
-                    each["recording_id"]: [(begin, end) for begin, end in each["ranges"]]
-                    for each in recordings
-                },
-                {
-                    each["recording_id"]: Source(each["identity"], each["position"], each["tail"])
+                    each["recording_id"]: Extent(
+                        (tuple(each["range"]),),
+                        each["identity"],
+                        None if each["last"] is None else LastRow(*each["last"]),
+                    )
                     for each in recordings
                 },
                 {field.name: str(field.type) for field in footer.schema.to_arrow_schema()},
@@ -152,20 +151,18 @@ class ParquetFolder:
 
     def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
         """Return what the files have of recordings."""
-        wanted = set(recording_ids)
-        ranges: dict[int, list[Interval]] = {}
-        last: dict[int, Source] = {}
+        parts: dict[int, list[Extent]] = {id: [] for id in recording_ids}
         for content in self._files.values():
-            for id in content.ranges.keys() & wanted:
-                ranges.setdefault(id, []).extend(content.ranges[id])
-                source = content.sources[id]
-                if id not in last or source.position > last[id].position:
-                    last[id] = source
-        return {
-            id: last[id].extent(found)
-            for id, found in ranges.items()
-            if any(begin < end for begin, end in found)
-        }
+            for id in content.extents.keys() & parts:
+                parts[id].append(content.extents[id])
+        found = {}
+        for id, extents in parts.items():
+            ranges = joined(each.ranges[0] for each in extents)
+            if ranges:
+                rows = [each.last for each in extents if each.last is not None]
+                last = max(rows, key=lambda row: row.position, default=None)
+                found[id] = Extent(ranges, extents[0].identity, last)
+        return found
 
     def commit(
         self,
@@ -194,7 +191,7 @@ class ParquetFolder:
 
     def _remove(self, replaced: Mapping[int, int], new: set[str]) -> None:
         for path, content in list(self._files.items()):
-            if replaced.keys().isdisjoint(content.ranges) or path in new:
+            if replaced.keys().isdisjoint(content.extents) or path in new:
                 continue
             date = path.removeprefix("date=").partition("/")[0] if "/" in path else None
             copy = f"{path.removesuffix('.parquet')}-{uuid.uuid4().hex[:8]}.parquet"

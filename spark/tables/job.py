@@ -25,7 +25,7 @@ from aerotape.spark.tables.dates import (
     dates_problem,
     recorded_times,
 )
-from aerotape.spark.tables.extent import Extent
+from aerotape.spark.tables.extent import Extent, identity_of, joined
 from aerotape.spark.tables.plan import Action, JobOptions, Planner, RecordingPlan
 from aerotape.spark.tables.table import Table, TableChangedError
 from aerotape.spark.tables.task_runner import SparkTasks, TaskRunner
@@ -268,7 +268,9 @@ class TableJob:
             checksum=read.checksum,
             mode=read.mode,
             payloads=read.payloads,
-            sources={plan.recording_id: plan.source for plan in plans if plan.source is not None},
+            identities={
+                plan.recording_id: identity_of(plan.recording.descriptor) for plan in plans
+            },
             naming=self._table.naming,
         )
 
@@ -306,7 +308,7 @@ class TableJob:
         replaced: dict[int, int] = {}
         for plan in plans:
             found = ranges.get(plan.recording_id, [])
-            if errors.get(plan.recording_id) is not None or plan.source is None:
+            if errors.get(plan.recording_id) is not None:
                 continue
             new = [each.part.positions for each in found]
             if plan.replace_from is not None:
@@ -316,7 +318,15 @@ class TableJob:
                 limit = plan.replace_from
                 before = tuple((a, min(b, limit)) for a, b in before if a < limit)
             if any(each.rows for each in found) or plan.replace_from is not None:
-                extents[plan.recording_id] = plan.source.extent([*before, *new])
+                ranges_now = joined([*before, *new])
+                rows = [each.last for each in found if each.last is not None]
+                if plan.replace_from is None and plan.extent is not None and plan.extent.last:
+                    rows.append(plan.extent.last)
+                extents[plan.recording_id] = Extent(
+                    ranges_now or ((0, 0),),
+                    identity_of(plan.recording.descriptor),
+                    max(rows, key=lambda row: row.position, default=None),
+                )
         try:
             if files or replaced:
                 self._table.commit(files, extents, replaced)

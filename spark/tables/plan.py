@@ -29,10 +29,10 @@ from aerotape.errors import (
 )
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
-from aerotape.replay.offline.table import table_schema
+from aerotape.replay.offline.table import TableReader, table_schema
 from aerotape.spark.source.options import ReadOptions
 from aerotape.spark.source.planning import choose_recordings, wanted_range
-from aerotape.spark.tables.extent import Extent, Source, change_since, identity_of, missing
+from aerotape.spark.tables.extent import Extent, change_since, identity_of, missing
 from aerotape.spark.tables.table import Table
 from aerotape.url_path import UrlPath
 
@@ -65,7 +65,6 @@ class RecordingPlan:
         action: what to do.
         ranges: what is to be converted.
         extent: what the table has and retains.
-        source: of the recording as it will be converted.
         replace_from: from which position on the table's rows are removed; None if they stay.
         reason: why it is refused or replaced.
         warnings: other remarks about it.
@@ -75,7 +74,6 @@ class RecordingPlan:
     action: Action
     ranges: tuple[RecordingRange, ...] = ()
     extent: Extent | None = None
-    source: Source | None = None
     replace_from: int | None = None
     reason: str | None = None
     warnings: tuple[str, ...] = ()
@@ -142,6 +140,9 @@ class Planner:
         read = dataclasses.replace(options.read, archive_dir=place)
         self._options = dataclasses.replace(options, read=read)
         self._table = table
+        self._reader = TableReader(
+            None, read.checksum, mode=read.mode, payloads=read.payloads, batch_rows=1
+        )
         self._overwritten: set[int] = set()
         self._waiting_since: dict[int, float] = {}
         self._seen: dict[int, _Seen] = {}
@@ -235,11 +236,7 @@ class Planner:
     def _plan(self, recording: Recording, extent: Extent | None) -> RecordingPlan:
         id = recording.recording_id
         try:
-            plan = self._decide(recording, extent)
-            if plan.ranges:
-                end = plan.ranges[-1].to_position
-                plan = dataclasses.replace(plan, source=Source.of(recording, end))
-            return self._unless_little(plan)
+            return self._unless_little(self._decide(recording, extent))
         except ConfigurationError:  # an error of the user's, about all recordings
             raise
         except AerotapeError as error:
@@ -267,7 +264,7 @@ class Planner:
                 replace_from=whole.from_position,
                 reason="everything is converted again",
             )
-        change = change_since(recording, extent, whole.limit_position)
+        change = change_since(recording, extent, whole, self._reader)
         if change and not options.replace_changed:
             raise StorageError(
                 f"{change}; keep the rows that the table has, or replace them with --if-changed "

@@ -127,8 +127,10 @@ def _metadata_without(
         for each in recordings:
             limit = replaced.get(each["recording_id"])
             if limit is not None:
-                each["ranges"] = [
-                    (begin, min(end, limit)) for begin, end in each["ranges"] if begin < limit
-                ]
-        found[RECORDINGS_KEY] = json.dumps([each for each in recordings if each["ranges"]])
+                begin, end = each["range"]
+                each["range"] = (begin, min(end, limit))
+                if each["last"] is not None and each["last"][0] >= limit:
+                    each["last"] = None
+        kept = [each for each in recordings if each["range"][0] < each["range"][1]]
+        found[RECORDINGS_KEY] = json.dumps(kept)
     return found

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
@@ -26,7 +25,7 @@ from aerotape.errors import AerotapeError
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.scan_ahead import scans
 from aerotape.replay.offline.table import TableReader
-from aerotape.spark.tables.extent import Source
+from aerotape.spark.tables.extent import LastRow
 from aerotape.spark.tables.output import OutputStore
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ class WriteSettings:
         checksum: the checksum by which frames are verified.
         mode: treatment of damaged frames and of malformed payloads.
         payloads: typed columns, if any.
-        sources: of each recording, for the files' metadata.
+        identities: `Extent.identity` of each recording, for the files' metadata.
         naming: how files are named.
     """
 
@@ -109,7 +108,7 @@ class WriteSettings:
     checksum: ChecksumName
     mode: Mode
     payloads: PayloadColumns | None
-    sources: dict[int, Source]
+    identities: dict[int, int]
     naming: Naming
 
     def path(self, parts: Sequence[RecordingRange], date: str | None) -> str:
@@ -131,6 +130,7 @@ class RangeOutcome:
         skipped_fragments: fragments that belong to no whole message.
         dropped_messages: messages left out because a frame fails its checksum.
         unfinished_fragments: fragments of a message that had not ended at the range's limit.
+        last: its last row, None without rows.
         error: why it failed, or None.
     """
 
@@ -140,6 +140,7 @@ class RangeOutcome:
     skipped_fragments: int = 0
     dropped_messages: int = 0
     unfinished_fragments: int = 0
+    last: LastRow | None = None
     error: str | None = None
 
 
@@ -214,10 +215,8 @@ def _write(pieces: Sequence[Piece], settings: WriteSettings) -> TaskOutcome:
                 outcomes.append(RangeOutcome(part, error=str(error)))
                 if len(pieces) == 1:
                     file.abandon()
-        written = [outcome.part for outcome in outcomes if outcome.error is None]
-        return TaskOutcome(
-            file.finish(date, recordings_metadata(written, settings.sources)), tuple(outcomes)
-        )
+        metadata = recordings_metadata(outcomes, settings.identities)
+        return TaskOutcome(file.finish(date, metadata), tuple(outcomes))
     finally:
         file.abandon()
 
@@ -231,10 +230,12 @@ def _add(
     scan, batches = scanned()
     rows = payload_bytes = 0
     end_position = part.from_position
+    last = None
     for batch in batches if alone else list(batches):
         rows += batch.num_rows
         payload_bytes += compute.sum(batch.column("length")).as_py()
         end_position = batch.column("end_position")[-1].as_py()
+        last = batch
         file.add(batch)
     unfinished = scan.unfinished_fragments
     return RangeOutcome(
@@ -245,6 +246,7 @@ def _add(
         scan.skipped_fragments,
         scan.dropped_messages,
         unfinished,
+        None if last is None else LastRow.of(last),
     )
 
 
@@ -268,17 +270,18 @@ def _in_partition(name: str, date: str | None) -> str:
 
 
 def recordings_metadata(
-    parts: Iterable[RecordingRange], sources: Mapping[int, Source]
+    outcomes: Iterable[RangeOutcome], identities: Mapping[int, int]
 ) -> dict[str, str]:
     """Return the key-value metadata of a file: which positions of which recordings it has."""
-    ordered = sorted(parts, key=lambda part: (part.recording_id, part.from_position))
     recordings = [
         {
-            "recording_id": id,
-            "ranges": [part.positions for part in group],
-            **dataclasses.asdict(sources[id]),
+            "recording_id": outcome.part.recording_id,
+            "identity": identities[outcome.part.recording_id],
+            "range": outcome.part.positions,
+            "last": None if outcome.last is None else dataclasses.astuple(outcome.last),
         }
-        for id, group in groupby(ordered, key=lambda part: part.recording_id)
+        for outcome in outcomes
+        if outcome.error is None
     ]
     return {"aerotape.version": __version__, RECORDINGS_KEY: json.dumps(recordings)}
 

@@ -29,7 +29,6 @@ pytest.importorskip("deltalake")
 from support.spark.table_rig import expected_rows, options, rows_of
 
 from aerotape.spark.tables.delta import DeltaRecordingTable
-from aerotape.spark.tables.extent import Source
 from aerotape.spark.tables.folder import ParquetFolder
 from aerotape.spark.tables.job import JobReport, convert
 from aerotape.spark.tables.output import OutputStore
@@ -101,7 +100,7 @@ def test_tables_are_what_other_engines_read(
         assert group.column(0).compression == "ZSTD"
         assert group.sorting_columns == (parquet.SortingColumn(0), parquet.SortingColumn(1))
         [entry] = json.loads(metadata.metadata[b"aerotape.recordings"])
-        [(begin, end)] = entry["ranges"]
+        begin, end = entry["range"]
         assert begin <= group.column(1).statistics.min <= group.column(1).statistics.max < end
 
 
@@ -138,7 +137,7 @@ def test_a_repeated_attempt_replaces_its_own_file(archive_dir: Path, tmp_path: P
             checksum="crc-32",
             mode="FAILFAST",
             payloads=None,
-            sources={0: Source(1, 2, 3)},
+            identities={0: 1},
             naming=naming,
         )
         piece = Piece(part, None, True)
