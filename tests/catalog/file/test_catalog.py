@@ -170,7 +170,7 @@ def test_a_state_can_be_reverted(tmp_path: Path) -> None:
 
 
 def test_growth_preserves_all_recordings(tmp_path: Path) -> None:
-    """A catalog with an initial capacity of one entry grows only as often as necessary."""
+    """A catalog with no initial space for an entry grows by half as often as necessary."""
     with Catalog.open(tmp_path, create=True, capacity_bytes=32) as catalog:
         for i in range(200):
             add(catalog, session_id=i, original_channel="aeron:ipc?alias=" + "x" * i)

@@ -255,9 +255,7 @@ def test_a_truncated_header_is_not_changed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", [1, 4, 16])
-def test_a_length_that_truncates_the_last_string_is_reported(
-    archive: Path, missing: int
-) -> None:
+def test_a_length_that_truncates_the_last_string_is_reported(archive: Path, missing: int) -> None:
     """The entry ends where its alignment requires, but it does not contain all its strings."""
     offset = offset_of(archive, 2)
     with Catalog.open(archive, read_only=True) as catalog:
