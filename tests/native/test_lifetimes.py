@@ -1,7 +1,7 @@
-"""Objects that outlive what they came from: closed, never freed memory, and nothing kept for ever.
+"""Objects that outlive their parents: closed, no access to freed memory, and no leaks.
 
-Each test runs in a process of its own, whose allocator overwrites what is freed: a use of it shows
-as a wrong value or as the death of that process, not of the test run.
+Each test runs in a separate process, whose allocator overwrites freed memory: an access to it shows
+as a wrong value or as a crash of that process, not of the test run.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def client_threads():
 
 
 def run(script: str, aeron_dir: Path, *arguments: str) -> None:
-    """Run a script after the preamble; it must end by itself, without an error."""
+    """Run a script after the preamble; it must end without an error."""
     root = Path(__file__).parents[2]
     finished = subprocess.run(
         [
@@ -73,7 +73,7 @@ def run(script: str, aeron_dir: Path, *arguments: str) -> None:
 
 
 def test_image_is_closed_with_its_subscription(aeron_dir: Path) -> None:
-    """Images held when their subscription closes say "closed"; giving them back later is safe."""
+    """Images held when their subscription closes are closed; releasing them later is safe."""
     run(
         """
 client = connect()
@@ -101,7 +101,7 @@ driver.close()
 
 
 def test_recording_ends_when_its_subscription_closes(aeron_dir: Path, tmp_path: Path) -> None:
-    """A worker whose image is taken away by a close stops where it is, and others go on."""
+    """A worker whose image is closed stops at its position, and other recordings continue."""
     run(
         """
 client = connect()
@@ -135,8 +135,8 @@ driver.close()
     )
 
 
-def test_cancelled_subscription_takes_its_images_along(aeron_dir: Path) -> None:
-    """A subscription cancelled at any moment of its making leaves no image that is not closed."""
+def test_cancelled_subscription_closes_its_images(aeron_dir: Path) -> None:
+    """A subscription that is cancelled at any moment of its creation leaves no open image."""
     run(
         """
 import random
@@ -188,7 +188,7 @@ driver.close()
 
 
 def test_log_buffers_of_ended_images_are_unmapped(aeron_dir: Path) -> None:
-    """A subscription that lives on does not keep the log buffers of the streams that ended."""
+    """A subscription that stays open does not retain the log buffers of ended streams."""
     run(
         """
 def mapped():
@@ -211,7 +211,7 @@ driver.close()
 
 
 def test_closing_client_subscription_and_images_at_once(aeron_dir: Path) -> None:
-    """Threads that close and poll everything there is at the same moment all come to an end."""
+    """Threads that close and poll all objects at the same moment all end."""
     run(
         """
 import random
@@ -261,8 +261,10 @@ driver.close()
     )
 
 
-def test_child_process_leaves_its_parents_objects_alone(aeron_dir: Path, tmp_path: Path) -> None:
-    """In a forked child everything is closed already; dropping it there harms nothing here."""
+def test_child_process_does_not_affect_objects_of_its_parent(
+    aeron_dir: Path, tmp_path: Path
+) -> None:
+    """In a forked child every object is closed; dropping it there does not affect the parent."""
     run(
         """
 client = connect()
@@ -307,7 +309,7 @@ driver.close()
 
 
 def test_closing_a_client_with_outstanding_responses(aeron_dir: Path) -> None:
-    """A client can be closed while responses are outstanding and a thread waits at its mailbox."""
+    """A client can be closed while responses are outstanding and a thread waits on its mailbox."""
     run(
         """
 for round in range(40):
