@@ -390,8 +390,8 @@ def test_bytes_in_quarantine_are_never_replaced(tmp_path: Path) -> None:
     for data in (b"\xffone", b"\xfftwo"):
         torn(tmp_path, data)
         refresh_all(tmp_path)
-    kept = sorted(path.read_bytes() for path in tmp_path.glob("aerotape-quarantine/*/*.rec*"))
-    assert kept == [b"\xffone", b"\xfftwo"]
+    retained = sorted(path.read_bytes() for path in tmp_path.glob("aerotape-quarantine/*/*.rec*"))
+    assert retained == [b"\xffone", b"\xfftwo"]
     there = next(tmp_path.glob("aerotape-quarantine/*/*.rec*"))
     before = there.read_bytes()
     with pytest.raises(AerotapeError, match="exists"):

@@ -89,7 +89,7 @@ def test_other_errors_and_files_are_unaffected(archive: Path) -> None:
     assert (archive / "file").stat().st_mode & 0o027 == 0
 
 
-# ---- what writes ---------------------------------------------------------------------------------
+# ---- writers -------------------------------------------------------------------------------------
 
 
 def mark(archive: Path) -> None:
@@ -183,12 +183,12 @@ def test_a_link_to_an_empty_file_is_not_extended(archive: Path, tmp_path: Path) 
 
 def test_a_purge_does_not_delete_through_a_linked_quarantine(archive: Path, tmp_path: Path) -> None:
     """Also where the target has names like those of a recording."""
-    elsewhere = tmp_path / "elsewhere"
-    (elsewhere / "0-17").mkdir(parents=True)
-    (archive / quarantine.FOLDER_NAME).symlink_to(elsewhere)
+    link_target = tmp_path / "elsewhere"
+    (link_target / "0-17").mkdir(parents=True)
+    (archive / quarantine.FOLDER_NAME).symlink_to(link_target)
     with pytest.raises(StorageError, match=r"symbolic link, not a directory.*aerotape-quarantine"):
         suspect_marks.clear_marks(archive, 0)
-    assert (elsewhere / "0-17").is_dir()
+    assert (link_target / "0-17").is_dir()
     suspect_marks.clear_marks(archive, 1)
 
 

@@ -72,8 +72,8 @@ def test_one_schema_to_one_module(
     command = "python -m aerotape.codecs.generate schema.xml quotes.py\n"
     assert f"Regenerate: {command}" in module.read_text()
     assert generate.main([*options, "--check"]) == 0
-    nowhere = [options[0], str(tmp_path / "no" / "quotes.py"), *options[2:]]
-    assert generate.main(nowhere) == 1
+    missing_directory = [options[0], str(tmp_path / "no" / "quotes.py"), *options[2:]]
+    assert generate.main(missing_directory) == 1
     assert "no/quotes.py" in capsys.readouterr().err
     with pytest.raises(SystemExit) as caught:
         generate.main(options[:1])

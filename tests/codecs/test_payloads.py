@@ -133,8 +133,8 @@ def check_rows(schema: Schema, payloads: list[bytes | None], template: str | Non
         )
         decoded.batch.validate(full=True)
         count = decoded.batch.num_rows
-        kept = list(range(count)) if decoded.kept is None else decoded.kept.to_pylist()
-        assert (kept, count) == (rows, len(rows))
+        retained = list(range(count)) if decoded.kept is None else decoded.kept.to_pylist()
+        assert (retained, count) == (rows, len(rows))
         assert [row for row, _ in decoded.problems] == (wrong[:1] if malformed == "fail" else wrong)
         assert all(text == whole[row]["error"] for row, text in decoded.problems)
         assert decoded.batch.schema.names == names
@@ -239,8 +239,8 @@ def test_errors_have_row_and_offset(schema: Schema) -> None:
     message = "Tick: a block of 9 bytes at byte 8 ends after the payload, which has 12 bytes"
     with pytest.raises(CodecError, match=f"payload of row 1: {message}"):
         PayloadSchema.from_schema(schema, "Tick").decode_payloads(payloads)
-    kept = PayloadSchema.from_schema(schema, "Tick", error_column="_corrupt")
-    columns = kept.decode_payloads(payloads).to_pydict()
+    with_errors = PayloadSchema.from_schema(schema, "Tick", error_column="_corrupt")
+    columns = with_errors.decode_payloads(payloads).to_pydict()
     assert columns["at"] == [1, None, None, 1]
     assert columns["_corrupt"] == [
         None, message, "a payload of 7 bytes has no whole message header (8 bytes)", None,

@@ -156,8 +156,8 @@ def test_java_serves_what_was_promised(
     """ArchiveTool describes it, and the Java archive starts on it, whatever was torn."""
     described = archive_tool(directory, "describe")
     assert described.returncode == 0, described.stderr
-    told = {int(number) for number in re.findall(r"\|recordingId=([0-9]+)\|", described.stdout)}
+    listed = {int(number) for number in re.findall(r"\|recordingId=([0-9]+)\|", described.stdout)}
     known = promises(cut)
-    assert {number for number, each in known.items() if each.must_be_there} <= told, str(cut)
+    assert {number for number, each in known.items() if each.must_be_there} <= listed, str(cut)
     with JavaArchive(directory, driver_dir, driver="external", properties=PROPERTIES) as java:
         replayed.append(check_served(java, driver_dir, cut))

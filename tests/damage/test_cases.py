@@ -93,8 +93,8 @@ def test_a_distant_segment_of_another_recording_is_not_the_end(
         outcome = refresh(catalog, directory, now_ms=9)[2]
     assert outcome.stop_position == built.originals[2].stream.position
     assert outcome.outcome is Outcome.SUSPECT_TORN_TAIL
-    [kept] = [finding.quarantine for finding in outcome.findings if finding.quarantine]
-    assert kept.samefile(directory / f"1-{_TERM}.rec")
+    [retained] = [finding.quarantine for finding in outcome.findings if finding.quarantine]
+    assert retained.samefile(directory / f"1-{_TERM}.rec")
 
 
 def test_statistics_with_a_very_high_stop_position(directory: Path) -> None:
@@ -153,7 +153,7 @@ def test_an_invalid_state_is_damage(built: BuiltDirectory, directory: Path) -> N
     assert content(directory) == before
 
 
-# ---- what deletes --------------------------------------------------------------------------------
+# ---- commands that delete ------------------------------------------------------------------------
 
 
 def orphans(directory: Path) -> tuple[int, list[str], dict[str, str]]:
@@ -161,11 +161,11 @@ def orphans(directory: Path) -> tuple[int, list[str], dict[str, str]]:
     not."""
     done = run("tool", directory, "delete-orphaned-segments", "--yes", "--json")
     results = json.loads(done.out)
-    kept = {each["segment_file"]: each["reason"] for each in results["kept"]}
-    for name in kept:
+    retained = {each["segment_file"]: each["reason"] for each in results["kept"]}
+    for name in retained:
         assert f"retained {name}: " in done.err
         assert (directory / name).exists()
-    return done.code, results["segment_files_deleted"], kept
+    return done.code, results["segment_files_deleted"], retained
 
 
 def test_orphans_with_frames_of_another_recording_are_retained(directory: Path) -> None:
@@ -173,11 +173,11 @@ def test_orphans_with_frames_of_another_recording_are_retained(directory: Path) 
     (directory / f"1-{3 * _TERM}.rec").rename(directory / f"4-{9 * _TERM}.rec")
     (directory / f"4-{8 * _TERM}.rec").write_bytes(bytes(_TERM))
     (directory / f"4-{7 * _TERM}.rec").write_bytes(b"left over")
-    code, deleted, kept = orphans(directory)
+    code, deleted, retained = orphans(directory)
     assert code == 3
     assert sorted(deleted) == [f"4-{7 * _TERM}.rec", f"4-{8 * _TERM}.rec"]
-    assert list(kept) == [f"4-{9 * _TERM}.rec"]
-    assert "stream id 1002" in kept[f"4-{9 * _TERM}.rec"]
+    assert list(retained) == [f"4-{9 * _TERM}.rec"]
+    assert "stream id 1002" in retained[f"4-{9 * _TERM}.rec"]
 
 
 @pytest.mark.parametrize("at", [1, 2, -1])
@@ -190,11 +190,11 @@ def test_segments_after_a_stop_position_followed_by_frames_are_retained(
     stop = {1: frames[1], 2: frames[-1] - 2 * _TERM, -1: 2 * _TERM}[at]
     assert (stop in frames) == (at != 2)
     stop_at(directory, 0, stop)
-    code, deleted, kept = orphans(directory)
+    code, deleted, retained = orphans(directory)
     after = [f"0-{base}.rec" for base in (2 * _TERM, 4 * _TERM) if base > stop]
     assert (code, deleted) == (3, [])
-    assert sorted(kept) == after
-    assert all("continue after the stop position" in reason for reason in kept.values())
+    assert sorted(retained) == after
+    assert all("continue after the stop position" in reason for reason in retained.values())
 
 
 def test_detached_segments_are_deleted(directory: Path) -> None:
@@ -208,9 +208,9 @@ def test_segments_below_an_invalid_start_position_are_retained(directory: Path) 
     """Detaching moves the start to the beginning of a segment."""
     offset = layout.DESCRIPTOR_HEADER_LENGTH + layout.START_POSITION_OFFSET
     put(directory, 0, offset, struct.pack("<q", 4 * _TERM + 96))
-    code, deleted, kept = orphans(directory)
+    code, deleted, retained = orphans(directory)
     assert (code, deleted) == (3, [])
-    assert sorted(kept) == ["0-0.rec", f"0-{2 * _TERM}.rec"]
+    assert sorted(retained) == ["0-0.rec", f"0-{2 * _TERM}.rec"]
 
 
 def test_orphans_of_a_suspect_recording_are_retained(

@@ -33,10 +33,10 @@ def check_nothing_lost(
 ) -> None:
     """Each frame still exists, except those of recordings reported as deleted."""
     lost = damaged.surviving - surviving(built, directory)
-    whose = {recording_of(key) for key in lost}
+    affected = {recording_of(key) for key in lost}
     if '"recordings_removed"' in done.out:
-        whose.difference_update(set(json.loads(done.out)["recordings_removed"]) & {HIDDEN})
-    assert not whose, f"frames of {whose} are lost"
+        affected.difference_update(set(json.loads(done.out)["recordings_removed"]) & {HIDDEN})
+    assert not affected, f"frames of {affected} are lost"
 
 
 def check_retained(built: BuiltDirectory, damaged: Damaged, directory: Path, done: Done) -> None:

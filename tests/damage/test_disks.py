@@ -52,20 +52,20 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield mounted
 
 
-def damaged_copy(built: BuiltDirectory, path: Path, kind: str, whose: frozenset[int]) -> Hit:
-    """Create a copy at `path`, with the first damage of that kind that hits any of `whose`."""
+def damaged_copy(built: BuiltDirectory, path: Path, kind: str, numbers: frozenset[int]) -> Hit:
+    """Create a copy at `path`, with the first damage of that kind to any of these recordings."""
     for seed in itertools.count(1):
         copy_directory(built.path, path)
         hit = _UNTOUCHED
         if kind != "none":
             hit = DAMAGES[kind](built, path, random.Random(f"{kind} {seed}"))
-        if not hit.recordings or hit.recordings & whose:
+        if not hit.recordings or hit.recordings & numbers:
             return hit
         shutil.rmtree(path)
     raise AssertionError(kind)
 
 
-# ---- a file system that cannot be written --------------------------------------------------------
+# ---- a read-only file system ---------------------------------------------------------------------
 
 
 def remount(disk: SmallDisk, options: str) -> None:

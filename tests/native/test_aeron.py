@@ -266,9 +266,9 @@ def test_mailbox_reports_images_before_their_messages(driver: _native.MediaDrive
         publication.close()
     events: list[_native.Event] = []
     while sum(event[0] == "image_unavailable" for event in events) < 2:
-        came = mailbox.wait([subscription], 10 * SECOND_NS)
-        assert came, f"nothing more after {events}"
-        events += came
+        received = mailbox.wait([subscription], 10 * SECOND_NS)
+        assert received, f"nothing more after {events}"
+        events += received
     images = [event[1] for event in events if event[0] == "image_available"]
     assert {image.session_id for image in images} == {p.session_id for p in publications}
     for image in images:
@@ -285,12 +285,12 @@ def test_mailbox_reports_images_before_their_messages(driver: _native.MediaDrive
 def test_mailbox_wake_ends_a_wait() -> None:
     """A wait without a timeout returns as soon as another thread wakes it."""
     mailbox = _native.Mailbox()
-    came: list[list[_native.Event]] = []
-    waiter = threading.Thread(target=lambda: came.append(mailbox.wait((), 60 * SECOND_NS)))
+    received: list[list[_native.Event]] = []
+    waiter = threading.Thread(target=lambda: received.append(mailbox.wait((), 60 * SECOND_NS)))
     waiter.start()
     mailbox.wake()
     waiter.join(10)
-    assert came == [[]]
+    assert received == [[]]
 
 
 def test_counters_are_visible_to_all_clients(client: _native.AeronClient) -> None:

@@ -40,7 +40,7 @@ def wait_until(condition, what):
 def announced(mailbox):
     events = []
     wait_until(lambda: events.extend(mailbox.wait([], 0)) or
-               any(event[0] == "image_available" for event in events), "no image came")
+               any(event[0] == "image_available" for event in events), "no image arrived")
     return next(event[1] for event in events if event[0] == "image_available")
 
 def client_threads():
@@ -81,13 +81,13 @@ publication = client.add_exclusive_publication("aeron:ipc", 1)
 for _ in range(40):
     mailbox = _native.Mailbox()
     plain = client.add_subscription("aeron:ipc", 1)
-    told = client.add_subscription("aeron:ipc", 1, mailbox)
+    with_mailbox = client.add_subscription("aeron:ipc", 1, mailbox)
     wait_until(lambda: plain.images(), "no image")
     images = [*plain.images(), announced(mailbox)]
     assert [image.position for image in images] == [0, 0]
     assert not any(image.is_closed for image in images)
     plain.close()
-    told.close()
+    with_mailbox.close()
     time.sleep(0.01)  # the client's thread frees images in its own time
     assert [image.position for image in images] == [-1, -1]
     assert all(image.is_closed for image in images)
@@ -202,7 +202,7 @@ for _ in range(5):
     announced(mailbox).release()
     publication.close()
 assert mapped() > 0
-wait_until(lambda: mapped() == 0, "log buffers are kept")
+wait_until(lambda: mapped() == 0, "log buffers are still mapped")
 client.close()
 driver.close()
 """,
@@ -222,14 +222,14 @@ publication = sender.add_exclusive_publication("aeron:ipc", 1)
 for _ in range(40):
     mailbox = _native.Mailbox()
     client = connect(mailbox=mailbox)
-    told = client.add_subscription("aeron:ipc", 1, mailbox)
+    with_mailbox = client.add_subscription("aeron:ipc", 1, mailbox)
     plain = client.add_subscription("aeron:ipc", 1)
     go = threading.Barrier(5)
 
     def poll_told():
         go.wait()
-        while not told.is_closed:
-            mailbox.wait([told], 1_000_000)
+        while not with_mailbox.is_closed:
+            mailbox.wait([with_mailbox], 1_000_000)
 
     def poll_plain():
         go.wait()
@@ -247,7 +247,7 @@ for _ in range(40):
 
     threads = [threading.Thread(target=poll_told), threading.Thread(target=poll_plain)]
     threads += [threading.Thread(target=close, args=(thing, random.random() * 0.003))
-                for thing in (told, plain, client)]
+                for thing in (with_mailbox, plain, client)]
     for thread in threads:
         thread.start()
     publication.offer(b"message")
@@ -295,7 +295,7 @@ assert ended[-1][1] == 0
 time.sleep(0.3)
 assert publication.offer_within(b"from the parent", 5 * SECOND_NS) > 0
 messages = []
-wait_until(lambda: messages.extend(mailbox.wait([subscription], 0)) or messages, "nothing came")
+wait_until(lambda: messages.extend(mailbox.wait([subscription], 0)) or messages, "no message")
 assert messages[0][4] == b"from the parent"
 counter.set(5)
 assert client.counters().value(counter.id) == 5

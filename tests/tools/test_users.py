@@ -179,7 +179,7 @@ def test_streams_have_the_parameters_of_properties(
     with aerotape.Aeron(guarded.aeron_dir) as aeron:
         seen: list[str] = []
 
-        def look(*arguments: str) -> int:
+        def read_streams(*arguments: str) -> int:
             stop = threading.Event()
 
             def watch() -> None:
@@ -194,7 +194,7 @@ def test_streams_have_the_parameters_of_properties(
             watcher.join()
             return code
 
-        code = look(
+        code = read_streams(
             "--control-channel",
             guarded.control_channel,
             "--user=alice",

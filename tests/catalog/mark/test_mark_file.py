@@ -355,10 +355,10 @@ def test_a_full_error_log_continues_to_count(tmp_path: Path) -> None:
     """An entry that does not fit is refused, existing entries are still counted, and a shorter text
     may still fit. ArchiveTool shows all entries while the file is in use."""
     with acquire(tmp_path, error_buffer_length=1_024) as mark_file:
-        kept = 0
-        while mark_file.record_error(f"error {kept} " + "x" * 200, 1_000 + kept):
-            kept += 1
-        assert kept == 4
+        recorded = 0
+        while mark_file.record_error(f"error {recorded} " + "x" * 200, 1_000 + recorded):
+            recorded += 1
+        assert recorded == 4
         assert mark_file.record_error("error 0 " + "x" * 200, 9_000)
         assert not mark_file.record_error("error 9 " + "x" * 200, 9_001)
         assert mark_file.record_error("short", 9_002)

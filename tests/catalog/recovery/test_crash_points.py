@@ -87,9 +87,9 @@ def test_a_write_cut_off_at_a_page_leaves_whole_frames(
         assert stop <= whole
     for path, data in before.items():
         base = int(path.stem.partition("-")[2])
-        kept = max(min(stop - base, SEGMENT_LENGTH), 0)
+        retained = max(min(stop - base, SEGMENT_LENGTH), 0)
         if path.exists():
-            assert path.read_bytes() == data[:kept].ljust(SEGMENT_LENGTH, b"\0")
+            assert path.read_bytes() == data[:retained].ljust(SEGMENT_LENGTH, b"\0")
 
 
 @pytest.mark.parametrize("seed", range(10))

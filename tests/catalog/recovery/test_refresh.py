@@ -358,11 +358,11 @@ def test_bytes_after_an_unwritten_frame_go_to_quarantine(crashed: Crashed) -> No
 def test_a_frame_of_another_stream_ends_the_recording(crashed: Crashed) -> None:
     """A header with the wrong place or stream is not part of the recording."""
     crashed.stream.frame(b"x" * 100)
-    strange = crashed.stream.frame(b"y" * 100)
+    foreign = crashed.stream.frame(b"y" * 100)
     crashed.write()
-    overwrite(crashed.segment(), strange + 16, b"\x01\0\0\0")
+    overwrite(crashed.segment(), foreign + 16, b"\x01\0\0\0")
     outcome = crashed.refresh()
-    assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, strange)
+    assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, foreign)
     assert "stream id 1, expected 1001" in str(outcome)
 
 

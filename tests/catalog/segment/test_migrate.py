@@ -250,9 +250,9 @@ def test_the_blank_next_segment_of_the_target_is_replaced(
     with blank.open("xb") as file:
         file.write(data * SEGMENT)
         file.truncate(SEGMENT)
-    for elsewhere in (-1, 0, 2 * SEGMENT):
+    for position in (-1, 0, 2 * SEGMENT):
         with pytest.raises(StorageError, match="preexisting dst segment file"):
-            plan_moves(tmp_path, source, 5, elsewhere)
+            plan_moves(tmp_path, source, 5, position)
     moves = plan_moves(tmp_path, source, 5, SEGMENT)
     if no_links is not None:
         fail_from(monkeypatch, "link", no_links)
@@ -319,8 +319,8 @@ def test_the_advice_for_an_existing_file_after_the_end_of_the_target(tmp_path: P
     finish_moves(moves)
     assert (tmp_path / "5-0.rec").exists()
     for base in (SEGMENT, 2 * SEGMENT):
-        moved, kept = tmp_path / f"5-{base}.rec", away / f"5-{base}.rec"
-        assert moved.read_bytes() == kept.read_bytes()
+        moved, saved = tmp_path / f"5-{base}.rec", away / f"5-{base}.rec"
+        assert moved.read_bytes() == saved.read_bytes()
 
 
 def test_a_damaged_stop_position_does_not_delay_the_plan(tmp_path: Path) -> None:

@@ -96,8 +96,8 @@ def test_a_torn_end_after_a_crash_is_ignored(built: Built, torn_bytes: int) -> N
     assert found is not None
     assert found.torn_bytes == torn_bytes
     built.path.write_bytes(whole[:-torn_bytes])
-    kept = (len(whole) - torn_bytes - 64) // 32
-    assert list(built.index().points) == built.points[: max(kept, 0)]
+    retained = (len(whole) - torn_bytes - 64) // 32
+    assert list(built.index().points) == built.points[: max(retained, 0)]
 
 
 @pytest.mark.parametrize("offset", [0, 8, 17, 63, 64 + 5 * 32 + 9])

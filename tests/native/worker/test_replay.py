@@ -48,13 +48,13 @@ def drain(
     """Read until the replay is done; return the received payloads and the event."""
     received: list[tuple[object, ...]] = []
 
-    def look() -> tuple[object, ...] | None:
+    def read_event() -> tuple[object, ...] | None:
         received.extend(subscription.poll(100))
         rig.events += rig.mailbox.wait(timeout_ns=1_000_000)
         found = [event for event in rig.events if event[:2] == ("replay_done", replay_session_id)]
         return found[0] if found else None
 
-    event = rig.until(look)
+    event = rig.until(read_event)
     return payloads(received), event
 
 

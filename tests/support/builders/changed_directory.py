@@ -9,9 +9,9 @@ from aerotape.catalog.layout import RecordingState
 from support.builders.segment_builder import SegmentBuilder
 
 
-def truncate(archive_dir: Path, builder: SegmentBuilder, kept: int) -> None:
+def truncate(archive_dir: Path, builder: SegmentBuilder, count: int) -> None:
     """Truncate to so many messages, as `aerotape truncate` does."""
-    builder.messages[kept:] = []
+    builder.messages[count:] = []
     builder.position = builder.messages[-1].end_position
     for position in [position for position in builder.frames if position >= builder.position]:
         del builder.frames[position]

@@ -143,7 +143,7 @@ def _write_time_index(path: Path, original: Original) -> None:
     write_time_index(time_index_path(path, 0), provenance, points)
 
 
-# ---- what is there -------------------------------------------------------------------------------
+# ---- content -------------------------------------------------------------------------------------
 
 
 def content(directory: Path) -> dict[str, tuple[str, bytes]]:

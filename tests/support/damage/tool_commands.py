@@ -154,10 +154,10 @@ def in_child(work: Callable[[], dict[str, Done]], timeout_s: float) -> dict[str,
     give_up = threading.Timer(timeout_s, os.kill, (child, signal.SIGKILL))
     give_up.start()
     with os.fdopen(reader) as pipe:
-        told = pipe.read()
+        report = pipe.read()
     give_up.cancel()
     _, status = os.waitpid(child, 0)
     assert status == 0, f"it did not end within {timeout_s} s"
-    rows = json.loads(told)
+    rows = json.loads(report)
     assert "" not in rows, rows[""][2]
     return {name: Done(*row) for name, row in rows.items()}

@@ -111,7 +111,7 @@ class WholeArchiveModel(ArchiveModel):
         """Create a recording that begins at the end of another one, if that is between segments."""
         if self.is_stream_recorded(recording) or recording.is_purged or recording.end % SEGMENT:
             return recording
-        return self.started(count, auto_stop=False, behind=recording)
+        return self.started(count, auto_stop=False, preceding=recording)
 
     @rule(recording=ArchiveModel.recordings)
     def attach(self, recording: Recording) -> None:
@@ -168,15 +168,15 @@ class WholeArchiveModel(ArchiveModel):
 
     @rule(recording=ArchiveModel.recordings, text=st.sampled_from(["", "ipc", "udp"]))
     def look_for(self, recording: Recording, text: str) -> None:
-        alike = [
+        matching = [
             each
             for each in self.all
             if each.stream_id == recording.stream_id and not each.is_purged and text != "udp"
         ]
         listed = self.client.list_recordings_for_uri(text, recording.stream_id)
-        assert [each.recording_id for each in listed] == [each.recording_id for each in alike]
+        assert [each.recording_id for each in listed] == [each.recording_id for each in matching]
         last = max(
-            (e.recording_id for e in alike if e.session_id == recording.session_id), default=-1
+            (e.recording_id for e in matching if e.session_id == recording.session_id), default=-1
         )
         for least, expected in ((0, last), (recording.recording_id + 1, -1)):
             if least == 0 or last < least:
@@ -235,27 +235,27 @@ class WholeArchiveModel(ArchiveModel):
     @rule(recording=ArchiveModel.recordings, share=ArchiveModel.shares)
     def replay_to_a_bound(self, recording: Recording, share: float) -> None:
         """Up to a counter that does not move."""
-        kept = recording.kept
-        if recording.is_purged or not kept:
+        retained = recording.retained
+        if recording.is_purged or not retained:
             return
         native = self.client.aeron.native
-        count = min(int(share * len(kept)) + 1, len(kept))
+        count = min(int(share * len(retained)) + 1, len(retained))
         bound = native.add_counter(5000, b"", "bound")
-        bound.set(kept[count - 1][1])
+        bound.set(retained[count - 1][1])
         stream_id = next(_replay_stream_ids)
         subscription = native.add_subscription("aeron:ipc", stream_id)
         replay_id = self.client.start_replay(
             recording.recording_id, IPC, stream_id, limit_counter_id=bound.id
         )
-        came: list[bytes] = []
+        received: list[bytes] = []
 
         def all_came() -> bool:
-            came.extend(payload for payload, *_ in subscription.poll(100, 0))
-            return len(came) >= count
+            received.extend(payload for payload, *_ in subscription.poll(100, 0))
+            return len(received) >= count
 
         wait_until(all_came, "the replay up to its bound")
-        came.extend(payload for payload, *_ in subscription.poll(100, 1_000_000))
-        assert came == [payload for payload, _ in kept[:count]]
+        received.extend(payload for payload, *_ in subscription.poll(100, 1_000_000))
+        assert received == [payload for payload, _ in retained[:count]]
         self.client.stop_replay(replay_id)
         subscription.close()
         self.replays_are_as_many_as_are_held()

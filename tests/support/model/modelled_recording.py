@@ -45,7 +45,7 @@ class Recording:
         return self.publication.position if self.stop is None else self.stop
 
     @property
-    def kept(self) -> list[tuple[bytes, int]]:
+    def retained(self) -> list[tuple[bytes, int]]:
         """The messages between its start and end."""
         return [each for each in self.messages if self.start < each[1] <= self.end]
 
@@ -57,7 +57,7 @@ class Recording:
     @property
     def boundaries(self) -> list[int]:
         """Positions at which it can be truncated."""
-        inner = [end for _, end in self.kept] + [b for b in self.bases if b > self.start]
+        inner = [end for _, end in self.retained] + [b for b in self.bases if b > self.start]
         return sorted({self.start, self.end, *(p for p in inner if p >= self.start)})
 
 

@@ -88,10 +88,10 @@ class ArchiveModel(RuleBasedStateMachine):
     def start(self, count: int, auto_stop: bool) -> Recording:
         return self.started(count, auto_stop)
 
-    def started(self, count: int, auto_stop: bool, behind: Recording | None = None) -> Recording:
+    def started(self, count: int, auto_stop: bool, preceding: Recording | None = None) -> Recording:
         """Start a recording, of a new stream or at the end of another recording."""
-        stream_id = new_stream_id() if behind is None else behind.stream_id
-        channel = IPC if behind is None else self.channel_behind(behind)
+        stream_id = new_stream_id() if preceding is None else preceding.stream_id
+        channel = IPC if preceding is None else self.channel_after(preceding)
         subscription_id = self.client.start_recording(IPC, stream_id, auto_stop=auto_stop)
         self.refused(3, self.client.start_recording, "aeron:ipc", stream_id)
         publication = self.client.aeron.add_exclusive_publication(channel, stream_id)
@@ -111,7 +111,7 @@ class ArchiveModel(RuleBasedStateMachine):
             publication.session_id,
             subscription_id,
             publication,
-            start=0 if behind is None else behind.end,
+            start=0 if preceding is None else preceding.end,
         )
         recording.files.add(recording.start)
         self.all.append(recording)
@@ -119,7 +119,7 @@ class ArchiveModel(RuleBasedStateMachine):
         self.send(recording, count)
         return recording
 
-    def channel_behind(self, recording: Recording) -> str:
+    def channel_after(self, recording: Recording) -> str:
         """The channel of a stream that begins at the end of a recording."""
         end, first = recording.end, recording.initial_term_id
         return f"{IPC}|init-term-id={first}|term-id={first + end // TERM}|term-offset={end % TERM}"
@@ -177,7 +177,7 @@ class ArchiveModel(RuleBasedStateMachine):
             recording_id, IPC, stream_id, auto_stop=auto_stop
         )
         recording.publication = self.client.aeron.add_exclusive_publication(
-            self.channel_behind(recording), stream_id
+            self.channel_after(recording), stream_id
         )
         recording.session_id = recording.publication.session_id
         self.await_active(recording_id)
@@ -201,10 +201,10 @@ class ArchiveModel(RuleBasedStateMachine):
             deleted = set(recording.files)
             count = len(deleted)
         else:
-            behind = position + -position % SEGMENT
-            deleted = {base for base in recording.files if base >= behind}
+            following = position + -position % SEGMENT
+            deleted = {base for base in recording.files if base >= following}
             # Its last file may have been deleted earlier where it ends on a boundary; it counts.
-            count = len({*deleted, *(base for base in recording.bases if base >= behind)})
+            count = len({*deleted, *(base for base in recording.bases if base >= following)})
         assert self.client.truncate_recording(recording_id, position) == count
         recording.files -= deleted
         recording.stop = position
@@ -243,8 +243,8 @@ class ArchiveModel(RuleBasedStateMachine):
             # Replays are at their start or a term later, because they are not read.
             first = min(each.position for each in recording.held.values())
             possible = [base for base in possible if base <= first]
-            behind = [base for base in recording.bases if base > first + TERM]
-            for position in behind:
+            following = [base for base in recording.bases if base > first + TERM]
+            for position in following:
                 self.refused(0, request, recording_id, position)
         if not possible:
             return
@@ -297,7 +297,7 @@ class ArchiveModel(RuleBasedStateMachine):
         if recording.end == recording.start:
             return
         with client.replay(recording_id, follow=False) as replayed:
-            assert [each.payload for each in replayed] == [each[0] for each in recording.kept]
+            assert [each.payload for each in replayed] == [each[0] for each in recording.retained]
 
     def replay_from(self, recording_id: int, position: int) -> int:
         return self.client.start_replay(

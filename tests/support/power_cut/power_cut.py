@@ -160,13 +160,13 @@ class Run:
         there = sorted(self.root.rglob("*"))
         assert folders == {str(p.relative_to(self.root)) for p in there if p.is_dir()}
         actual = {str(p.relative_to(self.root)): p.read_bytes() for p in there if p.is_file()}
-        strange = files.keys() ^ actual.keys()
-        told = [
+        unknown = files.keys() ^ actual.keys()
+        known = [
             f"{change.kind.name} {change.first.decode()} {change.second.decode()}"
             for change in self.changes
-            if not {change.first, change.second}.isdisjoint(map(str.encode, strange))
+            if not {change.first, change.second}.isdisjoint(map(str.encode, unknown))
         ]
-        assert not strange, f"known is {told}, and there are now {sorted(strange & actual.keys())}"
+        assert not unknown, f"known is {known}, and now there are {sorted(unknown & actual.keys())}"
         for name, data in actual.items():
             assert files[name] == data, f"not all changes of {name} are known"
 
@@ -227,13 +227,13 @@ def _sectors_of_few(names: dict[str, dict[str, Entry]]) -> list[tuple[File, int]
     """Return the sectors that were not forced, of files that have only a few of these."""
     found: list[tuple[File, int]] = []
 
-    def look(path: str, file: File) -> bytes:
+    def sectors_of(path: str, file: File) -> bytes:
         sectors = file.sectors_not_forced
         if not path.endswith(SEGMENT_SUFFIX) and 1 < len(sectors) <= _FEW:
             found.extend((file, sector) for sector in sectors)
         return b""
 
-    tree(names, look)
+    tree(names, sectors_of)
     return found
 
 
@@ -337,7 +337,7 @@ def recorded_command(directory: Path, scratch: Path, arguments: Sequence[str]) -
     return run
 
 
-def left_behind(run: Run, name: str, scratch: Path, cuts: Iterable[Cut]) -> Iterator[Path]:
+def directories_after(run: Run, name: str, scratch: Path, cuts: Iterable[Cut]) -> Iterator[Path]:
     """Yield copies of a named directory after each power cut, and finally after the run.
 
     An exception during the use of a copy gets a note that describes the power cut.

@@ -18,7 +18,7 @@ from support.builders.offline_directory import build, content
 from support.builders.old_directory import build_old, version
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.power_cut.crash_points import crashes
-from support.power_cut.power_cut import Cut, Run, left_behind, recorded_command, unnoticed
+from support.power_cut.power_cut import Cut, Run, directories_after, recorded_command, unnoticed
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.export_import import IMPORT_FOLDER_NAME
@@ -80,7 +80,7 @@ def with_code(
 ) -> Iterator[tuple[Path, int | None]]:
     """Yield the copies; power cuts after the end of the command must have all its changes."""
     done = tree(run.root / directory.name)
-    for number, left in enumerate(left_behind(run, directory.name, scratch, cuts)):
+    for number, left in enumerate(directories_after(run, directory.name, scratch, cuts)):
         is_over = number == len(cuts) or cuts[number].place == len(run.changes)
         if is_over:
             assert tree(left) == done

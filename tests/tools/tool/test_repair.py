@@ -107,7 +107,7 @@ def is_sound(archive: Path) -> None:
         assert [payload for _, payload in served(archive, recording_id)] == [b"untouched" * 500]
 
 
-def kept(archive: Path, result: dict[str, Any]) -> dict[str, bytes]:
+def quarantined(archive: Path, result: dict[str, Any]) -> dict[str, bytes]:
     """Return the files in quarantine, by name; its note must have each name."""
     folder = Path(result["quarantine"])
     assert folder.parent == archive / "aerotape-quarantine"
@@ -132,7 +132,7 @@ def test_a_bad_middle_becomes_padding(
     assert result["filled"] == [{"position": begin, "length": end - begin}]
     assert result["stop_position"] == stream.position
     assert served(archive) == outside(stream, begin, end)
-    assert list(kept(archive, result).values()) == [damaged]
+    assert list(quarantined(archive, result).values()) == [damaged]
     assert open_directory(archive).recording(1).suspect_notes
     is_sound(archive)
 
@@ -167,7 +167,7 @@ def test_a_bad_end_is_cut_off(
     result = run(archive, capsys)
     assert result["stop_position"] == begin
     assert served(archive) == outside(stream, begin, stream.position)
-    files = kept(archive, result)
+    files = quarantined(archive, result)
     assert files[last.name] == b"\xee" * SEGMENT_LENGTH != last_data
     assert not last.exists()
     assert any(data[40:44] == b"left" for data in files.values())
@@ -185,7 +185,7 @@ def test_with_cut_the_recording_ends_before_the_first_damage(
     before = {p.name: p.read_bytes() for p in archive.glob("1-*.rec")}
     result = run(archive, capsys, "--cut")
     assert (result["stop_position"], result["filled"]) == (begin, [])
-    files = kept(archive, result)
+    files = quarantined(archive, result)
     for number in (2, 3):
         name = f"1-{number * SEGMENT_LENGTH}.rec"
         assert files.pop(name) == before[name]
@@ -274,7 +274,7 @@ def test_a_recording_without_stop_position_gets_one(
     result = run(archive, capsys)
     assert result["stop_position"] == stream.position
     assert served(archive) == outside(stream, begin, begin + 64)
-    assert b"torn" in kept(archive, result).values()
+    assert b"torn" in quarantined(archive, result).values()
     is_sound(archive)
 
 
