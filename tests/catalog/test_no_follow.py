@@ -58,7 +58,7 @@ def check_untouched(outside: Path) -> None:
 # ---- opening -------------------------------------------------------------------------------------
 
 
-def test_a_link_is_refused_and_named(archive: Path, outside: Path) -> None:
+def test_a_link_is_refused_and_reported(archive: Path, outside: Path) -> None:
     """With any flags, whatever its target is."""
     for target in (outside, outside.with_name("nowhere"), archive / "link"):
         link = archive / "link"
@@ -278,7 +278,7 @@ def test_checksums_are_not_written_through_a_link(
 @pytest.mark.parametrize(
     "name", [CATALOG_FILE_NAME, FILE_NAME, "migration-131072-to-196608.dat"], ids=str
 )
-def test_a_migration_refuses_links_before_it_begins(tmp_path: Path, name: str) -> None:
+def test_a_migration_refuses_links_before_its_first_change(tmp_path: Path, name: str) -> None:
     """For the files that it changes, and for those that it creates."""
     archive = build_old(tmp_path / "archive", version(2))
     outside = tmp_path / "outside"

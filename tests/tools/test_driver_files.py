@@ -197,7 +197,7 @@ def test_the_drivers_errors_are_those_of_error_stat(tmp_path: Path, aeron_dir: P
         )
 
 
-def test_a_driver_that_has_died_is_still_read(aeron_dir: Path) -> None:
+def test_files_of_a_dead_driver_are_read(aeron_dir: Path) -> None:
     """Its files are shown, with a note on its state."""
     driver = _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), **EMBEDDED_DRIVER})
     file = CncFile(aeron_dir)

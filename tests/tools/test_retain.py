@@ -164,7 +164,7 @@ def test_a_failure_is_one_line(directory: Path, policy: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("broken", range(4))
-def test_a_crash_at_any_file_leaves_a_sound_directory(
+def test_a_crash_at_any_file_leaves_a_valid_directory(
     directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, broken: int
 ) -> None:
     """Recordings in the catalog are whole; the next run, or start, deletes the remaining files."""

@@ -37,7 +37,7 @@ def straddling_last_frame(stream: SegmentBuilder) -> int:
     return position
 
 
-def test_a_recording_with_its_stop_position_is_clean_and_untouched(crashed: Crashed) -> None:
+def test_a_recording_with_its_stop_position_is_clean_and_unchanged(crashed: Crashed) -> None:
     """A recording that was stopped is reported clean; no byte of it changes."""
     crashed.stream.message(b"x" * 100)
     crashed.write()
@@ -167,7 +167,7 @@ def test_damage_before_the_end_is_reported_and_not_removed(summed: Crashed) -> N
     assert summed.segment().read_bytes() == before
 
 
-def test_a_recording_made_without_checksum_is_not_emptied(crashed: Crashed) -> None:
+def test_a_recording_without_checksums_is_not_emptied(crashed: Crashed) -> None:
     """When no frame has the checksum that is configured now, frames are checked without it."""
     for _ in range(5):
         crashed.stream.frame(b"a" * 64)
@@ -240,7 +240,7 @@ def test_ids_of_files_without_an_entry_are_not_assigned(crashed: Crashed) -> Non
         assert list(catalog.recording_ids()) == [crashed.recording_id, *added]
 
 
-def test_no_segment_file_ends_the_recording_where_it_started(crashed: Crashed) -> None:
+def test_a_recording_without_segment_files_is_empty(crashed: Crashed) -> None:
     """Without any file the recording is empty, and the outcome says why."""
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.MISSING_SEGMENTS, 0)
@@ -413,7 +413,7 @@ def test_a_suspect_mark_is_persistent_and_visible(crashed: Crashed) -> None:
     assert not list((crashed.path / FOLDER_NAME).iterdir())
 
 
-def test_a_mark_that_cannot_be_read_still_marks(crashed: Crashed) -> None:
+def test_an_unreadable_mark_marks_the_recording(crashed: Crashed) -> None:
     """A damaged sidecar must not make a suspect recording look valid."""
     crashed.catalog.recording_stopped(0, 0, 5)
     (crashed.path / "aerotape-0.suspect").write_text(json.dumps({"notes": [{"what": 1}]}))

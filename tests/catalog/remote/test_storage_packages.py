@@ -233,7 +233,7 @@ def test_a_stream_does_not_report_it_as_data_loss(
     assert reader.latestOffset(offset, ReadAllAvailable()) == offset
 
 
-def test_times_are_given_in_seconds() -> None:
+def test_times_are_in_seconds() -> None:
     """For GCS, whose package requires an object for them."""
     options = {"anonymous": "true", "endpoint_override": "127.0.0.1:1", "scheme": "http"}
     limit = {"retry_time_limit": "0.1"}

@@ -78,7 +78,7 @@ def test_the_first_frame_of_a_stream_that_was_joined_late(tmp_path: Path, offset
     assert found == DetachedSegments(term + offset, 1)
 
 
-def test_a_start_within_a_term_has_nothing_before_it(tmp_path: Path) -> None:
+def test_a_start_within_a_term_has_no_detached_files(tmp_path: Path) -> None:
     """Also when there is a file whose name matches by chance."""
     builder = built(tmp_path, 4, start_position=96)
     (tmp_path / f"0-{3 * SEGMENT + 96 - SEGMENT}.rec").write_bytes(bytes(SEGMENT))

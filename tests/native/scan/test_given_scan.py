@@ -60,7 +60,7 @@ def test_supplied_bytes_produce_the_same_messages(
     assert given.rows == of_files.rows
 
 
-def test_batches_end_where_they_should() -> None:
+def test_batches_continue_over_pieces() -> None:
     """A batch continues over pieces until it is full."""
     builder = fill(SegmentBuilder(), 100)
     scan = scan_of(builder, columns=["position"], batch_rows=30)

@@ -189,7 +189,7 @@ def test_a_message_broken_off_by_padding_is_skipped(tmp_path: Path) -> None:
     assert result.skipped_fragments == 6
 
 
-def test_a_message_unfinished_at_the_recorded_position_is_left_for_later(tmp_path: Path) -> None:
+def test_an_incomplete_message_at_the_recorded_position_is_not_returned(tmp_path: Path) -> None:
     """A live recording may end between fragments: they are counted separately and not returned."""
     builder = SegmentBuilder()
     builder.message(b"whole")
@@ -353,7 +353,7 @@ def test_invalid_arguments_are_refused(
         scan(SegmentBuilder(), tmp_path, **changes)
 
 
-def test_a_scan_can_begin_where_a_message_ended(tmp_path: Path) -> None:
+def test_a_scan_can_begin_at_the_end_of_a_message(tmp_path: Path) -> None:
     """From a known boundary, a scan returns the same as a search from the start of the term, and
     does not read preceding bytes: damage there is not detected."""
     builder = SegmentBuilder()

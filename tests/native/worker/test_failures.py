@@ -84,7 +84,7 @@ def test_a_full_disk_is_reported(aeron_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sync_level", [1, 2])
-def test_a_failed_sync_stops_the_recording_where_it_was_last_durable(
+def test_a_failed_sync_stops_the_recording_at_its_durable_position(
     aeron_dir: Path, tmp_path: Path, sync_level: int
 ) -> None:
     """After an error of fsync only synced data counts, and the sync is not retried."""

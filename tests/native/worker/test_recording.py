@@ -130,7 +130,7 @@ def test_many_recordings_share_a_worker(rig: WorkerRig) -> None:
             assert_files_hold_the_log(recorded(rig, recording), recording)
 
 
-def test_a_start_within_a_term_leaves_the_bytes_before_it_zero(rig: WorkerRig) -> None:
+def test_a_start_within_a_term_is_preceded_by_zeros(rig: WorkerRig) -> None:
     """A late joiner's frames are at their offset in the segment of the term's base."""
     worker = rig.worker()
     channel = IPC

@@ -46,7 +46,7 @@ def _raise(error: BaseException) -> Callable[[argparse.Namespace], int]:
     return run
 
 
-def test_version_and_help_come_from_a_fresh_process() -> None:
+def test_version_and_help_of_a_new_process() -> None:
     """`python -m aerotape` prints the version, and its help names every command."""
     version = subprocess.run(
         [sys.executable, "-m", "aerotape", "--version"], capture_output=True, text=True, check=True
@@ -172,7 +172,7 @@ def test_sigterm_exits_with_143_after_cleanup(install: Install) -> None:
 
 
 def test_a_closed_reader_exits_with_141(install: Install) -> None:
-    """A closed standard output ends a command quietly."""
+    """A closed standard output ends a command without output."""
     install(_raise(BrokenPipeError()))
     assert main(["probe", "x"]) == 141
 

@@ -62,7 +62,7 @@ def directory(tmp_path: Path) -> Path:
     ],
     ids=" ".join,
 )
-def test_files_are_left_as_archive_tool_leaves_them(
+def test_files_equal_those_of_archive_tool(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     """On two copies of one directory, with the same outcome; a preceding dry run changes

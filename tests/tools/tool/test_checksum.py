@@ -129,7 +129,7 @@ def test_data_of_an_earlier_session_without_checksums_may_be_valid(
     assert "earlier session" not in aerotape(*checksum).out
 
 
-def test_files_with_other_names_are_copied_before(
+def test_hard_linked_files_are_copied_first(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A backup of hard links does not change; with a full disk no file changes."""

@@ -211,7 +211,7 @@ def test_repair_of_a_bad_middle_and_a_bad_end(
     assert (len(served) > len(before)) == (not options)
 
 
-def test_repair_where_the_last_file_is_gone(
+def test_repair_with_a_missing_last_file(
     tmp_path: Path, cut_short: CutShort, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """However far the empty replacement file was written, verify has nothing to hide."""
@@ -315,7 +315,7 @@ SCENARIOS: dict[str, Callable[[Path, CutShort, pytest.CaptureFixture[str]], obje
     "repair --cut": lambda path, cut_short, _: test_repair_of_a_bad_middle_and_a_bad_end(
         path, cut_short, ["--cut"], 1
     ),
-    "repair of what is gone": test_repair_where_the_last_file_is_gone,
+    "repair of what is gone": test_repair_with_a_missing_last_file,
     "import": lambda path, cut_short, _: test_import(path, cut_short),
 }
 # Omitted together, because either is sufficient.

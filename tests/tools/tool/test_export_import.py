@@ -78,7 +78,7 @@ def payloads(directory: Path, recording_id: int) -> list[bytes]:
 @pytest.mark.parametrize(
     ("options", "recording_id"), [([], 3), (["--keep-id"], 1), (["--id", "7"], 7)], ids=str
 )
-def test_a_recording_goes_into_another_directory(
+def test_a_recording_is_imported_into_another_directory(
     source: Path,
     target: Path,
     tmp_path: Path,
@@ -234,7 +234,7 @@ def test_a_file_without_a_time_index_is_of_the_first_version(
 
 
 @pytest.mark.parametrize("how", ["cut short", "altered", "damaged", "too long"])
-def test_a_file_whose_time_index_is_not_whole_is_refused(
+def test_a_file_with_a_damaged_time_index_is_refused(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, how: str
 ) -> None:
     points = put_index(source, stream)
@@ -264,7 +264,7 @@ def test_a_file_whose_time_index_is_not_whole_is_refused(
         assert content_of(target) == before
 
 
-def test_a_damaged_time_index_is_left_out_with_a_warning(
+def test_a_damaged_time_index_is_omitted_with_a_warning(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder
 ) -> None:
     put_index(source, stream)

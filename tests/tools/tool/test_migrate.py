@@ -31,7 +31,7 @@ from aerotape.catalog.file.catalog import Catalog
     ],
     ids=hex,
 )
-def test_files_are_left_as_archive_tool_leaves_them(
+def test_files_equal_those_of_archive_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_version: int
 ) -> None:
     """On two copies of one directory; all recordings are found by both, and valid ones are

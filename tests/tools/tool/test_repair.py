@@ -36,7 +36,7 @@ def stream() -> SegmentBuilder:
 
 @pytest.fixture
 def archive(tmp_path: Path, stream: SegmentBuilder) -> Path:
-    """A directory with this recording and a sound one before and after it."""
+    """A directory with this recording and a valid one at a lower and at a higher id."""
     directory = tmp_path / "archive"
     directory.mkdir()
     others = [SegmentBuilder(stream_id=stream_id, checksum=crc32) for stream_id in (5, 6)]
@@ -366,7 +366,7 @@ def test_a_damaged_start_position_does_not_make_a_recording_empty(
     assert content(tmp_path) == before
 
 
-def test_it_is_refused_while_an_archive_uses_the_directory(
+def test_repair_is_refused_while_an_archive_uses_the_directory(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A dry run is not refused."""

@@ -133,7 +133,7 @@ def test_an_index_is_shown(built: Built) -> None:
     tool(built.archive_dir, "time-index", "7", "--json", expect=1)
 
 
-def test_a_lost_index_is_estimated_from_untouched_files(built: Built) -> None:
+def test_a_lost_index_is_estimated_from_unmodified_files(built: Built) -> None:
     built.path.unlink()
     segment, stop_ns = built.stream.segment_length, built.points[-1].time_ns
     built.touch_segments(START_NS + SECOND, START_NS + 2 * SECOND, stop_ns)

@@ -119,7 +119,7 @@ def test_pid_errors_and_count(archive: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["crc-32", CRC_32, "CRC32"])
-def test_a_sound_recording_verifies(archive: Path, name: str) -> None:
+def test_verify_accepts_a_valid_recording(archive: Path, name: str) -> None:
     """All segments and checksums, with ArchiveTool's arguments; nothing is written."""
     before = snapshot(archive)
     (check,) = tool(archive, "verify", "0", "-a", "-checksum", name, "--json").json

@@ -105,7 +105,7 @@ def without_times(files: dict[str, bytes], directory: Path) -> dict[str, bytes]:
     ],
     ids=str,
 )
-def test_the_catalog_is_left_as_archive_tool_leaves_it(
+def test_the_catalog_equals_that_of_archive_tool(
     directory: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
