@@ -1,4 +1,4 @@
-"""An archive directory read from outside."""
+"""Reading an archive directory without an archive."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def add(directory: Path, stream: SegmentBuilder, **changes: int) -> int:
 
 
 def settle(path: Path) -> None:
-    """Make a segment look as if it had not been written to for long."""
+    """Make a segment look as if it had not been written to for a long time."""
     os.utime(path, (1, 1))
 
 
 def test_only_valid_recordings_are_listed(tmp_path: Path) -> None:
-    """Deleted ones are passed over, and unknown ids named."""
+    """Deleted recordings are skipped, and unknown ids are reported."""
     stream = SegmentBuilder()
     for _ in range(3):
         add(tmp_path, stream)
@@ -42,8 +42,8 @@ def test_only_valid_recordings_are_listed(tmp_path: Path) -> None:
         directory.recording(1)
 
 
-def test_a_recording_is_asked_for_by_an_integer(tmp_path: Path) -> None:
-    """A text is a TypeError and not an unknown recording; any type of integer will do."""
+def test_a_recording_id_is_an_integer(tmp_path: Path) -> None:
+    """A string is a TypeError and not an unknown recording; any integer type is accepted."""
     add(tmp_path, SegmentBuilder())
     directory = open_directory(tmp_path)
     assert directory.recording(cast(int, numpy.int64(0))).recording_id == 0
@@ -59,8 +59,8 @@ def test_a_directory_without_a_catalog_is_refused(tmp_path: Path) -> None:
             open_directory(path)
 
 
-def test_segments_that_are_not_the_recordings_are_left_out(tmp_path: Path) -> None:
-    """Detached files before the start and misplaced ones do not appear."""
+def test_segments_outside_the_recording_are_not_listed(tmp_path: Path) -> None:
+    """Detached files below the start and misplaced files are not listed."""
     stream = SegmentBuilder(start_position=262_144)
     add(tmp_path, stream)
     for base in (0, 131_072, 262_144, 393_216, 400_000):
@@ -70,7 +70,8 @@ def test_segments_that_are_not_the_recordings_are_left_out(tmp_path: Path) -> No
 
 
 def test_the_end_of_an_abandoned_recording_is_found_without_repair(tmp_path: Path) -> None:
-    """No stop position and no archive: the last whole frame counts and nothing is written."""
+    """Without a stop position and an archive, the last whole frame is the end; nothing is
+    written."""
     stream = SegmentBuilder()
     stream.frame(b"x" * 100)
     torn = stream.frame(b"y" * 8000, length=8032)
@@ -89,10 +90,10 @@ def test_the_end_of_an_abandoned_recording_is_found_without_repair(tmp_path: Pat
     assert [p.name for p in tmp_path.glob("aerotape-*")] == []
 
 
-def test_a_frame_in_the_middle_of_being_written_is_waited_for(
+def test_a_frame_that_is_being_written_is_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A header whose payload is still being copied does not count before the rest is there."""
+    """A header whose payload is still being copied is not counted until the payload is complete."""
     stream = SegmentBuilder()
     stream.frame(b"x" * 100)
     begin = stream.frame(b"y" * 1300)
@@ -104,7 +105,7 @@ def test_a_frame_in_the_middle_of_being_written_is_waited_for(
         file.seek(begin + 600)
         file.write(bytes(800))
     recording = open_directory(tmp_path).recording(0)
-    # However long it takes until the rest is written here.
+    # However long it takes until the rest is written.
     monkeypatch.setattr("aerotape.catalog.directory._SETTLED_AFTER_NS", 1 << 62)
     monkeypatch.setattr("aerotape.catalog.directory._SETTLING_ROUNDS", 1_000)
     found: list[int] = []
@@ -119,8 +120,8 @@ def test_a_frame_in_the_middle_of_being_written_is_waited_for(
     assert found == [stream.position]
 
 
-def test_zeros_in_a_payload_do_not_hide_a_frame_for_ever(tmp_path: Path) -> None:
-    """A whole frame of zeros counts once the file has been left alone."""
+def test_a_frame_of_zeros_is_counted_later(tmp_path: Path) -> None:
+    """A whole frame of zeros is counted once the file was not written to for a while."""
     stream = SegmentBuilder()
     stream.frame(bytes(1300))
     stream.write(tmp_path)
@@ -128,8 +129,8 @@ def test_zeros_in_a_payload_do_not_hide_a_frame_for_ever(tmp_path: Path) -> None
     assert open_directory(tmp_path).recording(0).recorded_position == stream.position
 
 
-def test_impossible_figures_are_told(tmp_path: Path) -> None:
-    """A descriptor that cannot be is a CatalogError for that recording alone."""
+def test_invalid_descriptor_values_are_reported(tmp_path: Path) -> None:
+    """An invalid descriptor is a CatalogError for that recording only."""
     add(tmp_path, SegmentBuilder(), term_buffer_length=0)
     add(tmp_path, SegmentBuilder())
     first, second = open_directory(tmp_path).recordings()

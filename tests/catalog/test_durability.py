@@ -1,4 +1,4 @@
-"""Files that are replaced whole, and access to new files and directories."""
+"""Atomic replacement of files, and the permissions of new files and directories."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from aerotape.catalog.segment_files import make_blank_segment
 
 
 @pytest.mark.parametrize("write", [write_atomically, write_durably])
-def test_a_file_is_replaced_and_no_other_is_left(
+def test_a_file_is_replaced_and_no_temporary_file_is_left(
     tmp_path: Path, write: Callable[..., None]
 ) -> None:
-    """Also where an interrupted write has left its temporary file; the mode is as given."""
+    """Also where an interrupted write left its temporary file; the mode is as given."""
     path = tmp_path / "file"
     path.write_bytes(b"old content")
     (tmp_path / "file.tmp").write_bytes(b"a longer rest of an interrupted write")
@@ -32,10 +32,10 @@ def test_a_file_is_replaced_and_no_other_is_left(
 
 
 @pytest.mark.parametrize("call", ["fsync", "fchmod", "fchown"])
-def test_a_failure_leaves_the_old_content(
+def test_a_failure_preserves_the_old_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """And no temporary file."""
+    """No temporary file is left."""
     path = tmp_path / "file"
     path.write_bytes(b"old")
 
@@ -52,7 +52,7 @@ def test_a_failure_leaves_the_old_content(
 def test_a_durable_write_forces_content_before_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then the directory; an atomic write forces nothing."""
+    """Then the directory is forced; an atomic write forces nothing."""
     path = tmp_path / "file"
     forced: list[tuple[bool, bool]] = []
     real = os.fsync
@@ -70,7 +70,7 @@ def test_a_durable_write_forces_content_before_the_name(
 
 @pytest.fixture
 def no_umask() -> Iterator[None]:
-    """The process takes no access away from new files."""
+    """The process has a umask of 0."""
     before = os.umask(0)
     try:
         yield
@@ -79,8 +79,8 @@ def no_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_umask")
-def test_new_files_are_not_for_everyone(tmp_path: Path) -> None:
-    """Read by the group at most, written by the owner alone, whatever the umask leaves."""
+def test_new_files_are_not_readable_by_others(tmp_path: Path) -> None:
+    """Readable by the group at most, writable by the owner only, whatever the umask is."""
     directory = tmp_path / "new" / "archive"
     make_directory(directory)
     Catalog.open(directory, create=True).close()

@@ -1,4 +1,5 @@
-"""What an archive directory must not hold: each a clear error or a named outcome, no traceback."""
+"""Invalid content of an archive directory: each is a clear error or outcome, without a
+traceback."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def make_sparse(path: Path, length: int) -> None:
 
 
 def long_catalog(directory: Path, length: int) -> None:
-    """Create a catalog with its header if there is none, and give it holes up to a length."""
+    """Create a catalog with its header if there is none, and extend it with holes to a length."""
     if not (directory / CATALOG).exists():
         with Catalog.open(directory, create=True):
             pass
@@ -91,7 +92,7 @@ def check_one_line(text: str, expected: str) -> None:
     list((BROKEN | BROKEN_MARK).values()),
     ids=list(BROKEN | BROKEN_MARK),
 )
-def test_the_archive_refuses_to_start_in_one_line(
+def test_the_archive_refuses_to_start_with_one_line(
     tmp_path: Path, aeron_dir: Path, spoil: Callable[[Path], object], expected: str
 ) -> None:
     """Exit code 1, one line on standard error that names the file, and nothing is changed."""
@@ -105,8 +106,8 @@ def test_the_archive_refuses_to_start_in_one_line(
 
 
 @pytest.mark.parametrize("name", [FILE_NAME, CATALOG])
-def test_a_start_makes_no_file_through_a_link(tmp_path: Path, aeron_dir: Path, name: str) -> None:
-    """One that leads to nowhere is refused and named."""
+def test_a_start_creates_no_file_through_a_link(tmp_path: Path, aeron_dir: Path, name: str) -> None:
+    """A link without a target is refused, with its name."""
     directory = tmp_path / "archive"
     directory.mkdir()
     (directory / name).symlink_to("../outside")
@@ -116,7 +117,7 @@ def test_a_start_makes_no_file_through_a_link(tmp_path: Path, aeron_dir: Path, n
 
 
 def refused_start(directory: Path, aeron_dir: Path) -> str:
-    """Run an archive that is to refuse its start; return what it writes to standard error."""
+    """Run an archive that must refuse to start; return its standard error."""
     command = [sys.executable, "-m", "aerotape", "archive", f"--dir={directory}"]
     command += [f"--aeron-dir={aeron_dir}", "-Daeron.archive.control.channel.enabled=false"]
     refused = subprocess.run(
@@ -133,7 +134,7 @@ def refused_start(directory: Path, aeron_dir: Path) -> str:
 
 @pytest.mark.parametrize("command", ["describe", "verify", "count-entries"])
 @pytest.mark.parametrize(("spoil", "expected"), list(BROKEN.values()), ids=list(BROKEN))
-def test_the_tool_says_so_in_one_line(
+def test_the_tool_reports_it_in_one_line(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     command: str,
@@ -152,14 +153,14 @@ def test_the_tool_says_so_in_one_line(
     [*BROKEN_LENGTH.values(), BROKEN_MARK["link file is long"]],
     ids=[*BROKEN_LENGTH, "link file is long"],
 )
-def test_migrate_refuses_what_is_too_long(
+def test_migrate_refuses_files_that_are_too_long(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     options: list[str],
     spoil: Callable[[Path], object],
     expected: str,
 ) -> None:
-    """In one line, before any of it is read."""
+    """With one line, before any of the file is read."""
     directory = build_old(tmp_path / "archive", version(2))
     spoil(directory)
     names = sorted(directory.iterdir())
@@ -180,7 +181,7 @@ print(code, peak_kib * 1024, file=sys.stderr)
 
 @pytest.mark.parametrize("command", ["describe-all", "count-entries", "migrate --dry-run"])
 def test_a_catalog_of_holes_takes_no_memory(tmp_path: Path, command: str) -> None:
-    """One that is as long as it can be is read in less memory than a tenth of that."""
+    """A catalog of the maximum length is read with memory of less than a tenth of that."""
     if command.startswith("migrate"):
         build_old(tmp_path / "archive", version(2))
     else:
@@ -200,7 +201,7 @@ def test_a_catalog_of_holes_takes_no_memory(tmp_path: Path, command: str) -> Non
 
 
 def test_a_time_index_of_holes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is not read, with points before the hole or without; the command reports it."""
+    """It is not read, whether points precede the hole or not; the command reports it."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     path = tmp_path / "aerotape-0.time-index"
     for points in ([], [TimePoint(1, 0), TimePoint(2, 64)]):
@@ -216,7 +217,7 @@ def test_a_time_index_of_holes(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_a_mark_of_holes(tmp_path: Path) -> None:
-    """It is not read, and marks its recording."""
+    """It is not read, and the recording counts as marked."""
     make_sparse(tmp_path / suspect_marks.mark_file_name(3), 1 << 40)
     ((recording_id, [note]),) = suspect_marks.read_marks(tmp_path).items()
     assert (recording_id, note.outcome) == (3, "unreadable mark")
@@ -241,7 +242,7 @@ def test_the_tool_and_a_broken_mark_file(
 
 
 def test_the_tool_on_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file is not a directory, which is said; so is that it cannot be listed."""
+    """The error says that a file is not a directory, and that it cannot be listed."""
     (tmp_path / "file").touch()
     assert main(["tool", str(tmp_path / "file"), "verify"]) == 1
     check_one_line(capsys.readouterr().err, "not a directory")
@@ -249,7 +250,7 @@ def test_the_tool_on_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.root
 def test_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Files and directories of someone else are errors of this package with their path."""
+    """Files and directories without permission are errors of this package with their path."""
     directory = tmp_path / "archive"
     directory.mkdir()
     add_recording(directory, fill(SegmentBuilder(), 3), live=True)
@@ -316,10 +317,11 @@ def as_dangling_link(path: Path) -> None:
 
 @pytest.mark.parametrize("live", [True, False])
 @pytest.mark.parametrize("spoil", [as_directory, as_pipe, as_device, as_dangling_link])
-def test_a_segment_that_is_no_file(
+def test_a_segment_that_is_not_a_regular_file(
     tmp_path: Path, spoil: Callable[[Path], None], live: bool
 ) -> None:
-    """The recording is unreadable and named so, at a start and by verify; the next one is fine."""
+    """The recording is reported as unreadable, at a start and by verify; the next one is
+    unchanged."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3), live=live)
     stream = fill(SegmentBuilder(), 3)
     add_recording(tmp_path, stream, live=True)
@@ -334,8 +336,8 @@ def test_a_segment_that_is_no_file(
     assert main(["tool", str(tmp_path), "verify", "1"]) == 0
 
 
-def test_a_segment_behind_a_link_is_read_and_not_written_to(tmp_path: Path) -> None:
-    """Its end is found; what is after the end stays, and is not copied into the directory."""
+def test_a_linked_segment_is_read_and_not_written_to(tmp_path: Path) -> None:
+    """Its end is found; data after the end stays, and is not copied into the directory."""
     (tmp_path / "archive").mkdir()
     stream = fill(SegmentBuilder(), 3)
     add_recording(tmp_path / "archive", stream, live=True)
@@ -355,8 +357,8 @@ def test_a_segment_behind_a_link_is_read_and_not_written_to(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("base", [(1 << 47) - 131_072, 1 << 47, (1 << 63) - 131_072])
-def test_a_segment_far_away(tmp_path: Path, base: int) -> None:
-    """A file at the last position there is, or beyond, does not upset the start."""
+def test_a_segment_at_the_maximum_position(tmp_path: Path, base: int) -> None:
+    """A file at the maximum position, or beyond it, does not prevent the start."""
     stream = fill(SegmentBuilder(), 3)
     add_recording(tmp_path, stream, live=True)
     (tmp_path / f"0-{base}.rec").write_bytes(b"\x01" * 131_072)
@@ -384,12 +386,12 @@ def torn(directory: Path, data: bytes) -> SegmentBuilder:
 
 
 def test_bytes_in_quarantine_are_never_replaced(tmp_path: Path) -> None:
-    """Two repairs at the same position, and by the clock the same time, keep both tails."""
+    """Two repairs at the same position and the same time retain both tails."""
     for data in (b"\xffone", b"\xfftwo"):
         torn(tmp_path, data)
         refresh_all(tmp_path)
-    kept = sorted(path.read_bytes() for path in tmp_path.glob("aerotape-quarantine/*/*.rec*"))
-    assert kept == [b"\xffone", b"\xfftwo"]
+    retained = sorted(path.read_bytes() for path in tmp_path.glob("aerotape-quarantine/*/*.rec*"))
+    assert retained == [b"\xffone", b"\xfftwo"]
     there = next(tmp_path.glob("aerotape-quarantine/*/*.rec*"))
     before = there.read_bytes()
     with pytest.raises(AerotapeError, match="exists"):
@@ -399,8 +401,8 @@ def test_bytes_in_quarantine_are_never_replaced(tmp_path: Path) -> None:
     assert there.read_bytes() == before
 
 
-def test_a_copy_that_comes_out_short_is_no_copy(tmp_path: Path) -> None:
-    """A tail that cannot be read in full is not taken for saved."""
+def test_a_truncated_copy_is_not_accepted(tmp_path: Path) -> None:
+    """A tail that cannot be read completely does not count as saved."""
     source = tmp_path / "source"
     source.write_bytes(b"x" * 100)
     with pytest.raises(AerotapeError, match="28 bytes early"):
@@ -408,7 +410,7 @@ def test_a_copy_that_comes_out_short_is_no_copy(tmp_path: Path) -> None:
     assert not (tmp_path / "copy").exists()
 
 
-def test_the_mark_comes_before_the_bytes_go(
+def test_the_mark_is_written_before_bytes_are_erased(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A start that is killed between copying and erasing leaves the recording marked."""
@@ -431,8 +433,8 @@ def test_the_mark_comes_before_the_bytes_go(
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe", "nested"])
-def test_a_mark_that_is_no_mark(tmp_path: Path, kind: str) -> None:
-    """What stands in a mark's place marks the recording, and keeps nothing from starting."""
+def test_an_invalid_mark(tmp_path: Path, kind: str) -> None:
+    """Anything with the name of a mark marks the recording, and does not prevent a start."""
     torn(tmp_path, b"\xff" * 50)
     path = tmp_path / suspect_marks.mark_file_name(0)
     if kind == "directory":
@@ -449,8 +451,8 @@ def test_a_mark_that_is_no_mark(tmp_path: Path, kind: str) -> None:
 # ---- mark files ----------------------------------------------------------------------------------
 
 
-def test_a_mark_file_elsewhere_is_looked_at(tmp_path: Path) -> None:
-    """Two archives that would keep their mark files in different places do not share recordings."""
+def test_a_mark_file_in_another_directory_is_checked(tmp_path: Path) -> None:
+    """Two archives with different mark file directories cannot use the same recordings."""
     archive, marks = tmp_path / "archive", tmp_path / "marks-ä"
     archive.mkdir()
     marks.mkdir()
@@ -468,8 +470,8 @@ def test_a_mark_file_elsewhere_is_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"nowhere", b"/a\0b", b"\xff\xfe", b"/\xff"])
-def test_a_link_that_leads_nowhere(tmp_path: Path, content: bytes) -> None:
-    """A damaged link file is an error of reading at most, and no obstacle to a start."""
+def test_an_invalid_link_file(tmp_path: Path, content: bytes) -> None:
+    """A damaged link file causes a read error at most, and does not prevent a start."""
     (tmp_path / LINK_FILE_NAME).write_bytes(content)
     with pytest.raises(MarkFileError, match=r"(no|cannot read) mark file"):
         MarkFile.read(tmp_path)
@@ -477,8 +479,8 @@ def test_a_link_that_leads_nowhere(tmp_path: Path, content: bytes) -> None:
         assert MarkFile.read(tmp_path).is_active()
 
 
-def test_errors_that_are_no_text(tmp_path: Path) -> None:
-    """File names of any bytes can be in the error log, and the next start saves them."""
+def test_errors_that_are_not_valid_text(tmp_path: Path) -> None:
+    """File names with arbitrary bytes can be in the error log, and the next start saves them."""
     with acquire(tmp_path) as mark_file:
         assert mark_file.record_error("cannot read a-" + os.fsdecode(b"\xff"), 5)
     with acquire(tmp_path) as mark_file:

@@ -1,4 +1,4 @@
-"""Directories of the Java archive in our hands, and ours in its."""
+"""Directories of the Java archive opened by our archive, and the reverse."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_directory_of_a_running_java_archive_is_read(
     assert check.frames > 200
 
     client.call("stopRecording", IPC, 1001)
-    # The Java archive answers first and writes the stop position a little later.
+    # The Java archive responds first and writes the stop position a little later.
     deadline = time.monotonic() + 60
     while directory.recording(made["id"]).descriptor.is_active and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -78,7 +78,7 @@ def test_a_directory_of_a_running_java_archive_is_read(
     assert str(info.header.pid) == archive_tool(java_archive.archive_dir, "pid").stdout.strip()
 
 
-def test_a_java_archive_keeps_us_out_until_it_has_stopped(java_archive: JavaArchive) -> None:
+def test_a_running_java_archive_reserves_its_directory(java_archive: JavaArchive) -> None:
     """While it runs its directory is in use; after a clean stop it is free at once."""
     with pytest.raises(ArchiveInUseError) as raised:
         acquire(java_archive.archive_dir)
@@ -88,8 +88,9 @@ def test_a_java_archive_keeps_us_out_until_it_has_stopped(java_archive: JavaArch
         assert open_directory(java_archive.archive_dir).mark_file().header.archive_id == 42
 
 
-def test_we_keep_a_java_archive_out(tmp_path: Path, aeron_dir: Path) -> None:
-    """A Java archive refuses a directory that we hold, and ArchiveTool names the holder."""
+def test_a_java_archive_refuses_a_directory_in_use(tmp_path: Path, aeron_dir: Path) -> None:
+    """A Java archive refuses a directory that our archive uses, and ArchiveTool reports the
+    process."""
     directory = tmp_path / "archive"
     directory.mkdir()
     Catalog.open(directory, create=True).close()
@@ -106,8 +107,9 @@ def test_we_keep_a_java_archive_out(tmp_path: Path, aeron_dir: Path) -> None:
         assert open_directory(directory).mark_file().header.pid == theirs.process.pid
 
 
-def test_a_claim_keeps_out_either_archive(tmp_path: Path, aeron_dir: Path) -> None:
-    """The timestamp that Java writes while it takes a directory over, of a process that is gone."""
+def test_both_archives_respect_a_claim(tmp_path: Path, aeron_dir: Path) -> None:
+    """The timestamp that Java writes while it takes over a directory, of a process that has
+    ended."""
     leave(tmp_path)
     with (tmp_path / FILE_NAME).open("r+b") as file:
         file.seek(ACTIVITY_TIMESTAMP)
@@ -121,7 +123,7 @@ def test_a_claim_keeps_out_either_archive(tmp_path: Path, aeron_dir: Path) -> No
 
 @contextmanager
 def signs_of_life(ours: MarkFile) -> Iterator[None]:
-    """Refresh the activity timestamp as a conductor would: the JVM may take long to start."""
+    """Refresh the activity timestamp as a conductor does, because the JVM may start slowly."""
     done = threading.Event()
 
     def beat() -> None:
@@ -142,7 +144,7 @@ def ours_pid(directory: Path) -> int:
 
 
 @pytest.mark.parametrize("checksum", ["none", "crc-32"])
-def test_a_killed_java_archive_is_repaired_as_it_would_itself(
+def test_a_killed_java_archive_is_repaired_as_by_archive_tool(
     tmp_path: Path, aeron_dir: Path, java_client: StartClient, checksum: ChecksumName
 ) -> None:
     """After SIGKILL our refresh and Java's ArchiveTool find the same stop position."""
@@ -165,7 +167,7 @@ def test_a_killed_java_archive_is_repaired_as_it_would_itself(
     assert open_directory(theirs).recording(made["id"]).recorded_position == made["position"]
 
 
-def test_java_accepts_a_directory_that_we_repaired(
+def test_java_accepts_a_repaired_directory(
     tmp_path: Path, aeron_dir: Path, java_client: StartClient
 ) -> None:
     """With marks, quarantine and checksums in it: verified by ArchiveTool, replayed by Java."""

@@ -37,14 +37,14 @@ from aerotape.url_path import UrlPath
         ),
     ],
 )
-def test_a_location_means_the_same_everywhere(given: str, location: str) -> None:
-    """Local paths become absolute, URLs get one form, and that form stays as it is."""
+def test_a_location_is_normalized(given: str, location: str) -> None:
+    """Local paths become absolute, URLs are normalized, and the result does not change again."""
     assert absolute_location(given) == location
     assert absolute_location(location) == location
 
 
-def test_an_empty_path_is_not_the_folder_one_is_in() -> None:
-    """It comes of variables that are not set."""
+def test_an_empty_path_is_not_the_current_directory() -> None:
+    """It usually comes from an unset variable."""
     with pytest.raises(ConfigurationError, match="OUT: an empty path names no folder"):
         parse_location("", "OUT")
 
@@ -61,14 +61,14 @@ def test_an_empty_path_is_not_the_folder_one_is_in() -> None:
         ("file://localhost", "OUT: 'file://localhost' names no path; write file:///FOLDER"),
     ],
 )
-def test_a_url_that_ends_too_early_is_refused(url: str, complaint: str) -> None:
-    """It comes of variables that are not set, too; the folder one is in is not meant."""
+def test_an_incomplete_url_is_refused(url: str, complaint: str) -> None:
+    """It usually comes from an unset variable, too, and does not mean the current directory."""
     with pytest.raises(ConfigurationError, match=f"^{re.escape(complaint)}"):
         parse_location(url, "OUT")
 
 
-def test_a_file_of_another_machine_is_refused() -> None:
-    """A `file:` URL with a host can be no local path and no storage."""
+def test_a_file_url_with_a_host_is_refused() -> None:
+    """A `file:` URL with a host is neither a local path nor a known storage."""
     with pytest.raises(ConfigurationError, match=r"path: .*file://elsewhere/a.*another machine"):
         parse_location("file://elsewhere/a")
 
@@ -86,23 +86,24 @@ def test_a_file_of_another_machine_is_refused() -> None:
         "s3:///AKIA:hush-hush@bucket",
     ],
 )
-def test_urls_are_no_place_for_secrets(url: str) -> None:
-    """They would be printed wherever the place is named; the error does not show them either."""
+def test_urls_with_secrets_are_refused(url: str) -> None:
+    """Every error that names the location would print them; this error does not show them
+    either."""
     with pytest.raises(ConfigurationError, match=r"path: the s.* URL holds .*storage") as raised:
         parse_location(url)
     assert "hush" not in str(raised.value)
 
 
 def test_paths_below_a_url_print_as_urls() -> None:
-    """So that errors name what the user named, also after a trip to another process."""
+    """Errors name the URL that the user gave, also after pickling."""
     path = parse_location("s3://bucket/prefix") / "3-0.rec"
     assert isinstance(path, UrlPath)
     assert (str(path), f"{path}", path.name) == ("s3://bucket/prefix/3-0.rec",) * 2 + ("3-0.rec",)
     assert str(pickle.loads(pickle.dumps(path))) == "s3://bucket/prefix/3-0.rec"
 
 
-def test_storage_options_keep_their_values_to_themselves() -> None:
-    """Neither their text nor a message that quotes them shows a secret."""
+def test_storage_options_do_not_show_their_values() -> None:
+    """Neither their representation nor a message that quotes them shows a secret."""
     options = StorageOptions.of({"secret_key": "s3cret-value", "region": "eu-west-1"})
     assert "s3cret" not in f"{options!r} {options}"
     assert options.redacted("bad s3cret-value in eu-west-1") == "bad … in eu-west-1"

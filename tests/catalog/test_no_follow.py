@@ -41,7 +41,7 @@ def archive(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A file that no archive may touch."""
+    """A file that no archive may change."""
     path = tmp_path / "outside"
     path.write_bytes(CONTENT)
     path.chmod(0o604)
@@ -49,7 +49,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 def check_untouched(outside: Path) -> None:
-    """The file is as it was, and there is no other beside it."""
+    """The file is unchanged, and no other file is beside it."""
     assert outside.read_bytes() == CONTENT
     assert outside.stat().st_mode & 0o777 == 0o604
     assert sorted(path.name for path in outside.parent.iterdir()) == ["archive", "outside"]
@@ -58,8 +58,8 @@ def check_untouched(outside: Path) -> None:
 # ---- opening -------------------------------------------------------------------------------------
 
 
-def test_a_link_is_refused_and_named(archive: Path, outside: Path) -> None:
-    """With any flags, wherever it leads."""
+def test_a_link_is_refused_and_reported(archive: Path, outside: Path) -> None:
+    """With any flags, whatever its target is."""
     for target in (outside, outside.with_name("nowhere"), archive / "link"):
         link = archive / "link"
         link.symlink_to(target)
@@ -73,8 +73,8 @@ def test_a_link_is_refused_and_named(archive: Path, outside: Path) -> None:
     check_untouched(outside)
 
 
-def test_other_errors_and_files_are_as_ever(archive: Path) -> None:
-    """A loop on the way to a file is not a link in its place; a new file is its owner's."""
+def test_other_errors_and_files_are_unaffected(archive: Path) -> None:
+    """A loop in the path is a different error; a new file is readable by its owner only."""
     (archive / "loop").symlink_to("loop")
     with pytest.raises(OSError, match="Too many levels of symbolic links"):
         open_no_follow(archive / "loop" / "file")
@@ -89,7 +89,7 @@ def test_other_errors_and_files_are_as_ever(archive: Path) -> None:
     assert (archive / "file").stat().st_mode & 0o027 == 0
 
 
-# ---- what writes ---------------------------------------------------------------------------------
+# ---- writers -------------------------------------------------------------------------------------
 
 
 def mark(archive: Path) -> None:
@@ -103,7 +103,7 @@ def rewrite_catalog(archive: Path) -> None:
 
 
 def replaced_meanwhile(archive: Path) -> None:
-    """A catalog whose name is that of a link when it is rewritten."""
+    """A catalog whose name becomes a link while it is rewritten."""
     with Catalog.open(archive) as catalog:
         (archive / CATALOG_FILE_NAME).rename(archive / "moved")
         (archive / CATALOG_FILE_NAME).symlink_to("../outside")
@@ -150,10 +150,10 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 @pytest.mark.parametrize("target", ["../outside", "../nowhere", ".."])
 @pytest.mark.parametrize(("name", "write"), list(WRITERS.values()), ids=list(WRITERS))
-def test_what_writes_refuses_a_link(
+def test_every_writer_refuses_a_link(
     archive: Path, outside: Path, name: str, write: Callable[[Path], object], target: str
 ) -> None:
-    """The error names it, and neither what it leads to nor a file beside that changes."""
+    """The error names the link, and neither its target nor a file beside the target changes."""
     (archive / "quarantine").mkdir()
     add_recording(archive, fill(SegmentBuilder(), 3))
     if name:
@@ -164,7 +164,7 @@ def test_what_writes_refuses_a_link(
     check_untouched(outside)
 
 
-def test_what_is_after_the_end_of_a_linked_segment_stays(archive: Path, outside: Path) -> None:
+def test_data_after_the_end_of_a_linked_segment_is_retained(archive: Path, outside: Path) -> None:
     """An extension is refused before a byte of it is copied."""
     (archive / "0-0.rec").symlink_to(outside)
     with pytest.raises(StorageError, match=r"0-0\.rec is a symbolic link"):
@@ -173,27 +173,27 @@ def test_what_is_after_the_end_of_a_linked_segment_stays(archive: Path, outside:
     check_untouched(outside)
 
 
-def test_a_link_to_an_empty_file_is_no_segment_to_be_made(archive: Path, tmp_path: Path) -> None:
-    """What a crash has left while it was made would get its length."""
+def test_a_link_to_an_empty_file_is_not_extended(archive: Path, tmp_path: Path) -> None:
+    """A file that a crash left during its creation would be extended."""
     (tmp_path / "empty").touch()
     (archive / "0-65536.rec").symlink_to("../empty")
     make_if_lacking(archive / "0-65536.rec", 65_536)
     assert (tmp_path / "empty").stat().st_size == 0
 
 
-def test_a_purge_leaves_what_a_linked_quarantine_holds(archive: Path, tmp_path: Path) -> None:
-    """Also where that looks like a recording's."""
-    elsewhere = tmp_path / "elsewhere"
-    (elsewhere / "0-17").mkdir(parents=True)
-    (archive / quarantine.FOLDER_NAME).symlink_to(elsewhere)
+def test_a_purge_does_not_delete_through_a_linked_quarantine(archive: Path, tmp_path: Path) -> None:
+    """Also where the target has names like those of a recording."""
+    link_target = tmp_path / "elsewhere"
+    (link_target / "0-17").mkdir(parents=True)
+    (archive / quarantine.FOLDER_NAME).symlink_to(link_target)
     with pytest.raises(StorageError, match=r"symbolic link, not a directory.*aerotape-quarantine"):
         suspect_marks.clear_marks(archive, 0)
-    assert (elsewhere / "0-17").is_dir()
+    assert (link_target / "0-17").is_dir()
     suspect_marks.clear_marks(archive, 1)
 
 
 def test_a_link_file_that_is_a_link_is_replaced(archive: Path, outside: Path) -> None:
-    """What it leads to is not written to, and the mark file is found."""
+    """The target is not written to, and the mark file is found."""
     (archive / LINK_FILE_NAME).symlink_to("../outside")
     marks = archive / "marks"
     marks.mkdir()
@@ -208,7 +208,7 @@ def test_a_link_file_that_is_a_link_is_replaced(archive: Path, outside: Path) ->
 
 
 def damaged(archive: Path, outside: Path) -> SegmentBuilder:
-    """Make three equal recordings, two with damage; a segment of the first is a link."""
+    """Create three equal recordings, two with damage; a segment of the first is a link."""
     for _ in range(3):
         stream = SegmentBuilder()
         while stream.position < stream.segment_length + 9000:
@@ -225,10 +225,11 @@ def damaged(archive: Path, outside: Path) -> SegmentBuilder:
 
 
 @pytest.mark.parametrize("options", [[], ["--cut"]], ids=["", "cut"])
-def test_repair_refuses_a_recording_of_which_a_link_would_be_written(
+def test_repair_refuses_a_recording_that_needs_a_write_through_a_link(
     archive: Path, outside: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
-    """Nothing of what it leads to is copied; others are repaired, and one that is whole there."""
+    """Nothing of the target is copied; other recordings and a whole one with a link are
+    processed."""
     damaged(archive, outside)
     before = outside.read_bytes()
     command = ["tool", str(archive), "repair", *options, "--json"]
@@ -245,7 +246,7 @@ def test_repair_refuses_a_recording_of_which_a_link_would_be_written(
 def test_repair_reads_through_a_link(
     archive: Path, outside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A recording is repaired in its other files, where nothing is to be written there."""
+    """A recording is repaired in its other files if the linked file needs no change."""
     stream = damaged(archive, outside)
     outside.write_bytes((archive / "2-0.rec").read_bytes())
     before = outside.read_bytes()
@@ -277,8 +278,8 @@ def test_checksums_are_not_written_through_a_link(
 @pytest.mark.parametrize(
     "name", [CATALOG_FILE_NAME, FILE_NAME, "migration-131072-to-196608.dat"], ids=str
 )
-def test_a_migration_refuses_links_before_it_begins(tmp_path: Path, name: str) -> None:
-    """Of the files that it changes, and of those that it makes."""
+def test_a_migration_refuses_links_before_its_first_change(tmp_path: Path, name: str) -> None:
+    """For the files that it changes, and for those that it creates."""
     archive = build_old(tmp_path / "archive", version(2))
     outside = tmp_path / "outside"
     if (archive / name).exists():

@@ -1,4 +1,4 @@
-"""Names of segment files and the arithmetic of positions."""
+"""Names of segment files and position arithmetic."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ exponents = st.integers(16, 30)
 
 
 @given(longs, longs)
-def test_a_name_is_read_back(recording_id: int, base_position: int) -> None:
-    """Every pair of numbers has one name, and the name gives the pair back."""
+def test_a_name_can_be_parsed(recording_id: int, base_position: int) -> None:
+    """Every pair of numbers has one name, and parsing the name returns the pair."""
     name = segment_file_name(recording_id, base_position)
     assert parse_segment_file_name(name) == (recording_id, base_position)
 
 
 @given(st.text(st.sampled_from("0123456789-.rec +_x\n")))
-def test_only_names_that_would_be_given_are_read(name: str) -> None:
-    """Whatever is accepted is exactly the name that its two numbers get."""
+def test_only_canonical_names_are_accepted(name: str) -> None:
+    """Every accepted name is exactly the name of its two numbers."""
     parsed = parse_segment_file_name(name)
     assert parsed is None or segment_file_name(*parsed) == name
 
@@ -59,16 +59,17 @@ LOOK_ALIKES = [
 
 
 @pytest.mark.parametrize("name", LOOK_ALIKES)
-def test_look_alikes_are_no_segments(name: str) -> None:
-    """Signs, leading zeros, other digits, other endings and too large numbers are refused."""
+def test_similar_names_are_not_segments(name: str) -> None:
+    """Signs, leading zeros, other digits, other suffixes and numbers that are too large are
+    refused."""
     assert parse_segment_file_name(name) is None
 
 
 @given(st.data(), exponents, exponents, st.integers(0, 1 << 45), st.integers(0, 1 << 45))
-def test_the_segment_of_a_position_holds_it(
+def test_the_segment_of_a_position_contains_it(
     data: st.DataObject, term_bits: int, segment_bits: int, start: int, length: int
 ) -> None:
-    """Bases lie a segment apart from the start's term on, and each holds its positions."""
+    """Bases are a segment apart from the start's term on, and each contains its positions."""
     assume(segment_bits >= term_bits)
     term, segment = 1 << term_bits, 1 << segment_bits
     position = start + length
@@ -100,8 +101,8 @@ def test_files_are_listed_by_number_not_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 32, 4096, 65_504])
-def test_blank_is_what_was_never_written(tmp_path: Path, offset: int) -> None:
-    """Bytes before the offset do not count, single ones after it do; a missing file is blank."""
+def test_a_blank_segment_was_never_written(tmp_path: Path, offset: int) -> None:
+    """Bytes preceding the offset do not count, single ones after it do; a missing file is blank."""
     path = tmp_path / segment_file_name(1, 0)
     assert is_blank_from(path, offset)
     with path.open("wb") as file:
@@ -119,7 +120,7 @@ def test_blank_is_what_was_never_written(tmp_path: Path, offset: int) -> None:
         assert is_blank_from(path, offset)
 
 
-def test_files_are_listed_natively_as_their_names_say(tmp_path: Path) -> None:
+def test_the_native_listing_agrees_with_the_names(tmp_path: Path) -> None:
     names = ["0-0.rec", "12-65536.rec", "12-0.rec", f"3-{MAX_LONG}.rec"]
     others = ["0-00.rec", "00-1.rec", "-1-0.rec", "1-.rec", "4-0.rec.del", f"3-{MAX_LONG + 1}.rec"]
     others += ["\u0661-0.rec", "archive.catalog", "0-0.rec "]

@@ -10,6 +10,6 @@ from support.jvm.java_codecs import JavaCodecs
 
 @pytest.fixture(scope="session")
 def java_codecs() -> Iterator[JavaCodecs]:
-    """Aeron's own codecs, of the aeron-all jar (archive schema version 13)."""
+    """Aeron's own codecs, from the aeron-all jar (archive schema version 13)."""
     with JavaCodecs() as codecs:
         yield codecs

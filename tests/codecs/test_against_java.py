@@ -1,4 +1,4 @@
-"""Our codecs against Aeron's own Java codecs, which are of archive schema version 13."""
+"""Our codecs compared with Aeron's own Java codecs (archive schema version 13)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEXT = st.text(st.characters(min_codepoint=0, max_codepoint=127), max_size=300)
 
 
 def values_of(module: ModuleType, field: JavaField, name: str) -> st.SearchStrategy[object]:
-    """Any value that a field may have, None where it may be absent."""
+    """Any value of a field; None if it is optional."""
     if field.type == "text":
         return TEXT
     if field.type == "bytes":
@@ -37,7 +37,7 @@ def values_of(module: ModuleType, field: JavaField, name: str) -> st.SearchStrat
     limit = 1 << (BITS[field.type] - 1)
     null = int(field.null)
     numbers = st.integers(-limit, limit - 1)
-    # Null is the same on the wire as the number; ours reads back as None where None is possible.
+    # Null has the same encoding as the number; our codec returns None where None is possible.
     if field.since_version > 0 or null != -limit:
         return st.none() | numbers.filter(lambda number: number != null)
     return numbers
@@ -51,7 +51,7 @@ def messages_of(
 
 
 def telling(module: ModuleType, kind: type[Message], java: JavaMessage) -> Message:
-    """A message whose fields all differ, in every byte where they can."""
+    """A message whose fields all have different values, in every byte where possible."""
     values: dict[str, object] = {}
     for index, name in enumerate(field_names(kind), start=1):
         field = java.fields[name]
@@ -74,10 +74,10 @@ def as_version(data: bytes, version: int) -> bytes:
 
 
 @pytest.mark.parametrize("module", [archive, mark], ids=["archive", "mark"])
-def test_no_message_or_field_is_missing(java_codecs: JavaCodecs, module: ModuleType) -> None:
-    """Each message of the Java codecs is there, with the same id, block length and field names."""
+def test_all_messages_and_fields_exist(java_codecs: JavaCodecs, module: ModuleType) -> None:
+    """Each message of the Java codecs exists, with the same id, block length and field names."""
     java = java_codecs.messages(package(module))
-    # Version 14 gave up ConnectRequest, whose place AuthConnectRequest had taken long before.
+    # Version 14 removed ConnectRequest, which AuthConnectRequest had replaced long before.
     expected = {
         message.name: (message.template_id, message.block_length, set(message.fields))
         for message in java.values()
@@ -95,7 +95,7 @@ def test_no_message_or_field_is_missing(java_codecs: JavaCodecs, module: ModuleT
 def test_java_writes_the_same_bytes(
     java_codecs: JavaCodecs, module: ModuleType, kind: type[Message]
 ) -> None:
-    """Each message is byte for byte what the Java encoder writes, and both read the other's."""
+    """Each message equals the Java encoder's byte for byte, and both codecs read the other's."""
     java = java_codecs.messages(package(module))[kind.__name__]
     message = telling(module, kind, java)
     theirs = java_codecs.encode(module, message)
@@ -116,7 +116,7 @@ def test_java_writes_the_same_bytes(
 def test_any_values_agree_with_java(
     java_codecs: JavaCodecs, module: ModuleType, kind: type[Message], data: st.DataObject
 ) -> None:
-    """Any values, limits and nulls included, travel both ways between Java's codecs and ours."""
+    """Any values, including limits and nulls, are exchanged between Java's codecs and ours."""
     java = java_codecs.messages(package(module))[kind.__name__]
     message = data.draw(messages_of(module, kind, java))
     encoded = message.encode()
@@ -128,7 +128,7 @@ def test_any_values_agree_with_java(
 
 
 def older(module: ModuleType, kind: type[Message], java: JavaMessage, version: int) -> bytes:
-    """A message as a sender of an older version writes it: without what came later."""
+    """A message as a sender of an older version writes it: without newer fields."""
     message = telling(module, kind, java)
     whole = message.encode()
     fixed = [name for name in field_names(kind) if java.fields[name].type not in ("text", "bytes")]
@@ -148,15 +148,17 @@ def older(module: ModuleType, kind: type[Message], java: JavaMessage, version: i
 
 
 @pytest.mark.parametrize("version", range(JAVA_ARCHIVE_VERSION + 1))
-def test_older_senders_are_read_like_java_reads_them(java_codecs: JavaCodecs, version: int) -> None:
-    """Of every older schema version, what the sender did not know is None, as null for Java."""
+def test_messages_of_older_senders_are_read_as_by_java(
+    java_codecs: JavaCodecs, version: int
+) -> None:
+    """For every older schema version, fields unknown to the sender are None, as null in Java."""
     absent = 0
     for module, kind in ((m, k) for m in (archive, mark) for k in m.MESSAGES.values()):
         java = java_codecs.messages(package(module))[kind.__name__]
         data = older(module, kind, java, version)
         decoded = module.decode(data)
         assert java_codecs.decode(module, kind, data) == java_codecs.printed(module, decoded)
-        # A message newer than the sender has no older form: its fields came with it.
+        # A message newer than the sender has no older form: its fields are as new as the message.
         first = min(field.since_version for field in java.fields.values())
         for name in field_names(kind):
             unknown = max(version, first) < java.fields[name].since_version

@@ -49,13 +49,13 @@ def test_truncated_at_every_length(module: ModuleType, kind: type[Message]) -> N
 
 
 def test_unknown_template() -> None:
-    """A template id that the schema does not have is named in the error."""
+    """A template id that is not in the schema is reported in the error."""
     with pytest.raises(CodecError, match="unknown template id 999"):
         archive.decode(header(8, 999) + bytes(8))
 
 
 def test_wrong_schema() -> None:
-    """A message of another schema is refused even where its template id is known."""
+    """A message of another schema is refused even if its template id is known."""
     with pytest.raises(CodecError, match="schema 100, expected 101"):
         archive.decode(header(8, archive.Ping.TEMPLATE_ID, schema_id=100) + bytes(8))
     with pytest.raises(CodecError, match="schema 101, expected 100"):
@@ -64,7 +64,7 @@ def test_wrong_schema() -> None:
 
 @pytest.mark.parametrize("length", [len(CHANNEL) + 1, 1 << 30, (1 << 31) - 1, (1 << 32) - 1])
 def test_absurd_data_length(length: int) -> None:
-    """A text that claims to exceed the end of the message is refused, however far."""
+    """A text whose length exceeds the message is refused, by any amount."""
     encoded = bytearray(REPLAY.encode())
     struct.pack_into("<I", encoded, 8 + REPLAY.BLOCK_LENGTH, length)
     with pytest.raises(CodecError, match=rf"replay_channel: {length} bytes .* exceed the end"):
@@ -72,15 +72,15 @@ def test_absurd_data_length(length: int) -> None:
 
 
 @pytest.mark.parametrize("block_length", [0, 1, 43, 55])
-def test_block_shorter_than_its_version_has(block_length: int) -> None:
-    """A block without the fields that the sender's version must have is refused."""
+def test_block_shorter_than_that_of_its_version(block_length: int) -> None:
+    """A block without the fields of the sender's version is refused."""
     encoded = header(block_length, REPLAY.TEMPLATE_ID) + REPLAY.encode_body()
     with pytest.raises(CodecError, match=f"{block_length} bytes is too short: .* 56"):
         archive.decode(encoded)
 
 
 def test_block_longer_than_the_message() -> None:
-    """A block that claims to exceed the end of the message is refused."""
+    """A block whose length exceeds the message is refused."""
     encoded = header(0xFFFF, REPLAY.TEMPLATE_ID) + REPLAY.encode_body()
     with pytest.raises(CodecError, match="block of 65535 bytes at offset 8 exceeds the end"):
         archive.decode(encoded)
@@ -96,7 +96,7 @@ def test_offset_outside_the_buffer() -> None:
 
 @pytest.mark.parametrize("value", [2, -1, -(1 << 31)])
 def test_unknown_enum_value(value: int) -> None:
-    """A number that is not a value of the enum is refused with the field's name."""
+    """A number that is not a value of the enum is refused with the name of the field."""
     encoded = bytearray(archive.StartRecordingRequest2(channel=CHANNEL).encode())
     struct.pack_into("<i", encoded, 8 + 20, value)
     with pytest.raises(CodecError, match=rf"source_location: {value} is not a valid Source"):
@@ -119,7 +119,7 @@ def test_noise_is_a_message_or_a_codec_error(
     except CodecError:
         return
     assert archive.MESSAGES[template_id] is type(message)
-    # What was read is sound: it can be written and read again.
+    # A decoded message is valid: it can be encoded and decoded again.
     again = archive.decode(message.encode())
     assert again.encode() == message.encode()
 
@@ -129,7 +129,7 @@ def test_noise_is_a_message_or_a_codec_error(
     flipped=st.integers(1, 255),
 )
 def test_flipped_bits_are_a_message_or_a_codec_error(position: int, flipped: int) -> None:
-    """A damaged byte anywhere in a message raises nothing but CodecError."""
+    """A damaged byte anywhere in a message raises only CodecError."""
     encoded = bytearray(REPLAY.encode())
     encoded[position] ^= flipped
     try:
@@ -154,6 +154,6 @@ def test_flipped_bits_are_a_message_or_a_codec_error(position: int, flipped: int
     ],
 )
 def test_values_that_do_not_fit(message: Message, text: str) -> None:
-    """A value that its field cannot hold is named when encoding, with the field."""
+    """A value that its field cannot hold is refused at encoding, with the name of the field."""
     with pytest.raises(CodecError, match=text):
         message.encode()

@@ -1,8 +1,8 @@
 """SBE's own example, a car in two versions of one schema, as its Java codecs encode it.
 
-The schemas, and the payload that SBE's Java sample has written, come from SBE's repository, for no
-jar has them: from a checkout (github.com/aeron-io/simple-binary-encoding) that
-$AEROTAPE_SBE_REPOSITORY names.
+The schemas, and the payload that SBE's Java sample has written, come from a checkout of SBE's
+repository (github.com/aeron-io/simple-binary-encoding), because no jar contains them.
+$AEROTAPE_SBE_REPOSITORY is its path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aerotape.codecs.payloads import PayloadSchema
 
 
 def float32(value: float) -> float:
-    """The nearest number that a float holds."""
+    """The nearest value that a float can represent."""
     number: float = pa.scalar(value, pa.float32()).as_py()
     return number
 
@@ -77,8 +77,8 @@ def example() -> Path:
 
 
 def test_both_versions(jars: dict[str, Path], example: Path, tmp_path: Path) -> None:
-    """Each version's payload by each version's schema: what is new is null in the older payload,
-    and is skipped by the older schema."""
+    """Each payload is decoded with each schema: newer fields are null in the older payload, and are
+    skipped by the older schema."""
     schemas = example / "sbe-samples/src/main/resources"
     extension = schemas / "example-extension-schema.xml"
     sample = (example / "rust/car_example_baseline_data.sbe").read_bytes()

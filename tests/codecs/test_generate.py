@@ -35,7 +35,7 @@ TYPES = (
 
 @pytest.fixture(scope="session")
 def schema_folder() -> Path:
-    """The folder of Aeron's schemas, among the sources that the native core is built from."""
+    """The directory of Aeron's schemas, in the sources from which the native core is built."""
     return sbe_tool.find_schema_folder()
 
 
@@ -54,7 +54,7 @@ def schema_of(folder: Path, jar: Path, *messages: str, byte_order: str = "little
 def test_committed_modules_are_up_to_date(
     jars: dict[str, Path], schema_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Generating from Aeron's schemas gives exactly the modules that are committed."""
+    """Generating from Aeron's schemas produces exactly the committed modules."""
     options = ["--check", "--schemas", str(schema_folder), "--sbe-jar", str(jars["sbe-all"])]
     status = generate.main(options)
     assert status == 0, capsys.readouterr().err
@@ -72,8 +72,8 @@ def test_one_schema_to_one_module(
     command = "python -m aerotape.codecs.generate schema.xml quotes.py\n"
     assert f"Regenerate: {command}" in module.read_text()
     assert generate.main([*options, "--check"]) == 0
-    nowhere = [options[0], str(tmp_path / "no" / "quotes.py"), *options[2:]]
-    assert generate.main(nowhere) == 1
+    missing_directory = [options[0], str(tmp_path / "no" / "quotes.py"), *options[2:]]
+    assert generate.main(missing_directory) == 1
     assert "no/quotes.py" in capsys.readouterr().err
     with pytest.raises(SystemExit) as caught:
         generate.main(options[:1])
@@ -94,7 +94,8 @@ def test_demo_module_is_up_to_date(
 def test_check_reports_a_stale_module(
     jars: dict[str, Path], schema_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--check fails on an edited or missing module and leaves it; without it, it is written."""
+    """--check fails for an edited or missing module and does not write it; without it, it is
+    written."""
     for name in ("archive.py", "mark.py"):
         shutil.copy(Path(generate.__file__).parent / "generated" / name, tmp_path)
     edited = tmp_path / "archive.py"
@@ -124,7 +125,7 @@ UNSUPPORTED = {
 }
 
 
-def test_unsupported_constructs_are_named(jars: dict[str, Path], tmp_path: Path) -> None:
+def test_unsupported_constructs_are_reported(jars: dict[str, Path], tmp_path: Path) -> None:
     """Unsupported constructs are refused by message and field name."""
     schema = schema_of(tmp_path, jars["sbe-all"], *UNSUPPORTED)
     for message, text in zip(schema.messages, UNSUPPORTED.values(), strict=True):
@@ -138,7 +139,7 @@ def test_unsupported_constructs_are_named(jars: dict[str, Path], tmp_path: Path)
 def test_generated_module_of_another_schema_works(
     jars: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The generator is not tied to Aeron's names: keywords and clashing names come out usable."""
+    """The generator works for any schema: keywords and clashing names become usable names."""
     fields = """
       <field name="from" id="1" type="uint16"/>
       <field name="encode" id="2" type="uint64" offset="8"/>
@@ -164,17 +165,17 @@ def test_generated_module_of_another_schema_works(
 
 
 def test_schema_that_sbe_tool_refuses(jars: dict[str, Path], tmp_path: Path) -> None:
-    """A wrong schema fails with sbe-tool's own words and the file's name, without a stack trace."""
+    """A wrong schema fails with the error of sbe-tool and the file name, without a stack trace."""
     with pytest.raises(CodecError, match=r"rejects .*schema\.xml.*nosuchtype") as caught:
         schema_of(tmp_path, jars["sbe-all"], '<field name="x" id="1" type="nosuchtype"/>')
     assert "\tat " not in str(caught.value)
 
 
-def test_missing_things_are_named(
+def test_missing_requirements_are_reported(
     jars: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """A missing schema, jar, crate or Java is a one-line error that says what to do."""
+    """A missing schema, jar, crate or Java is a one-line error with the remedy."""
     with pytest.raises(ConfigurationError, match=r"missing\.xml: no such file"):
         schema_from_xml(tmp_path / "missing.xml", jars["sbe-all"])
     monkeypatch.setenv("CARGO_HOME", str(tmp_path))
@@ -192,10 +193,9 @@ def test_missing_things_are_named(
         schema_of(tmp_path, jars["sbe-all"], "")
 
 
-def test_schemas_are_those_of_the_locked_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of several fetched versions the native core's own counts; outside a checkout the newest."""
+def test_schemas_are_of_the_locked_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several fetched versions the one of the native core is used; outside a checkout the
+    newest."""
     monkeypatch.setenv("CARGO_HOME", str(tmp_path))
     for version in ("0.2.9", "0.2.16", "0.10.0"):
         folder = tmp_path / f"registry/src/index-1/rusteron-client-{version}"

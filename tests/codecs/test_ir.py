@@ -109,7 +109,7 @@ def field_type(message: Message, name: str) -> Type:
 
 
 def test_schema(schema: Schema) -> None:
-    """Package, id, version, header and messages are those of the schema."""
+    """Package, id, version, header and messages equal those of the schema."""
     assert (schema.package, schema.id, schema.version) == ("market", 310, 4)
     assert [(m.name, m.offset) for m in schema.header.members] == [
         ("blockLength", 0), ("templateId", 2), ("schemaId", 4), ("version", 6),
@@ -124,7 +124,7 @@ def test_schema(schema: Schema) -> None:
 
 
 def test_fields_of_the_block(trade: Message) -> None:
-    """Offsets, versions and presences of a block are those that SBE's rules give."""
+    """Offsets, versions and presences of a block follow SBE's rules."""
     assert trade.block_length == 60
     assert [(f.name, f.id, f.offset, f.since_version, f.presence) for f in trade.fields] == [
         ("time", 1, 0, 0, Presence.REQUIRED),
@@ -142,7 +142,7 @@ def test_fields_of_the_block(trade: Message) -> None:
 
 
 def test_numbers_and_arrays(trade: Message) -> None:
-    """Primitives come with array length, limits, null value and character encoding."""
+    """Primitives have array length, limits, null value and character encoding."""
     symbol = field_type(trade, "symbol")
     assert isinstance(symbol, Encoding)
     assert (symbol.primitive.name, symbol.length, symbol.size_bytes) == ("char", 8, 8)
@@ -164,7 +164,7 @@ def test_numbers_and_arrays(trade: Message) -> None:
 
 
 def test_constants(trade: Message) -> None:
-    """Constants carry their value, whether of a type, of an enum or inside a composite."""
+    """Constants have their value, whether of a type, of an enum or inside a composite."""
     fields = {field.name: field for field in trade.fields}
     assert fields["currency"].constant == b"EUR"
     assert fields["venue"].constant == 2
@@ -192,7 +192,7 @@ def test_composite(trade: Message) -> None:
 
 
 def test_enum_and_set(trade: Message) -> None:
-    """Enums have values (of characters their code), sets have bits, each with its version."""
+    """Enums have values (for characters their code), sets have bits, each with its version."""
     side = field_type(trade, "side")
     assert isinstance(side, Enum)
     assert [(v.name, v.value, v.since_version) for v in side.values] == [
@@ -208,7 +208,7 @@ def test_enum_and_set(trade: Message) -> None:
 
 
 def test_groups(trade: Message) -> None:
-    """Groups nest, with dimensions, block lengths and variable data of their own."""
+    """Groups nest, with their own dimensions, block lengths and variable data."""
     legs, fees = trade.groups
     assert (legs.name, legs.id, legs.block_length, legs.since_version) == ("legs", 20, 4, 0)
     count = legs.dimensions.member("numInGroup")
@@ -224,7 +224,7 @@ def test_groups(trade: Message) -> None:
 
 
 def test_var_data(trade: Message) -> None:
-    """Variable data has the width and limit of its length, its encoding and its version."""
+    """Variable data has the width and limit of its length, an encoding and a version."""
     comment, raw = trade.var_data
     assert (comment.name, comment.since_version, comment.character_encoding) == (
         "comment", 0, "UTF-8",
@@ -234,11 +234,11 @@ def test_var_data(trade: Message) -> None:
     assert (raw.header_size_bytes, raw.max_length_bytes) == (4, (1 << 31) - 1)
 
 
-def test_cut_short(ir_file: Path, tmp_path: Path) -> None:
-    """A file cut short anywhere is a CodecError, also where it ends between two tokens."""
+def test_truncated_file(ir_file: Path, tmp_path: Path) -> None:
+    """A file truncated anywhere is a CodecError, also where it ends between two tokens."""
     whole = ir_file.read_bytes()
     complete = 0
-    # Every length around the ends of header and messages, a sample between.
+    # Every length around the ends of header and messages, and a sample in between.
     near = 1000
     for length in (
         *range(near),
@@ -249,7 +249,7 @@ def test_cut_short(ir_file: Path, tmp_path: Path) -> None:
             parsed = parse_schema(whole[:length])
         except CodecError:
             continue
-        # Only whole messages can be missing without a trace: the format has no count.
+        # Only whole messages can be missing undetected: the format has no count.
         assert [m.name for m in parsed.messages] in ([], ["Trade"])
         complete += 1
     assert complete == 2
@@ -262,7 +262,7 @@ def test_cut_short(ir_file: Path, tmp_path: Path) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
 @given(data=st.data())
 def test_damaged_file(ir_file: Path, data: st.DataObject) -> None:
-    """Flipped bytes and noise give a schema or a CodecError, nothing else."""
+    """Flipped bytes and noise produce a schema or a CodecError, nothing else."""
     damaged = bytearray(ir_file.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):
         position = data.draw(st.integers(0, len(damaged) - 1))

@@ -10,7 +10,7 @@ from aerotape.codecs.generated import archive, mark
 
 
 def test_none_is_the_null_value() -> None:
-    """None is written as the null value that the schema names, and read back as None."""
+    """None is encoded as the null value of the schema, and decoded as None."""
     request = archive.ReplayRequest(file_io_max_length=None, replay_token=None)
     encoded = request.encode()
     assert encoded[8 + 44 : 8 + 56] == struct.pack("<iq", -(1 << 31), -(1 << 63))
@@ -54,7 +54,7 @@ def test_sender_before_the_data_existed() -> None:
     request = archive.AuthConnectRequest.decode_body(body, 0, known.BLOCK_LENGTH, version=11)
     assert request.client_info is None
     assert (request.response_channel, request.encoded_credentials) == ("aeron:ipc", b"pw")
-    # Written again, by our version, it has no client info: an empty one.
+    # Encoded again with our version, it has empty client info.
     again = archive.decode(request.encode())
     assert isinstance(again, archive.AuthConnectRequest)
     assert again.client_info == ""
@@ -72,7 +72,7 @@ def test_any_buffer_and_offset(kind: type) -> None:
 
 
 def test_text_beyond_ascii_stays_readable() -> None:
-    """A byte that the schema forbids in a text reads as an escape; the message is not lost."""
+    """A byte that the schema forbids in a text is decoded as an escape; the message is not lost."""
     encoded = archive.ControlResponse(error_message="caf?").encode().replace(b"?", b"\xe9")
     response = archive.decode(encoded)
     assert isinstance(response, archive.ControlResponse)
@@ -80,7 +80,7 @@ def test_text_beyond_ascii_stays_readable() -> None:
     assert archive.decode(response.encode()) == response
 
 
-def test_messages_take_no_foreign_attributes() -> None:
+def test_messages_reject_unknown_attributes() -> None:
     """A mistyped field name is an error at once, when constructing and when assigning."""
     with pytest.raises(TypeError):
         archive.ReplayRequest(recordingId=1)  # type: ignore[call-arg]
@@ -88,12 +88,12 @@ def test_messages_take_no_foreign_attributes() -> None:
         archive.ReplayRequest().recordingId = 1  # type: ignore[attr-defined]
 
 
-def test_messages_are_their_fields() -> None:
-    """Messages of one type are equal when all fields are, and show them in the wire's order."""
+def test_messages_are_compared_by_their_fields() -> None:
+    """Messages of one type are equal when all fields are, and show them in wire order."""
     stop = archive.StopRecordingRequest(1, 2, 3, "aeron:ipc")
     assert stop == archive.StopRecordingRequest(1, 2, 3, channel="aeron:ipc")
     assert stop != archive.StopRecordingRequest(1, 2, 3, "aeron:udp")
-    # Of another type, though with the same fields.
+    # Of another type with the same fields.
     assert archive.StopReplayRequest(1, 2, 3) != archive.TruncateRecordingRequest(1, 2, 3)
     assert repr(stop) == (
         "StopRecordingRequest(control_session_id=1, correlation_id=2, stream_id=3,"

@@ -1,4 +1,4 @@
-"""Payloads decoded into columns, against the same payloads read value by value."""
+"""Payloads decoded into columns, compared with the same payloads read value by value."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def schema(
 
 
 class Writer:
-    """Writes payloads of noise with a sound structure."""
+    """Writes payloads of noise with a valid structure."""
 
     def __init__(self, schema: Schema, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         self.prefix = schema.header.member("version").type.byte_order.struct_prefix  # type: ignore[union-attr]
@@ -44,7 +44,7 @@ class Writer:
         self._draw = draw
 
     def payload(self) -> bytes:
-        """One message of any version, newer ones with trailing fields of their own."""
+        """One message of any version, newer ones with additional trailing fields."""
         message = self._draw(st.sampled_from(self._schema.messages))
         version = self._draw(st.integers(0, 5))
         schema_id = self._draw(st.sampled_from([self._schema.id] * 9 + [5]))
@@ -70,7 +70,7 @@ class Writer:
         return b"".join(parts)
 
     def _block(self, length: int) -> bytes:
-        # Noise alone would hardly ever have a null value, a letter or a known number in it.
+        # Noise alone would rarely contain a null value, a letter or a known number.
         pieces = st.sampled_from(
             [bytes(8), b"\xff" * 8, b"P", b"E", b"\0\1", b"\1\0", b"\x02\xbc", b"\0\0\0\7",
              b"\7\0\0\0", b"\x80", b"\x7f\xc0\0\0", b"\0\0\xc0\x7f", b"caf\xe9\0"]
@@ -92,7 +92,7 @@ def expected(schema: Schema, payloads: list[bytes | None]) -> list[tuple[str, An
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    """Compare values as Python has them; a NaN equals a NaN."""
+    """Compare values as Python objects; a NaN equals a NaN."""
     if isinstance(ours, float) and isinstance(theirs, float):
         return ours == theirs or (math.isnan(ours) and math.isnan(theirs))
     if isinstance(ours, dict) and isinstance(theirs, dict):
@@ -106,11 +106,11 @@ MALFORMED: tuple[Literal["fail", "drop", "null"], ...] = ("fail", "drop", "null"
 
 
 def check_rows(schema: Schema, payloads: list[bytes | None], template: str | None) -> None:
-    """Decode only what is to be a row, and some of the columns, and compare with each payload's."""
+    """Decode only the selected rows and some of the columns, and compare each payload."""
     array = pa.array(payloads, pa.binary())
     decoder = PayloadSchema.from_schema(schema, template)
-    told = PayloadSchema.from_schema(schema, template, error_column="error")
-    whole = told.decode_payloads(array).to_pylist()
+    with_errors = PayloadSchema.from_schema(schema, template, error_column="error")
+    whole = with_errors.decode_payloads(array).to_pylist()
     names = decoder.arrow_schema.names[::2]
     wrong = [row for row, values in enumerate(whole) if values["error"] is not None]
     others = {
@@ -133,8 +133,8 @@ def check_rows(schema: Schema, payloads: list[bytes | None], template: str | Non
         )
         decoded.batch.validate(full=True)
         count = decoded.batch.num_rows
-        kept = list(range(count)) if decoded.kept is None else decoded.kept.to_pylist()
-        assert (kept, count) == (rows, len(rows))
+        retained = list(range(count)) if decoded.kept is None else decoded.kept.to_pylist()
+        assert (retained, count) == (rows, len(rows))
         assert [row for row, _ in decoded.problems] == (wrong[:1] if malformed == "fail" else wrong)
         assert all(text == whole[row]["error"] for row, text in decoded.problems)
         assert decoded.batch.schema.names == names
@@ -168,8 +168,8 @@ def check(schema: Schema, payloads: list[bytes | None]) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_sound_payloads(schema: Schema, data: st.DataObject) -> None:
-    """All versions, templates and null payloads: every value is that of the reference."""
+def test_valid_payloads(schema: Schema, data: st.DataObject) -> None:
+    """All versions, templates and null payloads: every value equals that of the reference."""
     writer = Writer(schema, data.draw)
     count = data.draw(st.integers(0, 4))
     payloads: list[bytes | None] = [writer.payload() for _ in range(count)]
@@ -181,8 +181,8 @@ def test_sound_payloads(schema: Schema, data: st.DataObject) -> None:
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_damaged_payloads(schema: Schema, data: st.DataObject) -> None:
-    """Cut short, with flipped bytes, or noise: an error in the rows that the reference refuses,
-    and the rows around them are whole."""
+    """Truncated, with flipped bytes, or noise: an error in the rows that the reference refuses, and
+    all other rows are complete."""
     writer = Writer(schema, data.draw)
     damaged = bytearray(writer.payload())
     for _ in range(data.draw(st.integers(0, 3))):
@@ -223,7 +223,7 @@ def test_batch_with_other_columns(schema: Schema) -> None:
 
 
 def test_numbers_instead_of_names(schema: Schema) -> None:
-    """Enums and sets as numbers, when asked for."""
+    """Enums and sets as numbers, on request."""
     ticks = PayloadSchema.from_schema(schema, "Tick", enums="number")
     payloads = pa.array([tick(schema, fuel=fuel) for fuel in (b"P", b"x", b"\0")])
     assert ticks.decode_payloads(payloads).to_pydict()["fuel"] == [80, 120, None]
@@ -233,14 +233,14 @@ def test_numbers_instead_of_names(schema: Schema) -> None:
     assert (cars.field("extras").type, cars.field("wide").type) == (pa.int16(), pa.decimal128(20))
 
 
-def test_errors_tell_row_and_place(schema: Schema) -> None:
-    """A payload cut short is an error with its row, or a row of nulls with the error in it."""
+def test_errors_have_row_and_offset(schema: Schema) -> None:
+    """A truncated payload is an error with its row, or a row of nulls with the error in it."""
     payloads = pa.array([tick(schema), tick(schema)[:12], tick(schema)[:7], tick(schema)])
     message = "Tick: a block of 9 bytes at byte 8 ends after the payload, which has 12 bytes"
     with pytest.raises(CodecError, match=f"payload of row 1: {message}"):
         PayloadSchema.from_schema(schema, "Tick").decode_payloads(payloads)
-    kept = PayloadSchema.from_schema(schema, "Tick", error_column="_corrupt")
-    columns = kept.decode_payloads(payloads).to_pydict()
+    with_errors = PayloadSchema.from_schema(schema, "Tick", error_column="_corrupt")
+    columns = with_errors.decode_payloads(payloads).to_pydict()
     assert columns["at"] == [1, None, None, 1]
     assert columns["_corrupt"] == [
         None, message, "a payload of 7 bytes has no whole message header (8 bytes)", None,
@@ -261,7 +261,7 @@ def test_damaged_numbers_in_a_schema(schema: Schema) -> None:
 
 
 def test_schema_of_two_files(jars: dict[str, Path], tmp_path: Path) -> None:
-    """Types may stand in a file of their own, beside the schema."""
+    """Types may be in a separate file, beside the schema."""
     begin, end = SCHEMA.index("<types>"), SCHEMA.index("</types>") + len("</types>")
     include = '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="types.xml"/>'
     (tmp_path / "types.xml").write_text(SCHEMA[begin:end])
@@ -271,7 +271,7 @@ def test_schema_of_two_files(jars: dict[str, Path], tmp_path: Path) -> None:
 
 
 def test_entries_without_bytes(schema: Schema) -> None:
-    """A count of group entries that take no bytes cannot make the decoder use up the memory."""
+    """A count of group entries without bytes cannot make the decoder use up the memory."""
     prefix = Writer(schema, lambda strategy: None).prefix
     car = schema.message("Car")
     start = struct.pack(f"{prefix}4H", car.block_length, car.id, schema.id, 2)

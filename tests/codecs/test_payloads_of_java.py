@@ -82,7 +82,8 @@ SPARSE = {
 
 @pytest.mark.parametrize("text", [SCHEMA, BIG_ENDIAN_SCHEMA], ids=["little", "big"])
 def test_every_field(text: str, jars: dict[str, Path], tmp_path: Path) -> None:
-    """The columns have the values that Java wrote, of each type, null or not, in both orders."""
+    """The columns have the values that Java wrote, of each type, null or not, in both byte
+    orders."""
     schema_file = tmp_path / "garage.xml"
     schema_file.write_text(text)
     encoded = encode_with_java(schema_file, "CarWriter", jars["sbe-all"], tmp_path / "stubs")

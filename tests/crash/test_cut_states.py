@@ -1,7 +1,7 @@
-"""Some of what power cuts leave, opened by the daemon, by ArchiveTool and by the Java archive.
+"""A sample of states after power cuts, opened by the daemon, ArchiveTool and the Java archive.
 
-`test_power_cuts` goes through all of them with our own readers; here a few are drawn, in which a
-segment file, the catalog or the mark file is not as it was last written.
+`test_power_cuts` checks all states with our own readers. This module draws a few of them, in which
+a segment file, the catalog or the mark file is not as it was last written.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ MIN_PLACES = 5
 LEVEL = 1
 CHECKSUM: Final = "crc-32c"
 PROPERTIES = {"aeron.archive.record.checksum": CHECKSUMS[CHECKSUM]}
-# Without -checksum: the power may fail between a change to an entry and that of its checksum.
+# Without -checksum: the power may fail between a change to an entry and its checksum.
 VERIFY = ("verify", "-a")
 
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder in memory."""
+    """A directory in memory."""
     with tempfile.TemporaryDirectory(prefix="aerotape-test-", dir="/dev/shm") as name:
         yield Path(name)
 
 
 @pytest.fixture(scope="module")
 def cuts(folder: Path, seeds: range) -> dict[str, list[Cut]]:
-    """What power cuts may leave after a client has been promised something, some of each kind."""
+    """Power cuts after a client was promised something, some of each kind."""
     seed = seeds.start
     found: dict[str, list[Cut]] = {kind: [] for kind in KINDS}
     latest: dict[str, bytes] = {}
     run = record(folder / "aeron", folder, LEVEL, CHECKSUM, seed)
     for cut in run.power_cuts(seed):
-        if cut.kind == "everything":  # the first of a place
+        if cut.kind == "everything":  # the first at each place
             latest = dict(cut.files)
         if any(each.must_be_there for each in promises(cut).values()):
             for kind, suffix in KINDS.items():
@@ -69,7 +69,7 @@ def cuts(folder: Path, seeds: range) -> dict[str, list[Cut]]:
 
 @pytest.fixture(scope="module")
 def driver_dir(folder: Path) -> Iterator[Path]:
-    """The directory of a media driver for all archives here."""
+    """The directory of a media driver for all archives of this module."""
     path = folder / "driver"
     with aerotape.MediaDriver.launch(path, EMBEDDED_DRIVER):
         yield path
@@ -77,7 +77,7 @@ def driver_dir(folder: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def replayed() -> Iterator[list[int]]:
-    """How many messages each archive has replayed: none at all would prove nothing."""
+    """The number of messages that each archive replayed, which must not be zero."""
     counts: list[int] = []
     yield counts
     assert not counts or sum(counts) > 0
@@ -85,7 +85,7 @@ def replayed() -> Iterator[list[int]]:
 
 @pytest.fixture(params=[(kind, n) for kind in KINDS for n in range(OF_EACH)], ids=str)
 def cut(cuts: dict[str, list[Cut]], request: pytest.FixtureRequest) -> Cut:
-    """One of them."""
+    """One of the power cuts."""
     kind: str
     number: int
     kind, number = request.param
@@ -94,10 +94,10 @@ def cut(cuts: dict[str, list[Cut]], request: pytest.FixtureRequest) -> Cut:
 
 @pytest.fixture
 def directory(cut: Cut, folder: Path) -> Iterator[Path]:
-    """The archive directory that it leaves."""
+    """The archive directory after the power cut."""
     left = folder / "left"
     cut.write(left)
-    # To an archive it looks as if the one before had been dead for long.
+    # The archive looks like one that stopped long ago.
     with contextlib.suppress(AssertionError, struct.error):
         age_mark_file(left / "a" / "archive")
     yield left / "a" / "archive"
@@ -105,7 +105,7 @@ def directory(cut: Cut, folder: Path) -> Iterator[Path]:
 
 
 def check_served(archive: AerotapeArchive | JavaArchive, driver_dir: Path, cut: Cut) -> int:
-    """Replay what clients had been promised, each byte of it; return how many messages it is."""
+    """Replay what clients were promised and check each byte; return the number of messages."""
     count = 0
     with aerotape.connect(
         aeron_dir=driver_dir,
@@ -133,7 +133,7 @@ def check_served(archive: AerotapeArchive | JavaArchive, driver_dir: Path, cut: 
 
 
 def verified(directory: Path, cut: Cut) -> None:
-    """Let ArchiveTool verify what was promised."""
+    """Verify with ArchiveTool what was promised."""
     done = archive_tool(directory, *VERIFY, answers="y\n")
     for number, promised in promises(cut).items():
         if promised.must_be_there and promised.position > min(promised.starts):
@@ -143,7 +143,7 @@ def verified(directory: Path, cut: Cut) -> None:
 def test_the_daemon_serves_what_was_promised(
     cut: Cut, directory: Path, driver_dir: Path, replayed: list[int]
 ) -> None:
-    """Of whatever was torn; and ArchiveTool finds in order what it then leaves."""
+    """Whatever was torn; ArchiveTool finds no damage in the directory afterwards."""
     with AerotapeArchive(directory, driver_dir, driver="external", properties=PROPERTIES) as ours:
         replayed.append(check_served(ours, driver_dir, cut))
         assert ours.stop() == 0
@@ -153,11 +153,11 @@ def test_the_daemon_serves_what_was_promised(
 def test_java_serves_what_was_promised(
     cut: Cut, directory: Path, driver_dir: Path, replayed: list[int]
 ) -> None:
-    """ArchiveTool describes it, the Java archive starts on it, whatever was torn."""
+    """ArchiveTool describes it, and the Java archive starts on it, whatever was torn."""
     described = archive_tool(directory, "describe")
     assert described.returncode == 0, described.stderr
-    told = {int(number) for number in re.findall(r"\|recordingId=([0-9]+)\|", described.stdout)}
+    listed = {int(number) for number in re.findall(r"\|recordingId=([0-9]+)\|", described.stdout)}
     known = promises(cut)
-    assert {number for number, each in known.items() if each.must_be_there} <= told, str(cut)
+    assert {number for number, each in known.items() if each.must_be_there} <= listed, str(cut)
     with JavaArchive(directory, driver_dir, driver="external", properties=PROPERTIES) as java:
         replayed.append(check_served(java, driver_dir, cut))

@@ -1,9 +1,9 @@
 """SIGKILL during recording, at random moments: nothing that was recorded whole is lost.
 
-The media driver and the publishers live on in the test's own process. A round: start the archive,
-check what the kill before has left, record two streams, each in a new recording or in the one of
-the round before, note what the position counters say, and kill the archive at a moment drawn from
-the seed. Rounds and seed are options of pytest (`--seeds`, `--seed`).
+The media driver and the publishers keep running in the process of the test. A round starts the
+archive, checks the state after the previous kill, records two streams, each in a new recording or
+in that of the previous round, notes the position counters, and kills the archive at a moment drawn
+from the seed. Rounds and seed are options of pytest (`--seeds`, `--seed`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _session_ids = itertools.count(1)
 
 @dataclass
 class Stream:
-    """A stream that is being recorded, or that was when the archive was killed."""
+    """A stream that is being recorded, or was when the archive was killed."""
 
     stream_id: int
     recording_id: int
@@ -53,8 +53,8 @@ class Stream:
 
 
 def begin(client: aerotape.ArchiveClient, stream_id: int, extended: Stream | None) -> Stream:
-    """Publish a stream, and have it recorded in a new recording, or in one that it goes on with."""
-    # Not the session of the round before, which the driver still knows.
+    """Publish a stream, and record it in a new recording, or extend the given one."""
+    # Not the session of the previous round, which the driver still knows.
     channel = f"aeron:ipc?session-id={next(_session_ids)}"
     joins: tuple[int, ...] = ()
     if extended is None:
@@ -73,7 +73,7 @@ def begin(client: aerotape.ArchiveClient, stream_id: int, extended: Stream | Non
 
 
 def recording_counter(aeron: aerotape.Aeron, session_id: int) -> tuple[int, int]:
-    """Return the id of a session's recording and that of its position counter, once it is there."""
+    """Return the ids of a session's recording and of its position counter, when they exist."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for counter_id, _, key, *_ in aeron.native.counters().rows(100):
@@ -84,7 +84,7 @@ def recording_counter(aeron: aerotape.Aeron, session_id: int) -> tuple[int, int]
 
 
 def check(archive_dir: Path, streams: list[Stream], checksum: ChecksumName, where: str) -> int:
-    """Check what a kill has left of the streams, each byte of it; return how many messages."""
+    """Check each byte of the streams after a kill; return the number of messages."""
     count = 0
     for stream in streams:
         recording = open_directory(archive_dir).recording(stream.recording_id)
@@ -103,8 +103,8 @@ def test_kill_during_recording(
     checksum: ChecksumName,
     seeds: range,
 ) -> None:
-    """After each kill the archive starts, and each recording is what was published, at least up to
-    the position that had been reported."""
+    """After each kill the archive starts, and each recording equals what was published, at least up
+    to the reported position."""
     rounds, seed = 2 * len(seeds), seeds.start
     draw = random.Random(f"{seed}/{level}/{checksum}")
     archive_dir, aeron_dir = tmp_path / "archive", Path(driver.aeron_dir)

@@ -32,31 +32,31 @@ NOW_MS = 1_700_000_000_000
 
 
 def start(directory: Path, checksum: ChecksumName) -> tuple[list[int], set[int]]:
-    """Take the directory and refresh its catalog, as an archive does that starts.
+    """Take over the directory and refresh its catalog, as an archive does at its start.
 
     Returns:
-        Ids of the recordings, and of those that it has found fault with.
+        Ids of the recordings, and of those in which it has found damage.
     """
     directory.mkdir(parents=True, exist_ok=True)
     acquire(directory, liveness_timeout_ms=0).close()
     with Catalog.open(directory, create=True, capacity_bytes=2048, checksum=checksum) as catalog:
         outcomes = refresh(catalog, directory, checksum=checksum, now_ms=NOW_MS)
-        # The next one must not meet files that are there.
+        # The next recording must not find existing files.
         assert not list(directory.glob(f"*{catalog.next_recording_id}-*.rec"))
         assert not list(directory.glob(f"aerotape-{catalog.next_recording_id}[.-]*"))
         return list(catalog.recording_ids()), {o.recording_id for o in outcomes if o.suspect}
 
 
 def check(directory: Path, cut: Cut, level: int, checksum: ChecksumName) -> int:
-    """Check that an archive starts, and that all is there that was promised at a sync level.
+    """Check that an archive starts, and that everything exists that was promised at a sync level.
 
-    What was not promised may be damaged if that is told.
+    Data that was not promised may be damaged if that is reported.
 
     Returns:
-        How many messages are served.
+        The number of messages that are served.
     """
     if '["serving"]' in cut.notes:
-        # Without a version, ArchiveTool waits in vain for an archive to have written it.
+        # Without a version, ArchiveTool waits until its timeout for an archive to write it.
         assert MarkFile.read(directory).header.version > 0
     ids, suspects = start(directory, checksum)
     known = promises(cut) if level else {}
@@ -90,11 +90,11 @@ def check_recording(
         assert descriptor.start_position in promised.starts, what
         assert descriptor.stream_id == promised.stream_id, what
     if level:
-        # Also of a recording of which nobody has been told.
+        # Also for a recording that was not reported to a client.
         channel = descriptor.original_channel
         assert channel in promised.channels if promised.channels else "\0" not in channel, what
         assert channel.startswith("aeron:ipc"), f"{what}: {channel!r}"
-    # Without a checksum, a page that is missing in a message is noticed in the last segment.
+    # Without a checksum, a page that is missing in a message is detected in the last segment.
     may_be_other = level == 0 and checksum == "none"
     but = (StorageError,) * (is_suspect or level == 0) + (AssertionError,) * (
         may_be_other or (is_suspect and checksum == "none")
@@ -111,10 +111,10 @@ def check_all(
     mixtures: int,
     passed: Container[int] = (),
 ) -> int:
-    """Check all that power cuts could leave, made at the path `left`; return what is served.
+    """Check all states after power cuts, created at the path `left`; return the messages served.
 
     Args:
-        passed: states that need no look any more.
+        passed: states that need no further check.
     """
     served = 0
     for cut in cuts_of(run, checksum, seed, mixtures):
@@ -132,7 +132,7 @@ def check_all(
 
 
 def cuts_of(run: Run, checksum: ChecksumName, seed: int, mixtures: int) -> Iterator[Cut]:
-    # Without a checksum, a sector that is missing within a page is not noticed.
+    # Without a checksum, a sector that is missing within a page is not detected.
     unit = PAGE_LENGTH if checksum == "none" else SECTOR_LENGTH
     return run.power_cuts(seed, mixtures, segment_unit=unit)
 
@@ -146,14 +146,14 @@ def test_power_cuts_while_an_archive_records(
     checksum: ChecksumName,
     seeds: range,
 ) -> None:
-    """All that clients were told at sync levels 1 and 2 is there; at 0 the archive starts."""
+    """All that was reported to clients at sync levels 1 and 2 exists; at 0 the archive starts."""
     seed, mixtures = seeds.start, len(seeds)
     run = record(aeron_dir, tmp_path, level, checksum, seed)
     assert check_all(run, aeron_dir.parent / "left", level, checksum, seed, mixtures) > 0
 
 
-# What a catalog holds was forced to storage when it was stored, and what comes into the room behind
-# will be, and the file's length with it.
+# The existing entries of a catalog were forced when they were stored. New entries and the length of
+# the file will be forced.
 NEEDLESS = re.compile(r"mapped_file\.py CatalogFile\.grow:.*")
 FORCED = (
     "archive.py _make_directory",
@@ -175,12 +175,12 @@ FORCED = (
 )
 
 
-def test_what_is_not_forced_to_storage_is_noticed(tmp_path: Path, aeron_dir: Path) -> None:
-    """The checks fail where any one place in the archive does not force anything to storage."""
+def test_a_missing_force_to_storage_is_detected(tmp_path: Path, aeron_dir: Path) -> None:
+    """The checks fail if any one place in the archive does not force its data to storage."""
     run = record(aeron_dir, tmp_path, 1, "none", 1)
     places = run.places_of_forcing()
     assert {name for place in places for name in FORCED if place.startswith(name)} == set(FORCED)
-    passed = {cut.state for cut in cuts_of(run, "none", 1, 2)}  # as those of the test above
+    passed = {cut.state for cut in cuts_of(run, "none", 1, 2)}  # as those of the previous test
     unnoticed = []
     for place in places:
         try:
@@ -204,8 +204,8 @@ with Catalog.open(directory, sync_level=1) as catalog:
 """
 
 
-def test_power_cuts_while_a_start_takes_out_a_torn_tail(tmp_path: Path, aeron_dir: Path) -> None:
-    """What is behind the end is in its place or in quarantine, and then the recording is marked."""
+def test_power_cuts_while_a_start_removes_a_torn_tail(tmp_path: Path, aeron_dir: Path) -> None:
+    """Data after the end is in its place or in quarantine, and then the recording is marked."""
     root = aeron_dir.parent / "root"
     directory = root / "archive"
     directory.mkdir(parents=True)
@@ -237,7 +237,7 @@ def test_power_cuts_while_a_start_takes_out_a_torn_tail(tmp_path: Path, aeron_di
 
 
 def contents(directory: Path) -> set[bytes]:
-    """Return the runs of 32 bytes in segment files and in quarantine."""
+    """Return the blocks of 32 bytes in segment files and in quarantine."""
     return {
         data[at : at + 32].ljust(32, b"\0")
         for path in directory.rglob("*.rec*")

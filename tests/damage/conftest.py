@@ -1,4 +1,4 @@
-"""A directory with damage of a kind, drawn from a seed: both are in the test's name.
+"""A directory with one kind of damage, drawn from a seed: both are in the test id.
 
 `--seeds 50 --seed 1000` tries fifty seeds of each kind, from 1000.
 """
@@ -23,12 +23,12 @@ import aerotape
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltDirectory:
-    """The directory as it was."""
+    """The directory without damage."""
     return build(tmp_path_factory.mktemp("damage") / "archive")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Try each kind of damage with some seeds."""
+    """Test each kind of damage with some seeds."""
     if "damaged" in metafunc.fixturenames:
         first = metafunc.config.getoption("--seed")
         seeds = range(first, first + metafunc.config.getoption("--seeds"))
@@ -43,7 +43,7 @@ def damaged(
     built: BuiltDirectory,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Damaged]:
-    """A copy with the damage that the test is named for."""
+    """A copy with the damage of the test id."""
     name, seed = request.param
     folder = tmp_path_factory.mktemp("damaged")
     path = copy_directory(built.path, folder / "archive")
@@ -54,14 +54,14 @@ def damaged(
 
 @pytest.fixture
 def directory(damaged: Damaged, tmp_path: Path) -> Iterator[Path]:
-    """A copy of the damaged directory, for one test to change."""
+    """A copy of the damaged directory that one test may change."""
     yield copy_directory(damaged.path, tmp_path / "archive")
     shutil.rmtree(tmp_path)
 
 
 @pytest.fixture
 def aside(built: BuiltDirectory, tmp_path: Path) -> Path:
-    """A folder for what commands read and write besides the directory."""
+    """A separate directory for the files that commands read and write."""
     folder = tmp_path / "aside"
     folder.mkdir()
     (folder / "policy.toml").write_text(POLICY)

@@ -25,7 +25,7 @@ def run_all(directory: Path, aside: Path) -> dict[str, Done]:
 
 
 def start(directory: Path, aeron_dir: Path) -> subprocess.CompletedProcess[str]:
-    """Start an archive that is to be refused."""
+    """Start an archive that must refuse to start."""
     command = [sys.executable, "-m", "aerotape", "archive", f"--dir={directory}"]
     command += [f"--aeron-dir={aeron_dir}", "-Daeron.archive.control.channel.enabled=false"]
     return subprocess.run(
@@ -50,8 +50,10 @@ def check_refused(done: subprocess.CompletedProcess[str], directory: Path) -> No
 
 
 @pytest.mark.parametrize("kind", ["nothing", "an empty directory", "a file"])
-def test_commands_on_what_is_no_archive_directory(tmp_path: Path, aside: Path, kind: str) -> None:
-    """Each says so in a line that names the place, and leaves it as it is."""
+def test_commands_on_a_path_that_is_not_an_archive_directory(
+    tmp_path: Path, aside: Path, kind: str
+) -> None:
+    """Each reports it in a line with the path, and does not change the directory."""
     place = tmp_path / "place"
     if kind == "a file":
         place.write_text("something else")
@@ -83,7 +85,7 @@ def put_version(directory: Path, version: int) -> None:
 def test_no_archive_starts_with_a_mark_file_of_another_version(
     built: BuiltDirectory, tmp_path: Path, aeron_dir: Path, version: int
 ) -> None:
-    """It says so in one line, and nothing has changed."""
+    """It reports it in one line, and nothing has changed."""
     directory = copy_directory(built.path, tmp_path / "archive")
     put_version(directory, version)
     before = content(directory)
@@ -94,7 +96,7 @@ def test_no_archive_starts_with_a_mark_file_of_another_version(
 def test_commands_with_a_mark_file_of_another_version(
     built: BuiltDirectory, tmp_path: Path, aside: Path
 ) -> None:
-    """Commands that write are refused, as its archive may run; verify only reports."""
+    """Commands that write are refused, because its archive may run; verify only reports."""
     source = copy_directory(built.path, tmp_path / "archive")
     put_version(source, 4 << 16)
     before = content(source)

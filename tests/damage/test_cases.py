@@ -1,4 +1,4 @@
-"""Cases of damage that were once dealt with badly, each by itself."""
+"""Single cases of damage that were handled incorrectly in the past."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def stop_at(directory: Path, recording_id: int, position: int) -> None:
 
 
 def test_a_segment_of_another_stream_is_not_served(built: BuiltDirectory, directory: Path) -> None:
-    """Recordings 0 and 2 are alike but for what they are of: term ids and offsets are the same."""
+    """Recordings 0 and 2 differ only in their stream ids: term ids and offsets are the same."""
     (directory / "2-0.rec").replace(directory / "0-0.rec")
     served = read(recordings(directory)[0])
     assert served.messages == []
@@ -55,8 +55,8 @@ def test_a_segment_of_another_stream_is_not_served(built: BuiltDirectory, direct
 
 
 @pytest.mark.parametrize("base", [0, 2 * _TERM])
-def test_a_pipe_is_not_waited_for(built: BuiltDirectory, directory: Path, base: int) -> None:
-    """All before it is served."""
+def test_a_pipe_does_not_block(built: BuiltDirectory, directory: Path, base: int) -> None:
+    """All messages preceding it are served."""
     path = directory / f"0-{base}.rec"
     path.unlink()
     os.mkfifo(path)
@@ -69,10 +69,10 @@ def test_a_pipe_is_not_waited_for(built: BuiltDirectory, directory: Path, base: 
     assert "not a regular file" in dumped.err
 
 
-def test_what_is_before_a_last_segment_that_cannot_be_read(
+def test_messages_preceding_an_unreadable_last_segment(
     built: BuiltDirectory, directory: Path
 ) -> None:
-    """Of a recording without a stop position, where only that file would tell its end."""
+    """For a recording without a stop position, where only that file determines its end."""
     path = directory / f"2-{2 * _TERM}.rec"
     path.unlink()
     path.mkdir()
@@ -82,10 +82,10 @@ def test_what_is_before_a_last_segment_that_cannot_be_read(
     assert (Path(served.error.path), served.error.position) == (path, 2 * _TERM)
 
 
-def test_a_far_segment_of_another_recording_is_not_the_end(
+def test_a_distant_segment_of_another_recording_is_not_the_end(
     built: BuiltDirectory, directory: Path
 ) -> None:
-    """A live recording ends with its own frames; the other's file is kept."""
+    """A live recording ends with its own frames; the file of the other recording is retained."""
     stray = directory / f"2-{20 * _TERM}.rec"
     os.link(directory / f"1-{_TERM}.rec", stray)
     assert recordings(directory)[2].recorded_position == built.originals[2].stream.position
@@ -93,12 +93,12 @@ def test_a_far_segment_of_another_recording_is_not_the_end(
         outcome = refresh(catalog, directory, now_ms=9)[2]
     assert outcome.stop_position == built.originals[2].stream.position
     assert outcome.outcome is Outcome.SUSPECT_TORN_TAIL
-    [kept] = [finding.quarantine for finding in outcome.findings if finding.quarantine]
-    assert kept.samefile(directory / f"1-{_TERM}.rec")
+    [retained] = [finding.quarantine for finding in outcome.findings if finding.quarantine]
+    assert retained.samefile(directory / f"1-{_TERM}.rec")
 
 
-def test_statistics_with_a_stop_position_that_is_very_far_away(directory: Path) -> None:
-    """As many segments as there would be cannot be asked for one by one."""
+def test_statistics_with_a_very_high_stop_position(directory: Path) -> None:
+    """There would be too many segments to check one by one."""
     stop_at(directory, 0, 1 << 46)
     done = run("tool", directory, "stats", "0", "--json")
     assert done.code == 3
@@ -106,10 +106,10 @@ def test_statistics_with_a_stop_position_that_is_very_far_away(directory: Path) 
     assert results["gaps"][-1]["to_position"] == 1 << 46
 
 
-def test_frames_behind_many_missing_segments_are_found(
+def test_frames_after_many_missing_segments_are_found(
     built: BuiltDirectory, tmp_path: Path
 ) -> None:
-    """They are counted, however many segment files are missing before them."""
+    """They are counted, however many segment files are missing at lower positions."""
     stream = SegmentBuilder(segment_length=_TERM)
     stream.message(b"first")
     directory = tmp_path / "archive"
@@ -126,10 +126,11 @@ def test_frames_behind_many_missing_segments_are_found(
 
 
 @pytest.mark.parametrize("left", [None, b""])
-def test_ids_of_a_lost_catalog_are_not_given_again(
+def test_ids_of_a_lost_catalog_are_not_assigned_again(
     built: BuiltDirectory, directory: Path, left: bytes | None
 ) -> None:
-    """A new recording of such an id could not be written, and its purge would take the files."""
+    """A new recording with such an id could not be written, and its purge would delete the
+    files."""
     (directory / layout.CATALOG_FILE_NAME).unlink()
     if left is not None:
         (directory / layout.CATALOG_FILE_NAME).write_bytes(left)
@@ -140,8 +141,8 @@ def test_ids_of_a_lost_catalog_are_not_given_again(
         assert add_entry(catalog, SegmentBuilder()) == max(built.originals) + 1
 
 
-def test_a_state_that_is_none_is_damage(built: BuiltDirectory, directory: Path) -> None:
-    """The recording is named instead of being hidden, and not deleted as one that is not valid."""
+def test_an_invalid_state_is_damage(built: BuiltDirectory, directory: Path) -> None:
+    """The recording is reported instead of being hidden, and not deleted as an invalid one."""
     put(directory, 0, layout.STATE_OFFSET, struct.pack("<i", 1 << 16 | 1))
     found = recordings(directory)
     assert "state 65537" in found[0].damage
@@ -152,67 +153,70 @@ def test_a_state_that_is_none_is_damage(built: BuiltDirectory, directory: Path) 
     assert content(directory) == before
 
 
-# ---- what deletes --------------------------------------------------------------------------------
+# ---- commands that delete ------------------------------------------------------------------------
 
 
 def orphans(directory: Path) -> tuple[int, list[str], dict[str, str]]:
-    """Delete orphaned segments; return the exit code, what went, and why other files did not."""
+    """Delete orphaned segments; return the exit code, the deleted files, and why others were
+    not."""
     done = run("tool", directory, "delete-orphaned-segments", "--yes", "--json")
     results = json.loads(done.out)
-    kept = {each["segment_file"]: each["reason"] for each in results["kept"]}
-    for name in kept:
+    retained = {each["segment_file"]: each["reason"] for each in results["kept"]}
+    for name in retained:
         assert f"retained {name}: " in done.err
         assert (directory / name).exists()
-    return done.code, results["segment_files_deleted"], kept
+    return done.code, results["segment_files_deleted"], retained
 
 
-def test_orphans_that_are_segments_of_another_place_are_kept(directory: Path) -> None:
-    """A file that got another name by mistake; one of no frames and an empty one go."""
+def test_orphans_with_frames_of_another_recording_are_retained(directory: Path) -> None:
+    """A file that was renamed by mistake; a file without frames and an empty one are deleted."""
     (directory / f"1-{3 * _TERM}.rec").rename(directory / f"4-{9 * _TERM}.rec")
     (directory / f"4-{8 * _TERM}.rec").write_bytes(bytes(_TERM))
     (directory / f"4-{7 * _TERM}.rec").write_bytes(b"left over")
-    code, deleted, kept = orphans(directory)
+    code, deleted, retained = orphans(directory)
     assert code == 3
     assert sorted(deleted) == [f"4-{7 * _TERM}.rec", f"4-{8 * _TERM}.rec"]
-    assert list(kept) == [f"4-{9 * _TERM}.rec"]
-    assert "stream id 1002" in kept[f"4-{9 * _TERM}.rec"]
+    assert list(retained) == [f"4-{9 * _TERM}.rec"]
+    assert "stream id 1002" in retained[f"4-{9 * _TERM}.rec"]
 
 
 @pytest.mark.parametrize("at", [1, 2, -1])
-def test_segments_behind_a_stop_position_at_which_frames_go_on_are_kept(
+def test_segments_after_a_stop_position_followed_by_frames_are_retained(
     built: BuiltDirectory, directory: Path, at: int
 ) -> None:
-    """It may be the stop position that is wrong: within a segment, or where the next one begins."""
+    """The stop position may be wrong: within a segment, or at the beginning of the next one."""
     frames = sorted(built.originals[0].stream.frames)
     # The second of them is within a frame.
     stop = {1: frames[1], 2: frames[-1] - 2 * _TERM, -1: 2 * _TERM}[at]
     assert (stop in frames) == (at != 2)
     stop_at(directory, 0, stop)
-    code, deleted, kept = orphans(directory)
+    code, deleted, retained = orphans(directory)
     after = [f"0-{base}.rec" for base in (2 * _TERM, 4 * _TERM) if base > stop]
     assert (code, deleted) == (3, [])
-    assert sorted(kept) == after
-    assert all("continue after the stop position" in reason for reason in kept.values())
+    assert sorted(retained) == after
+    assert all("continue after the stop position" in reason for reason in retained.values())
 
 
-def test_segments_that_were_detached_go(directory: Path) -> None:
-    """Though they hold the recording's own frames: that is what detaching is for."""
+def test_detached_segments_are_deleted(directory: Path) -> None:
+    """Although they contain the recording's own frames, because they were detached."""
     offset = layout.DESCRIPTOR_HEADER_LENGTH + layout.START_POSITION_OFFSET
     put(directory, 0, offset, struct.pack("<q", 2 * _TERM))
     assert orphans(directory) == (0, ["0-0.rec"], {})
 
 
-def test_segments_before_a_start_position_that_cannot_be_are_kept(directory: Path) -> None:
-    """Detaching moves the start to where a segment begins."""
+def test_segments_below_an_invalid_start_position_are_retained(directory: Path) -> None:
+    """Detaching moves the start to the beginning of a segment."""
     offset = layout.DESCRIPTOR_HEADER_LENGTH + layout.START_POSITION_OFFSET
     put(directory, 0, offset, struct.pack("<q", 4 * _TERM + 96))
-    code, deleted, kept = orphans(directory)
+    code, deleted, retained = orphans(directory)
     assert (code, deleted) == (3, [])
-    assert sorted(kept) == ["0-0.rec", f"0-{2 * _TERM}.rec"]
+    assert sorted(retained) == ["0-0.rec", f"0-{2 * _TERM}.rec"]
 
 
-def test_orphans_of_a_suspect_recording_are_kept(built: BuiltDirectory, directory: Path) -> None:
-    """Until the operator has looked at it; those that are suspect for no reason go."""
+def test_orphans_of_a_suspect_recording_are_retained(
+    built: BuiltDirectory, directory: Path
+) -> None:
+    """Until the operator has checked it; those that are suspect without a reason are deleted."""
     (directory / f"4-{9 * _TERM}.rec").write_bytes(bytes(_TERM))
     add_notes(directory, 4, [SuspectNote("checksum mismatch", "somewhere", 0, 1)])
     assert orphans(directory)[1:] == (
@@ -224,10 +228,10 @@ def test_orphans_of_a_suspect_recording_are_kept(built: BuiltDirectory, director
 
 
 @pytest.mark.parametrize("kind", ["whole", "short", "another's", "directory"])
-def test_retention_keeps_a_recording_that_shows_damage(
+def test_retention_does_not_delete_a_damaged_recording(
     built: BuiltDirectory, directory: Path, tmp_path: Path, kind: str
 ) -> None:
-    """Also when the segment files that would go are not the damaged ones."""
+    """Also when the segment files that would be deleted are not the damaged ones."""
     policy = tmp_path / "policy.toml"
     policy.write_text(POLICY)
     last = directory / f"0-{4 * _TERM}.rec"
@@ -260,8 +264,10 @@ def test_an_imported_recording_that_ends_with_a_segment_has_the_next_one(
     assert recordings(directory)[7].entry.state == RecordingState.VALID
 
 
-def test_compact_keeps_what_is_of_another_recording(built: BuiltDirectory, directory: Path) -> None:
-    """A segment of a sound recording that has the name of one that is not valid any more."""
+def test_compact_retains_segments_of_another_recording(
+    built: BuiltDirectory, directory: Path
+) -> None:
+    """A segment of a valid recording with the name of a recording that is no longer valid."""
     assert run("tool", directory, "mark-invalid", "3").code == 0
     mistaken = directory / "3-0.rec"
     content = (directory / "0-0.rec").read_bytes()
@@ -278,8 +284,8 @@ def test_compact_keeps_what_is_of_another_recording(built: BuiltDirectory, direc
     assert read(recordings(directory)[0]).messages == built.originals[0].messages
 
 
-def test_orphaned_segments_without_a_position_are_looked_into(directory: Path) -> None:
-    """One that begins with a frame may be all there is of it; one that does not is rubbish."""
+def test_orphaned_segments_without_a_position_are_checked(directory: Path) -> None:
+    """A file that begins with a frame may be the only remaining one; another one is useless."""
     (directory / "0-0.rec").rename(directory / "0-0.bak.rec")
     (directory / "0-rubbish.rec").write_bytes(b"no frame " * 100)
     results = run("tool", directory, "delete-orphaned-segments", "0", "--yes", "--json")
@@ -288,8 +294,8 @@ def test_orphaned_segments_without_a_position_are_looked_into(directory: Path) -
     assert [each["segment_file"] for each in done["kept"]] == ["0-0.bak.rec"]
 
 
-def test_a_folder_named_as_the_link_to_a_mark_file_is_in_nobodys_way(directory: Path) -> None:
-    """It leads nowhere: the mark file is in the directory itself, and an archive takes it."""
+def test_a_directory_with_the_name_of_the_link_file_is_ignored(directory: Path) -> None:
+    """It has no target: the mark file is in the directory itself, and an archive uses it."""
     (directory / "archive-mark.lnk").mkdir()
     with in_use(directory):
         assert is_held(directory)

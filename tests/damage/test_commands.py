@@ -1,4 +1,4 @@
-"""Every command on every kind of damage: it ends tidily, and leaves nothing worse than it was."""
+"""Every command on every kind of damage: it ends cleanly, and does not lose data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.damage.tool_commands import COMMANDS, POLICY, Done, check_tidy, run
 
 @pytest.fixture(scope="session")
 def aside(built: BuiltDirectory, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what commands need besides the directory."""
+    """A directory for files that commands need besides the archive directory."""
     folder = tmp_path_factory.mktemp("aside")
     (folder / "policy.toml").write_text(POLICY)
     (folder / "original").symlink_to(built.path)
@@ -31,16 +31,16 @@ def aside(built: BuiltDirectory, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def check_nothing_lost(
     built: BuiltDirectory, damaged: Damaged, directory: Path, done: Done
 ) -> None:
-    """Each frame is still there, but those of recordings reported as deleted."""
+    """Each frame still exists, except those of recordings reported as deleted."""
     lost = damaged.surviving - surviving(built, directory)
-    whose = {recording_of(key) for key in lost}
+    affected = {recording_of(key) for key in lost}
     if '"recordings_removed"' in done.out:
-        whose.difference_update(set(json.loads(done.out)["recordings_removed"]) & {HIDDEN})
-    assert not whose, f"frames of {whose} are lost"
+        affected.difference_update(set(json.loads(done.out)["recordings_removed"]) & {HIDDEN})
+    assert not affected, f"frames of {affected} are lost"
 
 
 def check_retained(built: BuiltDirectory, damaged: Damaged, directory: Path, done: Done) -> None:
-    """What goes is named, and nothing goes of a recording that shows damage without reading it."""
+    """Deletions are reported, and no data of a damaged recording is deleted without reading it."""
     lost = {recording_of(key) for key in damaged.surviving - surviving(built, directory)}
     if done.code == 1:
         assert not lost
@@ -49,8 +49,8 @@ def check_retained(built: BuiltDirectory, damaged: Damaged, directory: Path, don
     assert not lost & damaged.hit.visible
 
 
-def test_what_reads_changes_nothing(damaged: Damaged, aside: Path, tmp_path: Path) -> None:
-    """Not a byte of any file, whichever command it is."""
+def test_reading_commands_change_nothing(damaged: Damaged, aside: Path, tmp_path: Path) -> None:
+    """Not a byte of any file, for each command."""
     before = content(damaged.path)
     for link in aside.iterdir():
         (tmp_path / link.name).symlink_to(link)
@@ -62,10 +62,10 @@ def test_what_reads_changes_nothing(damaged: Damaged, aside: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", [name for name, each in COMMANDS.items() if each.writes])
-def test_what_writes_makes_nothing_worse(
+def test_writing_commands_lose_no_data(
     built: BuiltDirectory, damaged: Damaged, directory: Path, name: str, aside: Path
 ) -> None:
-    """All good frames are still there, and what was not damaged is served whole."""
+    """All valid frames still exist, and undamaged recordings are served whole."""
     done = run(*COMMANDS[name].arguments(directory, aside))
     check_tidy(name, done)
     if name == "retain":

@@ -1,4 +1,4 @@
-"""Directories on a disk that is full, or that cannot be written, with damage and without."""
+"""Directories on a full or a read-only disk, with and without damage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.damage.tool_commands import COMMANDS, check_tidy, run
 
 _UNTOUCHED = Hit("nothing", frozenset())
 _DISK_BYTES = 16 << 20
-# Of which a start has most to do.
+# Those that require most repairs at a start.
 _KINDS = (
     "cut-short",
     "flipped-headers",
@@ -41,31 +41,31 @@ _KINDS = (
     "catalog-cut-short",
     "catalog-gone",
 )
-# What these write is there already where nothing is damaged, or of an old version.
+# Their results exist already in an undamaged directory, or they need an old version.
 _NOTHING_TO_DO = {"verify-checksum", "migrate"}
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    """A disk of some megabytes; skipped where none can be mounted."""
+    """A disk of some megabytes; the test is skipped where none can be mounted."""
     with small_disk(tmp_path / "disk", _DISK_BYTES) as mounted:
         yield mounted
 
 
-def damaged_copy(built: BuiltDirectory, path: Path, kind: str, whose: frozenset[int]) -> Hit:
-    """Make a copy at `path`, with the first damage of that kind that hits any of `whose`."""
+def damaged_copy(built: BuiltDirectory, path: Path, kind: str, numbers: frozenset[int]) -> Hit:
+    """Create a copy at `path`, with the first damage of that kind to any of these recordings."""
     for seed in itertools.count(1):
         copy_directory(built.path, path)
         hit = _UNTOUCHED
         if kind != "none":
             hit = DAMAGES[kind](built, path, random.Random(f"{kind} {seed}"))
-        if not hit.recordings or hit.recordings & whose:
+        if not hit.recordings or hit.recordings & numbers:
             return hit
         shutil.rmtree(path)
     raise AssertionError(kind)
 
 
-# ---- a file system that cannot be written --------------------------------------------------------
+# ---- a read-only file system ---------------------------------------------------------------------
 
 
 def remount(disk: SmallDisk, options: str) -> None:
@@ -87,7 +87,7 @@ def remount(disk: SmallDisk, options: str) -> None:
 def test_a_read_only_file_system(
     built: BuiltDirectory, disk: SmallDisk, aside: Path, driver_dir: Path, kind: str
 ) -> None:
-    """What reads works, what writes is refused, and so is an archive, in one line."""
+    """Reading commands work; writing commands and an archive are refused with one line."""
     directory = disk.path / "archive"
     hit = damaged_copy(built, directory, kind, frozenset(built.originals))
     before = content(directory)
@@ -113,7 +113,7 @@ def test_a_read_only_file_system(
 def test_commands_on_a_full_disk(
     built: BuiltDirectory, disk: SmallDisk, aside: Path, kind: str
 ) -> None:
-    """What cannot be copied aside is not changed either."""
+    """Data that cannot be copied to quarantine is not changed either."""
     source = copy_directory(built.path, disk.path / "archive")
     hit = _UNTOUCHED
     if kind != "none":
@@ -140,7 +140,7 @@ def test_commands_on_a_full_disk(
 def test_a_start_on_a_full_disk(
     built: BuiltDirectory, disk: SmallDisk, tmp_path: Path, driver_dir: Path, kind: str
 ) -> None:
-    """It needs mark file and catalog. With these it serves, and so does a start with space."""
+    """It needs mark file and catalog. With these it serves, and so does a start with free space."""
     directory = disk.path / "archive"
     hit = damaged_copy(built, directory, kind, LIVE)
     if kind == "catalog-gone":

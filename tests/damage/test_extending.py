@@ -18,7 +18,7 @@ _NOW_MS = 1_800_000_000_000
 
 
 def lower(directory: Path) -> None:
-    """Set the ends of recordings in the middle of their good frames."""
+    """Set the ends of recordings in the middle of their valid frames."""
     with Catalog.open(directory) as catalog:
         for recording_id in list(catalog.recording_ids()):
             descriptor = catalog.descriptor(recording_id)
@@ -28,8 +28,8 @@ def lower(directory: Path) -> None:
                 catalog.set_stop_position(recording_id, middle)
 
 
-def get_ready(directory: Path) -> int:
-    """Do what an archive does that starts and then extends each recording; return how many."""
+def prepare_extensions(directory: Path) -> int:
+    """Do what an archive does that starts and then extends each recording; return their number."""
     count = 0
     with Catalog.open(directory, create=True) as catalog:
         refresh(catalog, directory, checksum="crc-32c", now_ms=_NOW_MS)
@@ -50,12 +50,12 @@ def get_ready(directory: Path) -> int:
 def test_extensions_lose_nothing(
     built: BuiltDirectory, damaged: Damaged, directory: Path, *, is_lowered: bool
 ) -> None:
-    """Neither after an end that `verify` has set nor after any other."""
+    """Neither after an end that `verify` has set nor after any other end."""
     run("tool", directory, "verify")
     try:
         if is_lowered:
             lower(directory)
-        count = get_ready(directory)
+        count = prepare_extensions(directory)
     except CatalogError:
         assert damaged.hit.no_catalog or damaged.hit.entries
         count = 0

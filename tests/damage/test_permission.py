@@ -1,4 +1,4 @@
-"""Directories with files that the process may not read or not write."""
+"""Directories with files that the process may not read or write."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _READS_ALL = ("dump-json", "verify-dry", "stats", "repair-dry", "checksum-dry")
 
 @dataclass(frozen=True)
 class Way:
-    """A way to have no permission.
+    """A combination of missing permissions.
 
     Attributes:
-        modes: of what, by name or pattern.
-        starts: whether an archive starts all the same.
-        lacking: recordings of which something cannot be read.
+        modes: file modes by name or pattern.
+        starts: whether an archive can still start.
+        lacking: recordings with a file that cannot be read.
     """
 
     modes: Mapping[str, int]
@@ -82,14 +82,14 @@ def source(built: BuiltDirectory, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture
 def directory(source: Path, tmp_path: Path) -> Path:
-    """A copy, alone in a folder."""
+    """A copy, in a parent directory without other files."""
     (tmp_path / "above").mkdir()
     return copy_directory(source, tmp_path / "above" / "archive")
 
 
 @contextmanager
 def forbidden(directory: Path, modes: Mapping[str, int]) -> Iterator[None]:
-    """Give what is named these modes, and go by them; afterwards everything is allowed again."""
+    """Set these modes and drop the privileges of root; afterwards restore all permissions."""
     for pattern, mode in modes.items():
         folders = {".": directory, "..": directory.parent}
         found = [folders[pattern]] if pattern in folders else list(directory.glob(pattern))
@@ -107,7 +107,7 @@ def forbidden(directory: Path, modes: Mapping[str, int]) -> Iterator[None]:
 
 
 def unreadable(directory: Path, modes: Mapping[str, int]) -> set[str]:
-    """Return the files that may not be read, going by their own modes."""
+    """Return the files that may not be read according to their own modes."""
     names = [path.name for path in directory.iterdir()]
     return {
         name
@@ -121,7 +121,8 @@ def unreadable(directory: Path, modes: Mapping[str, int]) -> set[str]:
 def test_a_start_without_permission(
     built: BuiltDirectory, directory: Path, tmp_path: Path, driver_dir: Path, way: str
 ) -> None:
-    """What can be read is served, or the start is refused in a line; later all is served."""
+    """Readable recordings are served, or the start is refused with one line; later all are
+    served."""
     modes, starts, lacking = WAYS[way].modes, WAYS[way].starts, WAYS[way].lacking
     before, frames = content(directory), surviving(built, directory)
     as_it_seems = copy_directory(directory, tmp_path / "seen")
@@ -147,7 +148,7 @@ def test_a_start_without_permission(
 def test_commands_without_permission(
     built: BuiltDirectory, source: Path, directory: Path, aside: Path, way: str
 ) -> None:
-    """Each says so, and nothing is lost, hidden or written over that could not be read."""
+    """Each reports it, and no data that could not be read is lost, hidden or overwritten."""
     modes, lacking = WAYS[way].modes, WAYS[way].lacking
     before, frames = content(source), surviving(built, source)
     only_writing = all(mode & stat.S_IRUSR for mode in modes.values()) and "*" not in modes
@@ -168,7 +169,8 @@ def test_commands_without_permission(
         lost = {recording_of(key) for key in frames - surviving(built, directory)}
         assert lost <= reported_removals(name, done), (name, done)
         if name.startswith("verify"):
-            # What hides a recording that cannot be read brings it back when it can be.
+            # The command that hides a recording that cannot be read restores it when it can be
+            # read.
             run("tool", directory, "verify", "-a", "--yes")
         if name not in ("retain", "mark-invalid"):
             check_untouched(built, directory, _UNTOUCHED)

@@ -17,8 +17,8 @@ from aerotape.catalog.recovery.refresh import refresh
 
 _TERM = 65_536
 _HIT = Hit("pipes", frozenset({0, 2, 4, 6}))
-# Within a recording, at the end of one without a stop position, after an end, of one that is not
-# valid, of none, and other files that are named for recordings.
+# Within a recording, at the end of one without a stop position, after an end, of an invalid
+# recording, without a recording, and other files with names of recordings.
 _BESIDE_THE_CATALOG = (
     f"0-{2 * _TERM}.rec",
     f"2-{2 * _TERM}.rec",
@@ -35,32 +35,32 @@ _PLACES = {
 }
 
 
-def put_pipes(directory: Path, names: tuple[str, ...]) -> None:
-    for name in names:
+def put_pipes(directory: Path, pipe_paths: tuple[str, ...]) -> None:
+    for name in pipe_paths:
         (directory / name).unlink(missing_ok=True)
         os.mkfifo(directory / name)
 
 
 @pytest.fixture(params=_PLACES)
-def names(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Where the pipes are."""
+def pipe_paths(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The paths of the pipes."""
     return _PLACES[request.param]
 
 
 @pytest.fixture
-def source(built: BuiltDirectory, tmp_path: Path, names: tuple[str, ...]) -> Path:
-    """The directory with them."""
+def source(built: BuiltDirectory, tmp_path: Path, pipe_paths: tuple[str, ...]) -> Path:
+    """The directory with the pipes."""
     directory = copy_directory(built.path, tmp_path / "archive")
-    put_pipes(directory, names)
+    put_pipes(directory, pipe_paths)
     return directory
 
 
-def test_no_command_waits_for_a_pipe(
-    built: BuiltDirectory, source: Path, names: tuple[str, ...], aside: Path, tmp_path: Path
+def test_no_command_blocks_on_a_pipe(
+    built: BuiltDirectory, source: Path, pipe_paths: tuple[str, ...], aside: Path, tmp_path: Path
 ) -> None:
-    """Each ends, and what reads has changed nothing."""
+    """Each ends, and reading commands have changed nothing."""
     before = content(source)
-    # One process for those that read; each of those that write has its own copy.
+    # One process for commands that read; each command that writes has its own copy.
     reads = {name: each for name, each in COMMANDS.items() if not each.writes}
     writes = {name: each for name, each in COMMANDS.items() if each.writes}
     begun = tmp_path / "begun"
@@ -81,23 +81,23 @@ def test_no_command_waits_for_a_pipe(
     for name, done in results.items():
         assert done.code in (0, 1, 3), (name, done)
     assert content(source) == before
-    if names == _BESIDE_THE_CATALOG:
+    if pipe_paths == _BESIDE_THE_CATALOG:
         check_untouched(built, source, _HIT)
         for name in set(writes) - {"mark-invalid", "retain"}:
             check_untouched(built, tmp_path / name, _HIT)
 
 
-def test_no_start_waits_for_a_pipe(source: Path, names: tuple[str, ...]) -> None:
-    """It does what it can, or says why it cannot."""
+def test_no_start_blocks_on_a_pipe(source: Path, pipe_paths: tuple[str, ...]) -> None:
+    """It completes, or reports why it cannot."""
 
     def start() -> dict[str, Done]:
-        if names != _BESIDE_THE_CATALOG:
+        if pipe_paths != _BESIDE_THE_CATALOG:
             return {"start": run("archive", f"--dir={source}", "--aeron-dir=/nowhere")}
         with Catalog.open(source) as catalog:
             refresh(catalog, source, checksum="crc-32c", now_ms=9)
         return {"start": Done(0, "", "")}
 
     done = in_child(start, timeout_s=60)["start"]
-    if names != _BESIDE_THE_CATALOG:
+    if pipe_paths != _BESIDE_THE_CATALOG:
         assert done.code == 1, done
-        assert names[0] in done.err, done
+        assert pipe_paths[0] in done.err, done

@@ -1,4 +1,4 @@
-"""Damaged directories read without an archive: what is whole is served, what is not is named."""
+"""Damaged directories read without an archive: whole data is served, damage is reported."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from support.damage.damaged_directory import BuiltDirectory
 from support.damage.damages import Damaged
 
 
-def test_what_was_not_touched_is_served_whole(built: BuiltDirectory, damaged: Damaged) -> None:
+def test_undamaged_recordings_are_served_whole(built: BuiltDirectory, damaged: Damaged) -> None:
     """Byte by byte."""
     check_untouched(built, damaged.path, damaged.hit)
 
 
-def test_what_is_before_the_damage_is_served(built: BuiltDirectory, damaged: Damaged) -> None:
-    """And then the error names recording, file, offset and position."""
+def test_messages_preceding_the_damage_are_served(built: BuiltDirectory, damaged: Damaged) -> None:
+    """Then the error has recording, file, offset and position."""
     check_damaged(built, damaged.path, damaged.hit)

@@ -1,4 +1,4 @@
-"""Archives that run on damaged directories, and all that a command can ask of them."""
+"""Archives that run on damaged directories, with all requests that a command can send."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KINDS = (
     "other-position",
     "garbage-state",
 )
-# What a damaged recording may be asked for without harm.
+# Requests for a damaged recording that cannot do harm.
 _READS = (
     "list",
     "list --id ID",
@@ -65,7 +65,7 @@ _WRITES = (
 def test_commands_to_an_archive_on_a_damaged_directory(
     built: BuiltDirectory, tmp_path: Path, driver_dir: Path, kind: str
 ) -> None:
-    """Whatever is asked of it and of a damaged recording, all others stay whole and are served."""
+    """After any request, also for a damaged recording, all others stay whole and are served."""
     directory = copy_directory(built.path, tmp_path / "archive")
     hit = Hit("nothing", frozenset())
     if kind != "none":

@@ -1,4 +1,4 @@
-"""Archives started on damaged directories: what is whole is served, nothing is lost."""
+"""Archives started on damaged directories: whole data is served, nothing is lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def start(directory: Path) -> list[RecordingOutcome]:
 
 
 def test_a_start_loses_nothing(built: BuiltDirectory, damaged: Damaged, directory: Path) -> None:
-    """All frames are in the recordings or in quarantine; what was not damaged is not touched."""
+    """All frames are in the recordings or in quarantine; undamaged recordings are not changed."""
     before = content(directory)
     try:
         outcomes = {each.recording_id: each for each in start(directory)}
@@ -48,7 +48,8 @@ def test_a_start_loses_nothing(built: BuiltDirectory, damaged: Damaged, director
 def test_the_archive_starts_and_serves(
     built: BuiltDirectory, damaged: Damaged, directory: Path, driver_dir: Path
 ) -> None:
-    """Replays of what was not damaged are whole; others end at the damage, with all before it."""
+    """Replays of undamaged recordings are whole; others end at the damage, with all messages
+    preceding it."""
     before = content(directory)
     try:
         archive = launch(directory, driver_dir)
@@ -56,7 +57,7 @@ def test_the_archive_starts_and_serves(
         assert damaged.hit.no_catalog
         assert len(str(error).splitlines()) == 1
         after = content(directory)
-        # The mark file says who tried.
+        # The mark file identifies the archive.
         assert [name for name in before if before[name] != after.get(name)] == ["archive-mark.dat"]
         return
     with archive, connect(driver_dir) as client:

@@ -1,4 +1,4 @@
-"""The Aeron client and the embedded driver behind `aerotape._native`."""
+"""The Aeron client and the embedded driver of `aerotape._native`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def client(driver: _native.MediaDriver) -> Iterator[_native.AeronClient]:
 
 
 def receive(subscription: _native.Subscription, count: int) -> list[tuple[object, ...]]:
-    """Poll until `count` messages have come, or fail after 10 seconds without one."""
+    """Poll until `count` messages have arrived, or fail after 10 seconds without one."""
     messages: list[tuple[object, ...]] = []
     while len(messages) < count:
         polled = subscription.poll(100, 10 * SECOND_NS)
@@ -51,8 +51,10 @@ def receive(subscription: _native.Subscription, count: int) -> list[tuple[object
     return messages
 
 
-def test_driver_directory_comes_and_goes(driver: _native.MediaDriver, aeron_dir: Path) -> None:
-    """A launched driver has its CnC file in the directory asked for; closing removes it."""
+def test_driver_directory_is_created_and_deleted(
+    driver: _native.MediaDriver, aeron_dir: Path
+) -> None:
+    """A launched driver has its CnC file in the given directory; closing deletes it."""
     assert (aeron_dir / "cnc.dat").exists()
     assert driver.aeron_dir == str(aeron_dir)
     driver.close()
@@ -62,15 +64,15 @@ def test_driver_directory_comes_and_goes(driver: _native.MediaDriver, aeron_dir:
 
 
 def test_driver_refuses_a_bad_property(aeron_dir: Path) -> None:
-    """A property that the driver cannot use is an AeronError, and nothing is left running."""
+    """A property that the driver cannot use is an AeronError, and no driver keeps running."""
     with pytest.raises(AeronError, match="media driver"):
         _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), "aeron.mtu.length": "7"})
 
 
-def test_an_error_is_told_once(
+def test_an_error_is_reported_once(
     driver: _native.MediaDriver, client: _native.AeronClient, aeron_dir: Path
 ) -> None:
-    """A driver that cannot start says its own reason, not that of an earlier failure."""
+    """A driver that cannot start reports its own reason, not that of an earlier failure."""
     with pytest.raises(AeronError, match="nonsense"):
         client.add_publication("aeron:udp?endpoint=nonsense", 7)
     with pytest.raises(AeronError) as failed:
@@ -79,8 +81,8 @@ def test_an_error_is_told_once(
     assert str(aeron_dir) in str(failed.value)
 
 
-def test_slices_of_a_buffer_go_out_as_messages(client: _native.AeronClient) -> None:
-    """Each slice is a message behind the common prefix, as far as there is room for them."""
+def test_slices_of_a_buffer_are_sent_as_messages(client: _native.AeronClient) -> None:
+    """Each slice is a message with the common prefix, as far as there is space for them."""
     subscription = client.add_subscription("aeron:ipc", 8)
     publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", 8)
     source = bytes(range(200)) * 100
@@ -115,7 +117,7 @@ def test_slices_of_a_buffer_go_out_as_messages(client: _native.AeronClient) -> N
 def test_a_slice_outside_of_its_buffer_sends_nothing(
     client: _native.AeronClient, place: tuple[int, int]
 ) -> None:
-    """Bad places are an error before the first message goes out."""
+    """Invalid slices are an error before the first message is sent."""
     publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", 9)
     slices = array("q", [0, 5, *place])
     with pytest.raises(ValueError, match="not an offset and length within 20000 bytes"):
@@ -144,7 +146,7 @@ def test_message_arrives_whole_with_its_header(client: _native.AeronClient, leng
 
 
 def test_buffers_other_than_bytes_can_be_offered(client: _native.AeronClient) -> None:
-    """bytearray and memoryview go out as their bytes; a strided view is refused."""
+    """bytearray and memoryview are sent as their bytes; a strided view is refused."""
     subscription = client.add_subscription("aeron:ipc", 7)
     publication = client.add_publication("aeron:ipc", 7)
     for data in (bytearray(b"abc"), memoryview(b"xdefx")[1:4]):
@@ -154,7 +156,7 @@ def test_buffers_other_than_bytes_can_be_offered(client: _native.AeronClient) ->
         publication.offer(memoryview(b"abcdef")[::2])
 
 
-def test_offer_answers_as_aeron_does(client: _native.AeronClient) -> None:
+def test_offer_returns_the_results_of_aeron(client: _native.AeronClient) -> None:
     """Not connected and closed are results; a message that is too long is an error."""
     publication = client.add_publication("aeron:udp?endpoint=127.0.0.1:1|linger=0", 7)
     assert publication.offer(b"x") == NOT_CONNECTED
@@ -170,16 +172,16 @@ def test_offer_answers_as_aeron_does(client: _native.AeronClient) -> None:
     subscription.close()
 
 
-def test_refused_channel_says_why(client: _native.AeronClient) -> None:
-    """A channel that the driver cannot parse is an error that names it."""
+def test_refused_channel_is_reported(client: _native.AeronClient) -> None:
+    """A channel that the driver cannot parse is an error with the channel."""
     with pytest.raises(AeronError, match="endpoint=nonsense"):
         client.add_publication("aeron:udp?endpoint=nonsense", 7)
     with pytest.raises(AeronError, match="NUL"):
         client.add_subscription("aeron:ipc\0", 7)
 
 
-def test_no_driver_is_an_error(tmp_path: Path) -> None:
-    """Connecting where no driver runs fails after the timeout, naming the directory."""
+def test_a_missing_driver_is_an_error(tmp_path: Path) -> None:
+    """Connecting without a running driver fails after the timeout, with the directory."""
     with pytest.raises(AeronError, match="no-driver"):
         _native.AeronClient(str(tmp_path / "no-driver"), driver_timeout_ms=100)
 
@@ -214,7 +216,7 @@ print(len(errors), {{error.code for error in errors}}, errors[0])
 def test_threads_that_find_a_dead_driver_do_not_crash(
     driver: _native.MediaDriver, tmp_path: Path, first_bytes: bytes, reason: str
 ) -> None:
-    """Threads that connect where the driver is dead get an error each; the process lives on."""
+    """Threads that connect while the driver is dead each get an error; the process continues."""
     cnc = (Path(driver.aeron_dir) / "cnc.dat").read_bytes()
     (tmp_path / "cnc.dat").write_bytes(first_bytes + cnc[len(first_bytes) :])
     time.sleep(0.2)
@@ -224,8 +226,8 @@ def test_threads_that_find_a_dead_driver_do_not_crash(
     assert reason in done.stdout
 
 
-def test_mailbox_tells_of_losses_only_where_asked(driver: _native.MediaDriver) -> None:
-    """Of two subscriptions to a stream that ends, one hears of its end; both of its beginning."""
+def test_mailbox_reports_losses_only_on_request(driver: _native.MediaDriver) -> None:
+    """Of two subscriptions to a stream that ends, one receives its end, both its beginning."""
     mailbox = _native.Mailbox()
     client = _native.AeronClient(driver.aeron_dir, mailbox=mailbox)
     asked = [
@@ -253,8 +255,8 @@ def test_mailbox_tells_of_losses_only_where_asked(driver: _native.MediaDriver) -
     client.close()
 
 
-def test_mailbox_tells_of_images_before_their_messages(driver: _native.MediaDriver) -> None:
-    """Image, message and loss of the image come in this order, told apart by image."""
+def test_mailbox_reports_images_before_their_messages(driver: _native.MediaDriver) -> None:
+    """Image, message and loss of the image are reported in this order, for each image."""
     mailbox = _native.Mailbox()
     client = _native.AeronClient(driver.aeron_dir, mailbox=mailbox)
     subscription = client.add_subscription("aeron:ipc", 9, mailbox)
@@ -264,9 +266,9 @@ def test_mailbox_tells_of_images_before_their_messages(driver: _native.MediaDriv
         publication.close()
     events: list[_native.Event] = []
     while sum(event[0] == "image_unavailable" for event in events) < 2:
-        came = mailbox.wait([subscription], 10 * SECOND_NS)
-        assert came, f"nothing more after {events}"
-        events += came
+        received = mailbox.wait([subscription], 10 * SECOND_NS)
+        assert received, f"nothing more after {events}"
+        events += received
     images = [event[1] for event in events if event[0] == "image_available"]
     assert {image.session_id for image in images} == {p.session_id for p in publications}
     for image in images:
@@ -281,17 +283,17 @@ def test_mailbox_tells_of_images_before_their_messages(driver: _native.MediaDriv
 
 
 def test_mailbox_wake_ends_a_wait() -> None:
-    """A wait without an end returns as soon as another thread asks for it."""
+    """A wait without a timeout returns as soon as another thread wakes it."""
     mailbox = _native.Mailbox()
-    came: list[list[_native.Event]] = []
-    waiter = threading.Thread(target=lambda: came.append(mailbox.wait((), 60 * SECOND_NS)))
+    received: list[list[_native.Event]] = []
+    waiter = threading.Thread(target=lambda: received.append(mailbox.wait((), 60 * SECOND_NS)))
     waiter.start()
     mailbox.wake()
     waiter.join(10)
-    assert came == [[]]
+    assert received == [[]]
 
 
-def test_counters_are_seen_by_everybody(client: _native.AeronClient) -> None:
+def test_counters_are_visible_to_all_clients(client: _native.AeronClient) -> None:
     """Our counter is found by type with key, label and value; closing it frees it."""
     counter = client.add_counter(1001, b"\x01\x02", "a label")
     counter.set(5)
@@ -312,7 +314,7 @@ def test_counters_are_seen_by_everybody(client: _native.AeronClient) -> None:
 
 
 def test_everything_is_closed_with_the_client(client: _native.AeronClient) -> None:
-    """After the client is closed its objects answer as closed instead of touching freed memory."""
+    """After the client is closed, its objects are closed instead of accessing freed memory."""
     subscription = client.add_subscription("aeron:ipc", 7)
     publication = client.add_publication("aeron:ipc", 7)
     counter = client.add_counter(1001, b"", "x")
@@ -331,7 +333,7 @@ def test_everything_is_closed_with_the_client(client: _native.AeronClient) -> No
 
 
 def test_closing_while_others_poll_and_offer_is_safe(driver: _native.MediaDriver) -> None:
-    """Threads inside calls when the client closes end with a closed result, ten times over."""
+    """Threads inside calls when the client closes get a closed result, ten times."""
     for _ in range(10):
         client = _native.AeronClient(driver.aeron_dir)
         subscription = client.add_subscription("aeron:ipc", 7)
@@ -364,7 +366,7 @@ def test_closing_while_others_poll_and_offer_is_safe(driver: _native.MediaDriver
 
 
 def test_refused_adds_can_be_polled_and_cancelled(client: _native.AeronClient) -> None:
-    """A pending add raises what the driver said, once; cancelling one is quiet."""
+    """A pending add raises the driver's error once; cancelling one raises nothing."""
     pending = client.async_add_subscription("aeron:udp?endpoint=nonsense", 7)
     with pytest.raises(AeronError):
         while pending.poll() is None:

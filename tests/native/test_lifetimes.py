@@ -1,7 +1,7 @@
-"""Objects that outlive what they came from: closed, never freed memory, and nothing kept for ever.
+"""Objects that outlive their parents: closed, no access to freed memory, and no leaks.
 
-Each test runs in a process of its own, whose allocator overwrites what is freed: a use of it shows
-as a wrong value or as the death of that process, not of the test run.
+Each test runs in a separate process, whose allocator overwrites freed memory: an access to it shows
+as a wrong value or as a crash of that process, not of the test run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def wait_until(condition, what):
 def announced(mailbox):
     events = []
     wait_until(lambda: events.extend(mailbox.wait([], 0)) or
-               any(event[0] == "image_available" for event in events), "no image came")
+               any(event[0] == "image_available" for event in events), "no image arrived")
     return next(event[1] for event in events if event[0] == "image_available")
 
 def client_threads():
@@ -50,7 +50,7 @@ def client_threads():
 
 
 def run(script: str, aeron_dir: Path, *arguments: str) -> None:
-    """Run a script after the preamble; it must end by itself, without an error."""
+    """Run a script after the preamble; it must end without an error."""
     root = Path(__file__).parents[2]
     finished = subprocess.run(
         [
@@ -73,7 +73,7 @@ def run(script: str, aeron_dir: Path, *arguments: str) -> None:
 
 
 def test_image_is_closed_with_its_subscription(aeron_dir: Path) -> None:
-    """Images held when their subscription closes say "closed"; giving them back later is safe."""
+    """Images held when their subscription closes are closed; releasing them later is safe."""
     run(
         """
 client = connect()
@@ -81,13 +81,13 @@ publication = client.add_exclusive_publication("aeron:ipc", 1)
 for _ in range(40):
     mailbox = _native.Mailbox()
     plain = client.add_subscription("aeron:ipc", 1)
-    told = client.add_subscription("aeron:ipc", 1, mailbox)
+    with_mailbox = client.add_subscription("aeron:ipc", 1, mailbox)
     wait_until(lambda: plain.images(), "no image")
     images = [*plain.images(), announced(mailbox)]
     assert [image.position for image in images] == [0, 0]
     assert not any(image.is_closed for image in images)
     plain.close()
-    told.close()
+    with_mailbox.close()
     time.sleep(0.01)  # the client's thread frees images in its own time
     assert [image.position for image in images] == [-1, -1]
     assert all(image.is_closed for image in images)
@@ -101,7 +101,7 @@ driver.close()
 
 
 def test_recording_ends_when_its_subscription_closes(aeron_dir: Path, tmp_path: Path) -> None:
-    """A worker whose image is taken away by a close stops where it is, and others go on."""
+    """A worker whose image is closed stops at its position, and other recordings continue."""
     run(
         """
 client = connect()
@@ -135,8 +135,8 @@ driver.close()
     )
 
 
-def test_cancelled_subscription_takes_its_images_along(aeron_dir: Path) -> None:
-    """A subscription cancelled at any moment of its making leaves no image that is not closed."""
+def test_cancelled_subscription_closes_its_images(aeron_dir: Path) -> None:
+    """A subscription that is cancelled at any moment of its creation leaves no open image."""
     run(
         """
 import random
@@ -188,7 +188,7 @@ driver.close()
 
 
 def test_log_buffers_of_ended_images_are_unmapped(aeron_dir: Path) -> None:
-    """A subscription that lives on does not keep the log buffers of the streams that ended."""
+    """A subscription that stays open does not retain the log buffers of ended streams."""
     run(
         """
 def mapped():
@@ -202,7 +202,7 @@ for _ in range(5):
     announced(mailbox).release()
     publication.close()
 assert mapped() > 0
-wait_until(lambda: mapped() == 0, "log buffers are kept")
+wait_until(lambda: mapped() == 0, "log buffers are still mapped")
 client.close()
 driver.close()
 """,
@@ -211,7 +211,7 @@ driver.close()
 
 
 def test_closing_client_subscription_and_images_at_once(aeron_dir: Path) -> None:
-    """Threads that close and poll everything there is at the same moment all come to an end."""
+    """Threads that close and poll all objects at the same moment all end."""
     run(
         """
 import random
@@ -222,14 +222,14 @@ publication = sender.add_exclusive_publication("aeron:ipc", 1)
 for _ in range(40):
     mailbox = _native.Mailbox()
     client = connect(mailbox=mailbox)
-    told = client.add_subscription("aeron:ipc", 1, mailbox)
+    with_mailbox = client.add_subscription("aeron:ipc", 1, mailbox)
     plain = client.add_subscription("aeron:ipc", 1)
     go = threading.Barrier(5)
 
     def poll_told():
         go.wait()
-        while not told.is_closed:
-            mailbox.wait([told], 1_000_000)
+        while not with_mailbox.is_closed:
+            mailbox.wait([with_mailbox], 1_000_000)
 
     def poll_plain():
         go.wait()
@@ -247,7 +247,7 @@ for _ in range(40):
 
     threads = [threading.Thread(target=poll_told), threading.Thread(target=poll_plain)]
     threads += [threading.Thread(target=close, args=(thing, random.random() * 0.003))
-                for thing in (told, plain, client)]
+                for thing in (with_mailbox, plain, client)]
     for thread in threads:
         thread.start()
     publication.offer(b"message")
@@ -261,8 +261,10 @@ driver.close()
     )
 
 
-def test_child_process_leaves_its_parents_objects_alone(aeron_dir: Path, tmp_path: Path) -> None:
-    """In a forked child everything is closed already; dropping it there harms nothing here."""
+def test_child_process_does_not_affect_objects_of_its_parent(
+    aeron_dir: Path, tmp_path: Path
+) -> None:
+    """In a forked child every object is closed; dropping it there does not affect the parent."""
     run(
         """
 client = connect()
@@ -293,7 +295,7 @@ assert ended[-1][1] == 0
 time.sleep(0.3)
 assert publication.offer_within(b"from the parent", 5 * SECOND_NS) > 0
 messages = []
-wait_until(lambda: messages.extend(mailbox.wait([subscription], 0)) or messages, "nothing came")
+wait_until(lambda: messages.extend(mailbox.wait([subscription], 0)) or messages, "no message")
 assert messages[0][4] == b"from the parent"
 counter.set(5)
 assert client.counters().value(counter.id) == 5
@@ -307,7 +309,7 @@ driver.close()
 
 
 def test_closing_a_client_with_outstanding_responses(aeron_dir: Path) -> None:
-    """A client can be closed while responses are outstanding and a thread waits at its mailbox."""
+    """A client can be closed while responses are outstanding and a thread waits on its mailbox."""
     run(
         """
 for round in range(40):

@@ -1,4 +1,4 @@
-"""Messages that are offered while a thread waits at a mailbox."""
+"""Messages that are offered while a thread waits on a mailbox."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def streams(
 
 
 def taken(subscription: _native.Subscription, count: int) -> list[bytes]:
-    """Read so many messages."""
+    """Read that many messages."""
     found: list[bytes] = []
     while len(found) < count:
         found += [message[0] for message in subscription.poll(count - len(found), SECOND_NS)]
@@ -58,10 +58,10 @@ def bodies(*numbers: int) -> list[bytes]:
     return [b"<" + number.to_bytes(4, "little") for number in numbers]
 
 
-def test_all_go_out_in_a_wait_that_ends_with_them(
+def test_a_wait_ends_when_all_messages_are_sent(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """More than there is room for at once, to a subscriber that reads."""
+    """More messages than the term buffer can hold, to a subscriber that reads."""
     publication, subscription = streams
     numbers = [number % 10_000 for number in range(3, 9_000 + COUNT)]
     sending = _native.Sending(publication, b"<", source, slices(*numbers))
@@ -76,10 +76,10 @@ def test_all_go_out_in_a_wait_that_ends_with_them(
     source.close()
 
 
-def test_a_wait_goes_on_where_the_last_one_ended(
+def test_a_wait_resumes_at_the_next_message(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """Without a reader the wait ends in time, having sent what there was room for."""
+    """Without a reader the wait ends at its timeout, after sending what fits."""
     publication, subscription = streams
     numbers = list(range(3_000))
     sending = _native.Sending(publication, b"<", source, slices(*numbers))
@@ -98,7 +98,7 @@ def test_a_wait_goes_on_where_the_last_one_ended(
 def test_events_end_the_wait(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """Events have priority over messages that are still to be sent."""
+    """Events have priority over messages that are not sent yet."""
     publication, _ = streams
     sending = _native.Sending(publication, b"<", source, slices(*range(5_000)))
     mailbox = _native.Mailbox()
@@ -107,10 +107,10 @@ def test_events_end_the_wait(
     assert 0 < sending.sent < 5_000
 
 
-def test_the_last_one_ends_no_wait(
+def test_the_last_message_does_not_end_the_wait(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """Nothing follows it; one that cannot be sent does end the wait."""
+    """No message follows it; one that cannot be sent does end the wait."""
     publication, subscription = streams
     mailbox = _native.Mailbox()
     sending = _native.Sending(publication, b"<", source, slices(5, 6), is_last=True)
@@ -125,12 +125,12 @@ def test_the_last_one_ends_no_wait(
     assert (late.sent, late.result) == (0, CLOSED)
 
 
-def test_two_take_turns(
+def test_two_streams_take_turns(
     client: _native.AeronClient,
     streams: tuple[_native.ExclusivePublication, _native.Subscription],
     source: mmap.mmap,
 ) -> None:
-    """One without a reader does not delay another."""
+    """A stream without a reader does not delay another."""
     publication, _ = streams
     other = client.add_exclusive_publication("aeron:ipc?term-length=64k", 9)
     reading = client.add_subscription("aeron:ipc", 9)
@@ -145,7 +145,7 @@ def test_two_take_turns(
     assert (sending.sent, taken(reading, 3)) == (3, bodies(1, 2, 3))
 
 
-def test_what_can_never_go_out_ends_the_wait(
+def test_a_message_that_cannot_be_sent_ends_the_wait(
     streams: tuple[_native.ExclusivePublication, _native.Subscription],
     source: mmap.mmap,
 ) -> None:
@@ -166,10 +166,10 @@ def test_what_can_never_go_out_ends_the_wait(
     assert outcome(slices(1)) == (0, CLOSED, None)
 
 
-def test_a_first_part_is_offered_without_a_wait(
+def test_messages_are_offered_without_a_wait(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """From a copy: the source may be closed meanwhile, and parts of slices are left out."""
+    """From a copy: the source may be closed meanwhile, and the start of a slice can be skipped."""
     publication, subscription = streams
     sending = _native.Sending(publication, b"<", source, slices(5, 6), skip=1)
     source.close()
@@ -186,7 +186,7 @@ def test_a_slice_outside_of_its_buffer_is_refused(
     source: mmap.mmap,
     place: tuple[int, int],
 ) -> None:
-    """Bad places are an error before the first message is sent."""
+    """Invalid slices are an error before the first message is sent."""
     places = array("q", [0, 5, *place])
     with pytest.raises(ValueError, match="not an offset and length within 40000 bytes"):
         _native.Sending(streams[0], b"", source, places, skip=5)

@@ -111,7 +111,7 @@ def test_a_signal_ends_it_without_leftover_files(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_use_is_one_line(
+def test_wrong_usage_is_one_line(
     tmp_path: Path, capsys: Capture, arguments: list[str], code: int, complaint: str
 ) -> None:
     assert main(["bench", "--dir", str(tmp_path), *arguments]) == code
@@ -121,10 +121,10 @@ def test_bad_use_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_measured_is_left_out(
+def test_unavailable_measurements_are_skipped(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By default; on request it is an error that names what to install, or the JDK."""
+    """By default; on request it is an error that names the missing package, or the JDK."""
     import importlib.util
 
     find = importlib.util.find_spec
@@ -184,7 +184,8 @@ def test_a_wrong_result_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_written_recording_has_the_described_messages(tmp_path: Path) -> None:
-    """Of whole terms over several segments; payloads alternate and are counted in a term."""
+    """Recordings of whole terms over several segments; payloads alternate and are counted per
+    term."""
     payloads = [b"\0\0\0\0" + b"a" * 60_000, b"\0\0\0\0" + b"b" * 60_000]
     recording_id, messages = write_recording(tmp_path, payloads, SEGMENT_LENGTH + 1, "crc-32c")
     recording = open_directory(tmp_path).recording(recording_id)

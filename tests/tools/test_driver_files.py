@@ -1,4 +1,4 @@
-"""The commands counters and errors on both drivers, held against Aeron's own tools."""
+"""The commands counters and errors with both drivers, compared with Aeron's own tools."""
 
 from __future__ import annotations
 
@@ -45,19 +45,20 @@ def aeron(cli: CommandLine) -> Iterator[_native.AeronClient]:
 def test_counters_are_those_of_an_aeron_client(
     cli: CommandLine, aeron: _native.AeronClient
 ) -> None:
-    """Ids, types, keys, labels and owners of all that a client sees, and the values at rest."""
+    """Ids, types, keys, labels and owners of all that a client sees, and values that do not
+    change."""
     own = aeron.add_counter(1_234, b"key", "a counter of the tests")
     own.set(-5)
     before = aeron.counters().rows()
     shown = {row["counter_id"]: row for row in cli.json("counters")}
-    # The counters of clients come and go; those that last are shown.
+    # Counters of clients are temporary; only permanent ones are compared.
     after = {(row[0], row[4]) for row in aeron.counters().rows()}
     rows = {row[0]: row for row in before if (row[0], row[4]) in after}
     assert len(rows) > 30
     for counter_id, (_, type_id, key, label, registration_id, owner_id, ref, _) in rows.items():
         found = shown[counter_id]
         assert found["type_id"] == type_id
-        assert found["label"].startswith(label)  # a heartbeat's grows when its client has a name
+        assert found["label"].startswith(label)  # a heartbeat gets the name later
         assert bytes.fromhex(found["key"]).ljust(112, b"\0") == key
         assert (found["registration_id"], found["owner_id"]) == (registration_id, owner_id)
         assert found["reference_id"] == ref
@@ -74,7 +75,7 @@ def test_counters_are_those_of_aeron_stat(cli: CommandLine) -> None:
     lines = printed.splitlines()
     theirs = {}
     for line in lines:
-        # The heartbeats' labels grow when the clients have set their names.
+        # The labels of heartbeats become longer when the clients have set their names.
         found = re.fullmatch(r"\s*(\d+):\s+[-\d,]+ - (?!client-heartbeat)(.*)", line)
         if found is not None:
             theirs[int(found[1])] = found[2]
@@ -123,7 +124,7 @@ def test_watch_repeats_until_interrupted(cli: CommandLine) -> None:
 
 @pytest.mark.jvm
 def test_an_error_that_repeats_is_one_error(cli: CommandLine, aeron: _native.AeronClient) -> None:
-    """Counted in the file while the archive runs, for our command and for ArchiveTool alike."""
+    """Counted in the file while the archive runs, for our command and for ArchiveTool."""
     raw = RawClient(aeron, LOCAL, response_stream_id=55)
     raw.connect()
     before = error_count(cli)
@@ -132,7 +133,7 @@ def test_an_error_that_repeats_is_one_error(cli: CommandLine, aeron: _native.Aer
     await_true(lambda: error_count(cli) == before + 3)
     directory = cli.archive.archive_dir
     found = [row for row in cli.json("errors", directory) if "4711" in row["text"]]
-    # The Java archive that is in one process with its driver uses the driver's log too.
+    # The Java archive in one process with its driver uses the driver's log, too.
     sources = ["archive"] if cli.archive.kind == "aerotape" else ["archive", "driver"]
     assert [row["source"] for row in found] == sources
     assert {row["count"] for row in found} == {3}
@@ -151,7 +152,7 @@ def test_an_error_that_repeats_is_one_error(cli: CommandLine, aeron: _native.Aer
 
 
 def error_count(cli: CommandLine) -> int:
-    """The archive's counter of errors; that of the driver where the two are one process."""
+    """The error counter of the archive, or of the driver where both are in one process."""
     counters = cli.json("counters", "--type", 101) or cli.json("counters", "--type", 0)
     [found] = [row for row in counters if row["label"].startswith(("Archive Errors", "Errors"))]
     return int(found["value"])
@@ -196,8 +197,8 @@ def test_the_drivers_errors_are_those_of_error_stat(tmp_path: Path, aeron_dir: P
         )
 
 
-def test_a_driver_that_has_died_is_still_read(aeron_dir: Path) -> None:
-    """What it left is shown, with a note on its state."""
+def test_files_of_a_dead_driver_are_read(aeron_dir: Path) -> None:
+    """Its files are shown, with a note on its state."""
     driver = _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), **EMBEDDED_DRIVER})
     file = CncFile(aeron_dir)
     assert file.is_active()
@@ -213,7 +214,7 @@ def test_a_driver_that_has_died_is_still_read(aeron_dir: Path) -> None:
     shown = aerotape("counters", "--aeron-dir", aeron_dir, "--json")
     assert len(json.loads(shown.out)) > 30
     assert "no heartbeat of the driver" in shown.err
-    # Commands that connect to an archive there wait no longer than their options say.
+    # Commands that connect to an archive there wait only as long as their options say.
     [line] = aerotape("list", "--aeron-dir", aeron_dir, expect=1).err.splitlines()
     assert f"no sign of life from the media driver in {aeron_dir}; is it dead" in line
     [line] = aerotape("list", "--aeron-dir", aeron_dir, "--wait", "20ms", expect=1).err.splitlines()
@@ -251,7 +252,7 @@ def test_files_that_are_not_of_a_driver(tmp_path: Path, content: bytes, words: s
 
 @pytest.mark.parametrize("random_seed", range(20))
 def test_random_files_do_no_harm(tmp_path: Path, random_seed: int) -> None:
-    """Whatever the file contains, the commands end with a result or a line."""
+    """Whatever the file contains, the commands end with a result or an error line."""
     import random
 
     draw = random.Random(random_seed)

@@ -1,4 +1,4 @@
-"""`aerotape archive --print-config`, and processors for its threads."""
+"""`aerotape archive --print-config`, and CPU affinity of its threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU = "aeron.archive.recorder.cpu.affinity"
 def test_settings_are_shown_and_nothing_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Files, -D, options and the environment, each by its name; nothing is made."""
+    """Files, -D, options and the environment, each with its source; nothing is created."""
     monkeypatch.setenv("AERON_ARCHIVE_MAX_CONCURRENT_REPLAYS", "7")
     monkeypatch.setenv("AEROTAPE_RECORDING_SIGNALS", "all")
     monkeypatch.setenv("AEROTAPE_RECORDING_SIGNAL", "all")
@@ -65,7 +65,7 @@ def test_settings_are_shown_and_nothing_runs(
 
 
 def test_a_bad_setting_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2, one line, with where it comes from."""
+    """Exit code 2, one line, with the source of the setting."""
     assert main(["archive", "--print-config", "-Daeron.archive.id=first"]) == 2
     assert capsys.readouterr().err == (
         "aerotape archive: aeron.archive.id='first': not an integer (from -D)\n"
@@ -85,7 +85,7 @@ def test_a_bad_setting_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def _processors(name: str) -> set[str]:
-    """Where this process's threads of that name may run."""
+    """The CPUs on which this process's threads with that name may run."""
     found = set()
     for task in Path("/proc/self/task").iterdir():
         try:
@@ -99,7 +99,7 @@ def _processors(name: str) -> set[str]:
 
 
 def test_threads_run_on_their_processors(tmp_path: Path, aeron_dir: Path) -> None:
-    """The recorder is bound to one processor, the other threads are not."""
+    """The recorder is bound to one CPU, the other threads are not."""
     allowed = os.sched_getaffinity(0)
     cpu = max(allowed)
     properties = {"aeron.archive.control.channel.enabled": "false", CPU: cpu}

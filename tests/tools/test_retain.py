@@ -31,7 +31,7 @@ WEEK = '[[rule]]\nname = "week"\nmax_age = "7d"\n'
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Recordings that a week deletes in part, whole or not, and one that is in use."""
+    """Recordings that a week deletes in part, completely or not, and one that is in use."""
     made = tmp_path / "archive"
     now_ns = time.time_ns()
     add_recording(made, [9, 8, 1], now_ns=now_ns)
@@ -164,10 +164,10 @@ def test_a_failure_is_one_line(directory: Path, policy: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("broken", range(4))
-def test_a_crash_at_any_file_leaves_a_sound_directory(
+def test_a_crash_at_any_file_leaves_a_valid_directory(
     directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, broken: int
 ) -> None:
-    """Recordings in the catalog are whole; the next run, or start, removes the remaining files."""
+    """Recordings in the catalog are whole; the next run, or start, deletes the remaining files."""
     unlink, count = Path.unlink, 0
 
     class Killed(BaseException):
@@ -214,7 +214,7 @@ def test_a_file_that_cannot_be_deleted_is_reported_and_the_rest_is_deleted(
 
 
 def test_a_file_with_other_content_is_retained_and_reported(directory: Path, policy: Path) -> None:
-    """By mistake it has the name of a file of a recording that is deleted."""
+    """It has the name of a file of a recording that is deleted."""
     mistaken = segment(directory, 1, 40)
     segment(directory, 2, 1).rename(mistaken)
     before = mistaken.read_bytes()
@@ -240,7 +240,7 @@ def test_checksums_in_a_catalog_stay_valid(directory: Path, policy: Path) -> Non
 def test_a_copy_with_new_file_times_is_young_without_a_time_index(
     tmp_path: Path, policy: Path
 ) -> None:
-    """Recorded by our archive, copied, a week later."""
+    """Recorded by our archive, and copied a week later."""
     archive_dir, aeron_dir = tmp_path / "recorded", tmp_path / "aeron"
     with (
         aerotape.Archive.launch(
@@ -283,7 +283,7 @@ def _removals(directory: Path, policy: Path) -> list[tuple[int, int | None]]:
 
 
 def age(cli: CommandLine, recording_id: int, *, keep_last: bool = False) -> list[Path]:
-    """Have segment files been written to long ago; return them."""
+    """Set old modification times of segment files; return the files."""
     paths = sorted(
         cli.archive.archive_dir.glob(f"{recording_id}-*.rec"),
         key=lambda path: int(path.stem.partition("-")[2]),
@@ -305,7 +305,8 @@ def environment(cli: CommandLine) -> dict[str, str]:
 def test_a_running_archive_deletes(
     cli: CommandLine, client: aerotape.ArchiveClient, policy: Path
 ) -> None:
-    """A live recording loses its beginning, a replayed one stays, a stopped one is deleted."""
+    """A live recording loses its oldest segments, a replayed one stays, a stopped one is
+    deleted."""
     live = start_recording(client, count=100)
     stopped = start_recording(client, count=60)
     stop(client, stopped)
@@ -357,7 +358,7 @@ def test_a_running_archive_deletes(
 
 
 def test_another_archive_is_refused(cli: CommandLine, directory: Path, policy: Path) -> None:
-    """Options that lead to the archive of another directory are refused."""
+    """Options for the archive of another directory are refused."""
     with in_use(directory, archive_id=4711, local_control_stream_id=10):
         before = all_segments(directory)
         printed = cli.error("retain", directory, policy, "--yes", code=2)

@@ -1,4 +1,4 @@
-"""Stop signals of the commands that run until they are stopped."""
+"""Stop signals of commands that run until they are stopped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ print("done")
 
 
 def test_a_signal_at_any_moment_ends_the_wait() -> None:
-    """The handler runs in the thread that waits, and must not wait for it."""
+    """The handler runs in the waiting thread, and must not wait for it."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
     )

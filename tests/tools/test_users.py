@@ -22,7 +22,7 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command; returns what it printed as JSON, or its one line of error."""
+    """Run a command; return its JSON output, or its one line of error."""
 
     def call(*args: object, stdin: bytes = b"", code: int = 0) -> Any:
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(stdin), isatty=bool))
@@ -39,7 +39,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def secret_file(tmp_path: Path) -> Path:
-    """A file with a secret, as an editor leaves it."""
+    """A file with a secret and a trailing newline, as an editor saves it."""
     path = tmp_path / "secret"
     path.write_text("open sesame\n")
     path.chmod(0o600)
@@ -67,7 +67,7 @@ def test_users_are_added_changed_and_removed(run: Run, tmp_path: Path, secret_fi
 
 
 def test_mistakes_are_one_line(run: Run, tmp_path: Path, secret_file: Path) -> None:
-    """Missing or wrong arguments are named, and nothing is written."""
+    """Missing or wrong arguments are reported, and nothing is written."""
     users = tmp_path / "users"
     add = ("users", users, "add")
     assert "--secret-file" in run(*add, "alice", code=2)
@@ -105,7 +105,7 @@ def java_guarded() -> Iterator[ServedArchive]:
 def test_commands_authenticate(
     run: Run, guarded: ServedArchive, secret_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By options, properties or the environment; the role holds."""
+    """With options, properties or the environment; the permissions of the role apply."""
     where = (
         "--aeron-dir",
         guarded.aeron_dir,
@@ -131,7 +131,7 @@ def test_commands_authenticate(
 def test_credentials_of_other_kinds(
     run: Run, guarded: ServedArchive, java_guarded: ServedArchive, tmp_path: Path
 ) -> None:
-    """A file is sent as it is, to either archive."""
+    """A file is sent unchanged, to either archive."""
     credentials = tmp_path / "credentials"
     credentials.touch(0o600)
     for archive, good, refusal in (
@@ -149,7 +149,7 @@ def test_credentials_of_other_kinds(
 def test_a_secret_open_to_others_is_warned_about(
     run: Run, guarded: ServedArchive, secret_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Used all the same: it may be meant for a group."""
+    """The secret is used, because the permissions may be intended for a group."""
     secret_file.chmod(0o644)
     code = main(
         [
@@ -179,7 +179,7 @@ def test_streams_have_the_parameters_of_properties(
     with aerotape.Aeron(guarded.aeron_dir) as aeron:
         seen: list[str] = []
 
-        def look(*arguments: str) -> int:
+        def read_streams(*arguments: str) -> int:
             stop = threading.Event()
 
             def watch() -> None:
@@ -194,7 +194,7 @@ def test_streams_have_the_parameters_of_properties(
             watcher.join()
             return code
 
-        code = look(
+        code = read_streams(
             "--control-channel",
             guarded.control_channel,
             "--user=alice",

@@ -1,4 +1,4 @@
-"""The catalog: adding, finding, changing, growing, and what it refuses."""
+"""The catalog: adding, finding, changing, growing, and rejecting invalid input."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def catalog_file(directory: Path) -> Path:
     return directory / layout.CATALOG_FILE_NAME
 
 
-def test_what_is_added_is_there_after_reopening(tmp_path: Path) -> None:
-    """Descriptors, ids and the next id survive closing; a reader sees them too."""
+def test_added_recordings_persist_after_reopening(tmp_path: Path) -> None:
+    """Descriptors, ids and the next id persist after closing, and a reader sees them."""
     with Catalog.open(tmp_path, create=True) as catalog:
         assert [add(catalog, session_id=i) for i in range(3)] == [0, 1, 2]
         catalog.recording_stopped(1, 4096, 77)
@@ -45,8 +45,8 @@ def test_what_is_added_is_there_after_reopening(tmp_path: Path) -> None:
             assert catalog.descriptor(2).is_active
 
 
-def test_a_reader_sees_changes_of_a_writer_at_work(tmp_path: Path) -> None:
-    """The file is shared: a stop position shows in a mapping made before it was set."""
+def test_a_reader_sees_changes_of_an_open_writer(tmp_path: Path) -> None:
+    """The file is shared: a mapping that was created earlier shows a stop position set later."""
     with Catalog.open(tmp_path, create=True) as writer:
         add(writer)
         with Catalog.open(tmp_path, read_only=True) as reader:
@@ -55,8 +55,9 @@ def test_a_reader_sees_changes_of_a_writer_at_work(tmp_path: Path) -> None:
             assert reader.stop_position(0) == 128
 
 
-def test_find_last_takes_the_highest_id_that_matches(tmp_path: Path) -> None:
-    """Session, stream and a fragment of the original channel must match, from a lowest id on."""
+def test_find_last_returns_the_highest_matching_id(tmp_path: Path) -> None:
+    """Session, stream and a fragment of the original channel must match, at or above a minimum
+    id."""
     with Catalog.open(tmp_path, create=True) as catalog:
         for session_id, stream_id in [(1, 10), (1, 10), (2, 10), (1, 20)]:
             add(catalog, session_id=session_id, stream_id=stream_id)
@@ -72,8 +73,8 @@ def test_find_last_takes_the_highest_id_that_matches(tmp_path: Path) -> None:
         assert find(0, 1, 10, b"") == 0
 
 
-def test_a_channel_is_looked_for_in_the_original_channel_alone(tmp_path: Path) -> None:
-    """Not in the stripped channel before it, nor in the source identity after it."""
+def test_find_last_searches_only_the_original_channel(tmp_path: Path) -> None:
+    """The preceding stripped channel and the following source identity are not searched."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(
             catalog,
@@ -92,8 +93,8 @@ def test_a_channel_is_looked_for_in_the_original_channel_alone(tmp_path: Path) -
         assert list(catalog.descriptors(0, 9, stream_id=11).ids) == []
 
 
-def test_ids_are_iterated_from_any_point_while_they_change(tmp_path: Path) -> None:
-    """Deleted recordings are passed over; additions during the iteration appear."""
+def test_ids_are_iterated_from_any_id_during_changes(tmp_path: Path) -> None:
+    """Deleted recordings are skipped; recordings added during the iteration are included."""
     with Catalog.open(tmp_path, create=True) as catalog:
         for _ in range(6):
             add(catalog)
@@ -107,7 +108,7 @@ def test_ids_are_iterated_from_any_point_while_they_change(tmp_path: Path) -> No
         assert list(catalog.all_recording_ids()) == list(range(7))
 
 
-def test_descriptors_are_found_again_after_every_change(tmp_path: Path) -> None:
+def test_descriptors_are_found_after_every_change(tmp_path: Path) -> None:
     """The cached offsets agree with the catalog file, in pages of any length."""
     with Catalog.open(tmp_path, create=True, capacity_bytes=4096) as catalog:
 
@@ -152,7 +153,7 @@ def test_descriptors_are_found_again_after_every_change(tmp_path: Path) -> None:
         assert list(catalog.descriptors(99, 2).ids) == []
 
 
-def test_a_state_can_be_taken_back(tmp_path: Path) -> None:
+def test_a_state_can_be_reverted(tmp_path: Path) -> None:
     """An invalid recording is unknown until it is marked valid again, also after reopening."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(catalog)
@@ -168,8 +169,8 @@ def test_a_state_can_be_taken_back(tmp_path: Path) -> None:
         assert catalog.next_recording_id == 1
 
 
-def test_growth_keeps_everything(tmp_path: Path) -> None:
-    """A catalog that starts with room for nothing grows by half as often as it must."""
+def test_growth_preserves_all_recordings(tmp_path: Path) -> None:
+    """A catalog with no initial space for an entry grows by half as often as necessary."""
     with Catalog.open(tmp_path, create=True, capacity_bytes=32) as catalog:
         for i in range(200):
             add(catalog, session_id=i, original_channel="aeron:ipc?alias=" + "x" * i)
@@ -181,7 +182,8 @@ def test_growth_keeps_everything(tmp_path: Path) -> None:
 
 
 def test_extending_makes_a_recording_active_again(tmp_path: Path) -> None:
-    """Stop position and timestamp go, the new session comes, the rest stays."""
+    """The stop position and timestamp are cleared, the session is new, all other fields are
+    unchanged."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(catalog)
         catalog.recording_stopped(0, 128, 9)
@@ -192,7 +194,7 @@ def test_extending_makes_a_recording_active_again(tmp_path: Path) -> None:
 
 
 def test_the_wire_form_decodes_with_the_generated_codec(tmp_path: Path) -> None:
-    """Layout and codecs agree on where every field of a descriptor is."""
+    """The file layout and the generated codec have every field at the same offset."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(catalog)
         catalog.recording_stopped(0, 128, 9)
@@ -229,11 +231,11 @@ def test_the_wire_form_decodes_with_the_generated_codec(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sync_level", [0, 1, 2])
-def test_each_change_is_forced_as_the_sync_level_says(
+def test_each_change_is_forced_according_to_the_sync_level(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync_level: int
 ) -> None:
-    """Level 0 forces nothing before closing, 1 data, 2 data and metadata, at every change; what is
-    added twice, for it must be there before it counts."""
+    """Level 0 forces nothing before closing, 1 data, 2 data and metadata, at every change. An
+    addition is forced twice, because the entry must be durable before its length is stored."""
     forced: list[str] = []
     with Catalog.open(tmp_path, create=True, sync_level=sync_level) as catalog:
         monkeypatch.setattr(os, "fdatasync", lambda fd: forced.append("data"))
@@ -245,8 +247,8 @@ def test_each_change_is_forced_as_the_sync_level_says(
     assert forced == ["all"]
 
 
-def test_a_failing_force_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change that could not be forced to storage raises instead of passing for durable."""
+def test_a_failed_force_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change that could not be forced to storage raises an error."""
 
     def fail(fd: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
@@ -257,10 +259,10 @@ def test_a_failing_force_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             add(catalog)
 
 
-def test_a_change_is_told_though_it_cannot_be_forced(
+def test_a_change_that_cannot_be_forced_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has taken place, and is seen."""
+    """The change is made and visible."""
 
     def fail(fd: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
@@ -273,16 +275,16 @@ def test_a_change_is_told_though_it_cannot_be_forced(
         assert catalog.start_position(0) == 128
 
 
-def test_a_missing_catalog_is_not_made_by_the_way(tmp_path: Path) -> None:
-    """Without `create` a directory without a catalog is refused and left empty."""
+def test_a_missing_catalog_is_not_created_implicitly(tmp_path: Path) -> None:
+    """Without `create`, a directory without a catalog is refused and left empty."""
     for read_only in (True, False):
         with pytest.raises(CatalogError, match="no catalog"):
             Catalog.open(tmp_path, read_only=read_only)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_major_version_is_refused_and_untouched(tmp_path: Path) -> None:
-    """A file that this package cannot read is not grown, changed or reinitialised."""
+def test_another_major_version_is_refused_without_changes(tmp_path: Path) -> None:
+    """A file that this package cannot read is not grown, changed or initialized again."""
     content = layout.CATALOG_HEADER.pack(2 << 16, 32, 0, 64).ljust(64, b"\0")
     catalog_file(tmp_path).write_bytes(content)
     with pytest.raises(CatalogError, match=r"version 2\.0\.0"):
@@ -290,8 +292,8 @@ def test_another_major_version_is_refused_and_untouched(tmp_path: Path) -> None:
     assert catalog_file(tmp_path).read_bytes() == content
 
 
-def test_a_crash_while_the_file_was_made_is_no_obstacle(tmp_path: Path) -> None:
-    """An empty file or one of zeros becomes a new catalog."""
+def test_a_crash_during_creation_does_not_prevent_opening(tmp_path: Path) -> None:
+    """An empty file or a file of zeros is initialized as a new catalog."""
     for content in (b"", bytes(4096)):
         catalog_file(tmp_path).write_bytes(content)
         with Catalog.open(tmp_path) as catalog:
@@ -299,8 +301,9 @@ def test_a_crash_while_the_file_was_made_is_no_obstacle(tmp_path: Path) -> None:
             assert add(catalog) == 0
 
 
-def test_an_entry_that_was_not_finished_does_not_exist(tmp_path: Path) -> None:
-    """Killed before the length is stored: the next recording takes the place, not the id."""
+def test_an_incomplete_entry_is_ignored(tmp_path: Path) -> None:
+    """After a crash before the length is stored, the next recording gets the same offset, not the
+    id."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(catalog)
         add(catalog)
@@ -314,8 +317,8 @@ def test_an_entry_that_was_not_finished_does_not_exist(tmp_path: Path) -> None:
         assert catalog.entry(2).offset == offset
 
 
-def test_a_next_id_that_lags_behind_is_put_right(tmp_path: Path) -> None:
-    """No id is ever given twice, even where the Java archive would refuse the file."""
+def test_a_next_id_that_is_too_low_is_corrected(tmp_path: Path) -> None:
+    """No id is assigned twice, even where the Java archive would refuse the file."""
     with Catalog.open(tmp_path, create=True) as catalog:
         for _ in range(3):
             add(catalog)
@@ -346,8 +349,8 @@ def test_changes_to_a_reader_or_after_closing_are_refused(tmp_path: Path) -> Non
                 change()
 
 
-def test_what_does_not_fit_a_descriptor_is_refused_before_it_is_written(tmp_path: Path) -> None:
-    """Text that is not ASCII and numbers out of range leave the catalog as it was."""
+def test_invalid_descriptor_values_are_refused_before_writing(tmp_path: Path) -> None:
+    """Text that is not ASCII and numbers out of range leave the catalog unchanged."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(catalog)
         before = catalog_file(tmp_path).read_bytes()

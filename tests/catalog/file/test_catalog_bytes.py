@@ -1,4 +1,4 @@
-"""The catalog file against one that Aeron's own Catalog wrote with the same inputs."""
+"""The catalog file compared with one that Aeron's own Catalog wrote with the same inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Golden = Callable[[Path, int, ChecksumName, list[list[object]]], None]
 
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Golden:
-    """A function that has Aeron's Catalog write a directory from a script."""
+    """A function that runs Aeron's Catalog on a directory with a script."""
     classes = tmp_path_factory.mktemp("classes")
     jar = java.find_jar(java.AERON_ALL)
     subprocess.run(
@@ -59,7 +59,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Golden:
 
 
 def apply(catalog: Catalog, script: list[list[object]]) -> None:
-    """Do to our catalog what the script says."""
+    """Apply the script to our catalog."""
     names = (
         "start_position",
         "start_timestamp_ms",
@@ -117,10 +117,10 @@ def random_script(seed: int, recordings: int) -> list[list[object]]:
 
 @pytest.mark.parametrize("checksum", ["none", "crc-32", "crc-32c"])
 @pytest.mark.parametrize("capacity", [32, 1 << 20])
-def test_same_inputs_give_the_same_bytes(
+def test_equal_inputs_produce_equal_bytes(
     tmp_path: Path, golden: Golden, checksum: ChecksumName, capacity: int
 ) -> None:
-    """Header, entries, checksums, growth and length are those of Aeron's Catalog."""
+    """Header, entries, checksums, growth and length are equal to those of Aeron's Catalog."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     ours.mkdir()
     theirs.mkdir()
@@ -134,8 +134,8 @@ def test_same_inputs_give_the_same_bytes(
     assert len(ours_bytes) > 60 * 128
 
 
-def test_their_catalog_opens_and_goes_on(tmp_path: Path, golden: Golden) -> None:
-    """A catalog of Aeron's is read, looked through and added to as if it were ours."""
+def test_a_java_catalog_can_be_opened_and_extended(tmp_path: Path, golden: Golden) -> None:
+    """A catalog that Aeron wrote can be read, searched and added to."""
     theirs, both = tmp_path / "theirs", tmp_path / "both"
     theirs.mkdir()
     both.mkdir()
@@ -158,8 +158,8 @@ def test_their_catalog_opens_and_goes_on(tmp_path: Path, golden: Golden) -> None
     assert (theirs / name).read_bytes() == (both / name).read_bytes()
 
 
-def test_our_catalog_opens_in_theirs_and_goes_on(tmp_path: Path, golden: Golden) -> None:
-    """Aeron's Catalog opens ours for writing and adds to it."""
+def test_java_can_open_and_extend_our_catalog(tmp_path: Path, golden: Golden) -> None:
+    """Aeron's Catalog opens our catalog for writing and adds to it."""
     ours, both = tmp_path / "ours", tmp_path / "both"
     ours.mkdir()
     both.mkdir()

@@ -1,4 +1,4 @@
-"""Damage to one entry of the catalog: it is named, and every other recording is served."""
+"""Damage to one catalog entry: it is reported, and all other recordings remain readable."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def damage(request: pytest.FixtureRequest) -> tuple[int, bytes]:
     return found
 
 
-def test_offline_the_others_are_served(archive: Path, damage: tuple[int, bytes]) -> None:
-    """The damaged recording is listed as such and refuses to be read; the rest is as it was."""
+def test_other_recordings_can_be_read_offline(archive: Path, damage: tuple[int, bytes]) -> None:
+    """The damaged recording is listed as such and cannot be read; the others are unchanged."""
     overwrite(archive, offset_of(archive, 2) + damage[0], damage[1])
     directory = open_directory(archive)
     recordings = directory.recordings()
@@ -103,8 +103,8 @@ def test_offline_the_others_are_served(archive: Path, damage: tuple[int, bytes])
     assert "its descriptor is damaged" in check.problems[0].detail
 
 
-def test_a_start_names_it_and_goes_on(archive: Path, damage: tuple[int, bytes]) -> None:
-    """Refresh reports one damaged descriptor and repairs the others; nothing is written over."""
+def test_a_start_reports_it_and_continues(archive: Path, damage: tuple[int, bytes]) -> None:
+    """Refresh reports one damaged descriptor and repairs the others; nothing is overwritten."""
     with Catalog.open(archive) as catalog:
         catalog.set_stop_position(3, -1)
     overwrite(archive, offset_of(archive, 2) + damage[0], damage[1])
@@ -131,8 +131,8 @@ def test_a_start_names_it_and_goes_on(archive: Path, damage: tuple[int, bytes]) 
     assert changed <= {*range(stopped, stopped + 8), *range(stopped + 16, stopped + 24), 8}
 
 
-def test_lookups_pass_over_it(archive: Path) -> None:
-    """find_last never answers with it, its id is known, and changes to it are refused."""
+def test_lookups_skip_it(archive: Path) -> None:
+    """find_last never returns it, its id is known, and changes to it are refused."""
     overwrite(archive, offset_of(archive, 2) + HEADER + 80, layout.INT.pack(10_000))
     with Catalog.open(archive) as catalog:
         stream_id = catalog.descriptor(0).stream_id
@@ -155,7 +155,7 @@ def test_lookups_pass_over_it(archive: Path) -> None:
 
 
 def test_a_catalog_of_damaged_entries_has_no_descriptors(archive: Path) -> None:
-    """The run of descriptors is empty, with an end for the next listing."""
+    """The run of descriptors is empty and has an end offset for the next listing."""
     for recording_id in range(COUNT):
         overwrite(archive, offset_of(archive, recording_id) + HEADER + 80, layout.INT.pack(10_000))
     with Catalog.open(archive) as catalog:
@@ -165,8 +165,9 @@ def test_a_catalog_of_damaged_entries_has_no_descriptors(archive: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [1 << 30, 16, -1])
-def test_the_last_entry_is_not_written_over(archive: Path, value: int) -> None:
-    """Where the length of the last entry is unknown, the next one follows all its bytes."""
+def test_the_last_entry_is_not_overwritten(archive: Path, value: int) -> None:
+    """Where the length of the last entry is unknown, the next one is written after all its
+    bytes."""
     offset = offset_of(archive, 4)
     overwrite(archive, offset, layout.INT.pack(value))
     before = (archive / layout.CATALOG_FILE_NAME).read_bytes()
@@ -182,8 +183,8 @@ def test_the_last_entry_is_not_written_over(archive: Path, value: int) -> None:
         assert catalog.descriptor(5).session_id == ENTRY["session_id"]
 
 
-def test_two_damaged_ids_in_a_row(archive: Path) -> None:
-    """Just two ids are missing between the neighbours, so both are known."""
+def test_two_consecutive_damaged_ids(archive: Path) -> None:
+    """Exactly two ids are missing between the neighbours, so both are known."""
     for recording_id in (1, 2):
         begin = offset_of(archive, recording_id) + HEADER + layout.RECORDING_ID_OFFSET
         overwrite(archive, begin, layout.LONG.pack(-9))
@@ -197,8 +198,8 @@ def test_two_damaged_ids_in_a_row(archive: Path) -> None:
     ]
 
 
-def test_an_entry_of_nobody_knows_whom(archive: Path) -> None:
-    """When the id cannot be worked out the entry is named by its offset, and no id leads to it."""
+def test_an_entry_with_an_unknown_id(archive: Path) -> None:
+    """When the id cannot be derived, the entry is reported by its offset, and no id finds it."""
     begin = offset_of(archive, 2)
     for recording_id, value in ((2, -9), (3, 13), (4, 14)):
         offset = offset_of(archive, recording_id) if recording_id > 2 else begin
@@ -218,7 +219,8 @@ def test_an_entry_of_nobody_knows_whom(archive: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(200))
 def test_random_damage_to_one_entry(archive: Path, seed: int) -> None:
-    """Whatever bytes of one entry are overwritten, the others keep id, figures and strings."""
+    """Whatever bytes of one entry are overwritten, the other entries retain id, values and
+    strings."""
     rng = random.Random(seed)
     with Catalog.open(archive, read_only=True) as catalog:
         entries = list(catalog.entries())
@@ -234,8 +236,8 @@ def test_random_damage_to_one_entry(archive: Path, seed: int) -> None:
             assert found.get(entry.offset) == entry, f"seed {seed}: {found.get(entry.offset)}"
 
 
-def test_a_lost_header_is_no_new_catalog(archive: Path) -> None:
-    """Zeros in place of the header, with entries after them: refused, and no byte changed."""
+def test_a_lost_header_is_not_taken_for_a_new_catalog(archive: Path) -> None:
+    """Zeros in place of the header, followed by entries, are refused, and no byte changes."""
     overwrite(archive, 0, bytes(layout.CATALOG_HEADER_LENGTH))
     before = (archive / layout.CATALOG_FILE_NAME).read_bytes()
     with pytest.raises(CatalogError, match="lost its header"):
@@ -243,8 +245,8 @@ def test_a_lost_header_is_no_new_catalog(archive: Path) -> None:
     assert (archive / layout.CATALOG_FILE_NAME).read_bytes() == before
 
 
-def test_a_stump_of_a_header_is_left_alone(tmp_path: Path) -> None:
-    """A file that was cut within its header is refused, not initialised again."""
+def test_a_truncated_header_is_not_changed(tmp_path: Path) -> None:
+    """A file that was truncated within its header is refused, not initialized again."""
     path = tmp_path / layout.CATALOG_FILE_NAME
     path.write_bytes(layout.CATALOG_HEADER.pack(layout.SEMANTIC_VERSION, 32, 3, 64)[:14])
     with pytest.raises(CatalogError, match="14 bytes long"):
@@ -253,10 +255,8 @@ def test_a_stump_of_a_header_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", [1, 4, 16])
-def test_a_length_that_cuts_the_last_string_is_told_though_the_next_entry_is_found(
-    archive: Path, missing: int
-) -> None:
-    """By its alignment the entry ends where it should, and yet it does not hold its strings."""
+def test_a_length_that_truncates_the_last_string_is_reported(archive: Path, missing: int) -> None:
+    """The entry ends where its alignment requires, but it does not contain all its strings."""
     offset = offset_of(archive, 2)
     with Catalog.open(archive, read_only=True) as catalog:
         used = len(catalog.descriptor(2).encode())

@@ -1,4 +1,4 @@
-"""Catalog and mark file where storage gives nothing: refused in words, and no file is left."""
+"""Catalog and mark file on a full disk: a clear error, and no file is left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add(catalog: Catalog, channel: str = "aeron:ipc") -> int:
 
 @pytest.fixture
 def no_space(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No blocks are given from now on; a part of what was asked may be kept, as ext4 does."""
+    """Every allocation of blocks fails; a part of the request may stay allocated, as on ext4."""
 
     def allocate(descriptor: int, offset: int, length: int) -> None:
         size = os.fstat(descriptor).st_size
@@ -40,8 +40,8 @@ def no_space(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_space")
-def test_files_that_get_no_blocks_are_not_left(tmp_path: Path) -> None:
-    """The Java archive would take an empty file for a damaged one."""
+def test_files_without_blocks_are_deleted(tmp_path: Path) -> None:
+    """The Java archive would treat an empty file as a damaged one."""
     with pytest.raises(MarkFileError, match=r"cannot reserve \d+ bytes.*No space left") as mark:
         acquire(tmp_path)
     assert mark.value.path == tmp_path / FILE_NAME
@@ -50,10 +50,10 @@ def test_files_that_get_no_blocks_are_not_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_catalog_keeps_its_length_when_it_cannot_grow(
+def test_a_catalog_that_cannot_grow_retains_its_length(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """What was had of the blocks is given back, and the catalog is used on."""
+    """Partly allocated blocks are released, and the catalog stays usable."""
     with Catalog.open(tmp_path, create=True, capacity_bytes=1_024) as catalog:
         request.getfixturevalue("no_space")
         with pytest.raises(CatalogError, match="cannot grow to"):
@@ -65,7 +65,8 @@ def test_a_catalog_keeps_its_length_when_it_cannot_grow(
 
 
 def test_a_catalog_with_holes_is_read_and_filled(tmp_path: Path) -> None:
-    """As Java leaves it: read as it is, and filled when it is opened to be changed."""
+    """A sparse file, as Java creates it, is read as it is, and filled when it is opened for
+    writing."""
     path = tmp_path / CATALOG_FILE_NAME
     with Catalog.open(tmp_path, create=True, capacity_bytes=65_536) as catalog:
         ids = [add(catalog, f"aeron:ipc?alias={index}") for index in range(40)]
@@ -86,10 +87,11 @@ def test_a_catalog_with_holes_is_read_and_filled(tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-def test_holes_are_not_filled_as_far_as_there_is_space(
+def test_holes_are_filled_completely_or_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there is too little nothing is taken: what holes have got is never given back."""
+    """If there is too little space, nothing is allocated, because filled holes are never
+    released."""
     calls: list[int] = []
 
     def allocate(*_: int) -> None:
@@ -109,11 +111,11 @@ def test_holes_are_not_filled_as_far_as_there_is_space(
             assert len(catalog) == 1
 
 
-def test_a_mark_file_that_is_taken_away_while_it_is_locked(
+def test_a_mark_file_that_is_deleted_while_it_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start that fails takes its file away; who waited for the lock must not hold a file that
-    nobody sees, or two archives would have the directory."""
+    """A start that fails deletes its mark file. A process that waited for the lock must not hold a
+    deleted file, or two archives would use the directory."""
     real, calls = ownership.lock, []
 
     def lock(path: Path, descriptor: int) -> None:
@@ -129,10 +131,10 @@ def test_a_mark_file_that_is_taken_away_while_it_is_locked(
         assert MarkFile.read(tmp_path).is_active()
 
 
-def test_a_link_is_written_whole_or_not_at_all(
+def test_a_link_is_written_completely_or_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a path would lead elsewhere: what was there stays."""
+    """Half a path would name another directory, so the previous link stays."""
     archive, first, second = (tmp_path / name for name in ("archive", "first", "second"))
     for directory in (archive, first, second):
         directory.mkdir()

@@ -1,4 +1,4 @@
-"""Other channels for recordings of a catalog: shorter, longer, on a full disk, and interrupted."""
+"""Replacing the channels of recordings: shorter, longer, on a full disk, and interrupted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def replace(catalog: Catalog, recording_id: int, text: str) -> None:
 def test_channels_of_any_length_in_any_order(
     tmp_path: Path, seed: int, checksum: ChecksumName
 ) -> None:
-    """Every descriptor reads as it should at each moment, and after reopening; the file grows."""
+    """Every descriptor is correct after each change and after reopening; the file grows."""
     rng = random.Random(seed)
     with Catalog.open(tmp_path, create=True, capacity_bytes=4096, checksum=checksum) as catalog:
         add(catalog, 5)
@@ -67,8 +67,8 @@ def test_channels_of_any_length_in_any_order(
             assert entry.checksum == wanted
 
 
-def test_all_else_in_a_descriptor_stays(tmp_path: Path) -> None:
-    """Also the two fields that an archive leaves there of the request that extended it."""
+def test_other_descriptor_fields_are_unchanged(tmp_path: Path) -> None:
+    """Including the two request fields that an archive writes when a recording is extended."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(catalog)
         catalog.extend_recording(0, control_session_id=7, correlation_id=8, session_id=9)
@@ -80,7 +80,7 @@ def test_all_else_in_a_descriptor_stays(tmp_path: Path) -> None:
 
 
 def test_hidden_entries_move_along(tmp_path: Path) -> None:
-    """An entry that is marked invalid is found where it has gone to."""
+    """An entry that is marked invalid is found at its new offset."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(catalog, 3)
         catalog.change_state(1, RecordingState.INVALID)
@@ -91,7 +91,7 @@ def test_hidden_entries_move_along(tmp_path: Path) -> None:
 
 
 def test_a_failure_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When there is no room for the new file the catalog is unchanged and usable."""
+    """When there is no space for the new file, the catalog is unchanged and usable."""
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -109,8 +109,8 @@ def test_a_failure_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert len(catalog) == 3
 
 
-def test_the_file_keeps_its_place_and_mode(tmp_path: Path) -> None:
-    """Also where the way to the archive directory has a link in it."""
+def test_the_path_and_mode_of_the_file_are_unchanged(tmp_path: Path) -> None:
+    """Also where the path of the archive directory contains a symbolic link."""
     (tmp_path / "directory").mkdir()
     archive_dir = tmp_path / "link"
     archive_dir.symlink_to("directory")
@@ -148,7 +148,7 @@ def test_a_failure_after_the_new_file_is_in_place(
 
 
 def test_a_crash_before_the_new_file_is_in_place(tmp_path: Path) -> None:
-    """What lies beside the catalog counts for nothing, and is cleared away."""
+    """An incomplete file beside the catalog is ignored and deleted."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(catalog)
     leftover = tmp_path / layout.REWRITTEN_FILE_NAME
@@ -162,7 +162,7 @@ def test_a_crash_before_the_new_file_is_in_place(tmp_path: Path) -> None:
 
 
 def test_a_catalog_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the greatest length of a catalog nothing is moved."""
+    """At the maximum length of a catalog nothing is moved."""
     with Catalog.open(tmp_path, create=True, capacity_bytes=4096) as catalog:
         add(catalog, 2)
         monkeypatch.setattr(layout, "MAX_CAPACITY_BYTES", 4096)
@@ -171,7 +171,7 @@ def test_a_catalog_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert len(catalog.descriptor(0).original_channel) < 100
 
 
-def test_channels_and_recordings_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_channels_and_recordings(tmp_path: Path) -> None:
     with Catalog.open(tmp_path, create=True) as catalog:
         add(catalog)
         with pytest.raises(CatalogError, match="cannot be described"):
@@ -184,7 +184,7 @@ def test_channels_and_recordings_that_cannot_be(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [10, 3000])
 def test_a_whole_descriptor(tmp_path: Path, length: int) -> None:
-    """Everything in the descriptor may change but the id and the ids of the last request."""
+    """Everything in the descriptor may change except the id and the ids of the last request."""
     with Catalog.open(tmp_path, create=True, checksum="crc-32c") as catalog:
         add(catalog, 3)
         before = catalog.descriptor(1)

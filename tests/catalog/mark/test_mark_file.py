@@ -1,4 +1,4 @@
-"""The mark file: who may use a directory, and who may not."""
+"""The mark file: which process may use a directory."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def put_timestamp(directory: Path, timestamp_ms: int) -> None:
 
 
 def abandoned(directory: Path, age_ms: int) -> None:
-    """Leave a mark file as an archive that crashed `age_ms` ago would."""
+    """Create a mark file as an archive leaves it that crashed `age_ms` ago."""
     acquire(directory).close()
     put_timestamp(directory, now_ms() - age_ms)
 
 
-def test_a_running_archive_tells_who_it_is(tmp_path: Path) -> None:
-    """What was set can be read while it runs, and says that it is active."""
+def test_a_running_archive_can_be_identified(tmp_path: Path) -> None:
+    """The values can be read while the archive runs, and the file is active."""
     with acquire(tmp_path) as mark_file:
         assert MarkFile.read(tmp_path).header.version == 0
         mark_file.ready()
@@ -89,8 +89,8 @@ def test_a_running_archive_tells_who_it_is(tmp_path: Path) -> None:
         assert MarkFile.read(tmp_path).header.activity_timestamp_ms == 1234
 
 
-def test_the_header_is_what_the_generated_codec_writes(tmp_path: Path) -> None:
-    """Layout and codecs agree byte for byte."""
+def test_the_header_equals_that_of_the_generated_codec(tmp_path: Path) -> None:
+    """The layout and the generated codec agree byte for byte."""
     header = MarkFileHeader(
         version=3,
         activity_timestamp_ms=4,
@@ -127,8 +127,8 @@ def test_the_header_is_what_the_generated_codec_writes(tmp_path: Path) -> None:
     assert MarkFileHeader.decode(message.encode()) == header
 
 
-def test_a_second_archive_is_refused_and_touches_nothing(tmp_path: Path) -> None:
-    """While one runs in this process another is refused, with its pid; no byte changes."""
+def test_a_second_archive_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    """While one runs in this process, a second one is refused with the pid; no byte changes."""
     with acquire(tmp_path) as mark_file:
         mark_file.ready()
         before = snapshot(tmp_path)
@@ -139,7 +139,7 @@ def test_a_second_archive_is_refused_and_touches_nothing(tmp_path: Path) -> None
 
 
 def test_a_fresh_timestamp_without_lock_is_respected(tmp_path: Path) -> None:
-    """The Java archive takes no lock: a young timestamp alone keeps others out, untouched."""
+    """The Java archive takes no lock: a recent timestamp alone keeps other archives out."""
     abandoned(tmp_path, age_ms=0)
     before = snapshot(tmp_path)
     with pytest.raises(ArchiveInUseError, match="sign of life"):
@@ -148,14 +148,14 @@ def test_a_fresh_timestamp_without_lock_is_respected(tmp_path: Path) -> None:
 
 
 def test_a_timestamp_from_the_future_is_respected(tmp_path: Path) -> None:
-    """A clock that went back does not make a running archive look stale."""
+    """A clock that was set back does not make a running archive look stale."""
     abandoned(tmp_path, age_ms=-60_000)
     with pytest.raises(ArchiveInUseError):
         acquire(tmp_path)
 
 
 def test_the_lock_holds_where_the_timestamp_is_stale(tmp_path: Path) -> None:
-    """An archive that is held up for long still has its directory."""
+    """An archive that is delayed for long still owns its directory."""
     with acquire(tmp_path) as mark_file:
         mark_file.ready()
         mark_file.update_activity(now_ms() - 3_600_000)
@@ -164,7 +164,7 @@ def test_the_lock_holds_where_the_timestamp_is_stale(tmp_path: Path) -> None:
 
 
 def test_a_stale_file_is_taken_over(tmp_path: Path) -> None:
-    """Once the timestamp is as old as the timeout a start succeeds, and nothing old remains."""
+    """Once the timestamp is as old as the timeout, a start succeeds, and no old data remains."""
     abandoned(tmp_path, age_ms=10_000)
     before = MarkFile.read(tmp_path).header
     with acquire(tmp_path, archive_id=8, control_channel="", aeron_directory="/x") as mark_file:
@@ -178,7 +178,7 @@ def test_a_stale_file_is_taken_over(tmp_path: Path) -> None:
 
 
 def test_the_timeout_can_be_set(tmp_path: Path) -> None:
-    """A liveness timeout of the caller's decides what is stale."""
+    """The caller's liveness timeout decides what is stale."""
     abandoned(tmp_path, age_ms=2_000)
     with pytest.raises(ArchiveInUseError):
         acquire(tmp_path, liveness_timeout_ms=60_000)
@@ -186,7 +186,7 @@ def test_the_timeout_can_be_set(tmp_path: Path) -> None:
 
 
 def test_a_clean_stop_frees_the_directory_at_once(tmp_path: Path) -> None:
-    """Closing stores -1 as the timestamp; the next start needs no waiting."""
+    """Closing stores -1 as the timestamp; the next start does not wait."""
     mark_file = acquire(tmp_path)
     mark_file.ready()
     mark_file.close()
@@ -235,7 +235,7 @@ def test_of_simultaneous_starts_exactly_one_succeeds(tmp_path: Path, stale: bool
 
 
 def test_a_killed_archive_leaves_no_lock(tmp_path: Path) -> None:
-    """After SIGKILL only the timestamp keeps the directory, until it is stale."""
+    """After SIGKILL only the timestamp reserves the directory, until it is stale."""
     script = (
         "import sys, time\n"
         "from aerotape.catalog.mark.mark_file import MarkFile\n"
@@ -263,9 +263,9 @@ def test_a_killed_archive_leaves_no_lock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [layout.SEMANTIC_VERSION, 2 << 16])
-def test_a_claim_of_a_java_archive_stands(tmp_path: Path, version: int) -> None:
-    """Java marks a file it takes over with the largest timestamp until it is ready. Its process
-    may be in another container, so that its id proves nothing."""
+def test_a_claim_of_a_java_archive_is_respected(tmp_path: Path, version: int) -> None:
+    """While Java takes over a mark file, its timestamp is the largest value. The process may be in
+    another container, so its pid proves nothing."""
     abandoned(tmp_path, age_ms=60_000)
     put_timestamp(tmp_path, CLAIMED_TIMESTAMP_MS)
     put(tmp_path, VERSION, layout.INT.pack(version))
@@ -286,8 +286,8 @@ def test_a_claim_of_a_java_archive_stands(tmp_path: Path, version: int) -> None:
         assert snapshot(tmp_path) == before
 
 
-def test_a_file_of_another_major_version_is_refused_untouched(tmp_path: Path) -> None:
-    """A directory that must be migrated first is left as it is."""
+def test_a_file_of_another_major_version_is_refused_unchanged(tmp_path: Path) -> None:
+    """A directory that must be migrated first is not changed."""
     abandoned(tmp_path, age_ms=60_000)
     put(tmp_path, VERSION, layout.INT.pack(2 << 16))
     before = snapshot(tmp_path)
@@ -297,8 +297,8 @@ def test_a_file_of_another_major_version_is_refused_untouched(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100), bytes(HEADER_LENGTH)])
-def test_a_start_that_crashed_at_once_is_no_obstacle(tmp_path: Path, content: bytes) -> None:
-    """An empty mark file, or one of zeros, is taken."""
+def test_a_start_after_an_immediate_crash_succeeds(tmp_path: Path, content: bytes) -> None:
+    """An empty mark file, or one of zeros, is replaced."""
     (tmp_path / FILE_NAME).write_bytes(content)
     with acquire(tmp_path) as mark_file:
         mark_file.ready()
@@ -307,10 +307,11 @@ def test_a_start_that_crashed_at_once_is_no_obstacle(tmp_path: Path, content: by
 
 @pytest.mark.parametrize("version", [1 << 16, 2 << 16, 4 << 16, -1])
 @pytest.mark.parametrize("is_named", [True, False], ids=["with a message header", "without"])
-def test_an_archive_of_another_version_keeps_its_directory(
+def test_a_directory_of_another_version_is_in_use(
     tmp_path: Path, version: int, is_named: bool
 ) -> None:
-    """While it gives signs of life; of an unknown version that cannot be decided."""
+    """It is in use while its timestamp is recent; with an unknown version that cannot be
+    decided."""
     abandoned(tmp_path, age_ms=1_000)
     put(tmp_path, VERSION, layout.INT.pack(version))
     if not is_named:
@@ -333,8 +334,8 @@ def test_an_archive_of_another_version_keeps_its_directory(
     assert snapshot(tmp_path) == before
 
 
-def test_another_kind_of_file_is_refused_untouched(tmp_path: Path) -> None:
-    """Something else under the mark file's name is not overwritten."""
+def test_another_kind_of_file_is_refused_unchanged(tmp_path: Path) -> None:
+    """A file of another kind with the mark file's name is not overwritten."""
     (tmp_path / FILE_NAME).write_bytes(b"not a mark file at all\n" * 500)
     before = snapshot(tmp_path)
     with pytest.raises(MarkFileError, match="not the mark file"):
@@ -342,22 +343,22 @@ def test_another_kind_of_file_is_refused_untouched(tmp_path: Path) -> None:
     assert snapshot(tmp_path) == before
 
 
-def test_settings_that_do_not_fit_make_no_file(tmp_path: Path) -> None:
-    """Channels longer than the header's 8 KiB are refused before anything is made."""
+def test_settings_that_do_not_fit_create_no_file(tmp_path: Path) -> None:
+    """Channels longer than the header's 8 KiB are refused before a file is created."""
     with pytest.raises(MarkFileError, match="8192"):
         acquire(tmp_path, control_channel="aeron:udp?" + "x" * 9000)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.jvm
-def test_a_full_error_log_goes_on_counting(tmp_path: Path) -> None:
-    """What does not fit is refused, what is there counts on, and a shorter text may still fit.
-    ArchiveTool shows all of it while the file is in use."""
+def test_a_full_error_log_continues_to_count(tmp_path: Path) -> None:
+    """An entry that does not fit is refused, existing entries are still counted, and a shorter text
+    may still fit. ArchiveTool shows all entries while the file is in use."""
     with acquire(tmp_path, error_buffer_length=1_024) as mark_file:
-        kept = 0
-        while mark_file.record_error(f"error {kept} " + "x" * 200, 1_000 + kept):
-            kept += 1
-        assert kept == 4
+        recorded = 0
+        while mark_file.record_error(f"error {recorded} " + "x" * 200, 1_000 + recorded):
+            recorded += 1
+        assert recorded == 4
         assert mark_file.record_error("error 0 " + "x" * 200, 9_000)
         assert not mark_file.record_error("error 9 " + "x" * 200, 9_001)
         assert mark_file.record_error("short", 9_002)
@@ -376,7 +377,7 @@ def test_a_full_error_log_goes_on_counting(tmp_path: Path) -> None:
 
 
 def test_errors_are_counted_and_saved_by_the_next_start(tmp_path: Path) -> None:
-    """The error log counts repeats; a later start saves it to a file and begins an empty one."""
+    """The error log counts repeats; the next start saves it to a file and creates an empty one."""
     with acquire(tmp_path) as mark_file:
         for timestamp in (5, 6, 7):
             assert mark_file.record_error("disk on fire", timestamp)
@@ -395,8 +396,8 @@ def test_errors_are_counted_and_saved_by_the_next_start(tmp_path: Path) -> None:
     assert "out of ink" in saved
 
 
-def test_the_mark_file_can_lie_elsewhere(tmp_path: Path) -> None:
-    """A link file in the archive directory leads to it, and goes when it is of no more use."""
+def test_the_mark_file_can_be_in_another_directory(tmp_path: Path) -> None:
+    """A link file in the archive directory names its path, and is deleted when it is not needed."""
     archive_dir, mark_dir = tmp_path / "archive", tmp_path / "marks"
     archive_dir.mkdir()
     mark_dir.mkdir()
@@ -410,8 +411,8 @@ def test_the_mark_file_can_lie_elsewhere(tmp_path: Path) -> None:
     assert MarkFile.read(archive_dir).path == archive_dir / FILE_NAME
 
 
-def test_reading_says_what_is_not_there(tmp_path: Path) -> None:
-    """A missing file and one that is not a mark file are MarkFileErrors with the path."""
+def test_reading_reports_a_missing_or_invalid_file(tmp_path: Path) -> None:
+    """A missing file and an invalid mark file are MarkFileErrors with the path."""
     with pytest.raises(MarkFileError, match="is this an archive directory"):
         MarkFile.read(tmp_path)
     (tmp_path / FILE_NAME).write_bytes(b"\xff" * 9000)
@@ -420,7 +421,7 @@ def test_reading_says_what_is_not_there(tmp_path: Path) -> None:
     assert raised.value.path == tmp_path / FILE_NAME
 
 
-def test_signs_of_life_go_on_while_a_start_is_busy(
+def test_the_timestamp_is_updated_during_a_long_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The timestamp advances without calls of update_activity, and not after the block."""
@@ -437,10 +438,10 @@ def test_signs_of_life_go_on_while_a_start_is_busy(
         assert MarkFile.read(tmp_path).header.activity_timestamp_ms == 1
 
 
-def test_a_sign_of_life_never_follows_the_end(
+def test_the_timestamp_is_not_updated_after_closing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Closed while being kept alive, the directory is and stays free."""
+    """If the file is closed during the periodic update, the directory stays free."""
     monkeypatch.setattr("aerotape.catalog.mark.mark_file.KEEP_ALIVE_INTERVAL_S", 0.0)
     for _ in range(50):
         mark_file = acquire(tmp_path)
@@ -452,7 +453,7 @@ def test_a_sign_of_life_never_follows_the_end(
 def test_without_locks_the_timestamp_decides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a file system that has no locks a directory in use is known by its sign of life."""
+    """On a file system without locks, the activity timestamp shows that a directory is in use."""
     abandoned(tmp_path, age_ms=60_000)
 
     def refuse(descriptor: int, operation: int) -> None:
@@ -467,19 +468,20 @@ def test_without_locks_the_timestamp_decides(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open everything")
-def test_a_mark_file_that_cannot_be_opened_is_no_leave(tmp_path: Path) -> None:
-    """Nobody knows whether an archive uses the directory, so it is not taken for unused."""
+def test_a_mark_file_that_cannot_be_opened_prevents_a_start(tmp_path: Path) -> None:
+    """Whether an archive uses the directory is unknown, so the directory counts as in use."""
     acquire(tmp_path).close()
     (tmp_path / FILE_NAME).chmod(0)
     with pytest.raises(MarkFileError, match="Permission denied"), unused(tmp_path, 10_000):
         pass
 
 
-def test_a_header_that_was_begun_and_not_finished_keeps_nobody_out(tmp_path: Path) -> None:
-    """Killed between the timestamp and the rest of a new file: free once that is stale."""
+def test_an_incomplete_header_does_not_block_a_start(tmp_path: Path) -> None:
+    """After a crash between the timestamp and the rest of a new file, it is free once it is
+    stale."""
     (tmp_path / FILE_NAME).write_bytes(bytes(HEADER_LENGTH + 65_536))
     put(tmp_path, ACTIVITY_TIMESTAMP, now_ms().to_bytes(8, "little"))
-    # A sector that a power cut has left of the channels.
+    # A sector of the channels that a power cut left.
     put(tmp_path, 1024, b"localhost")
     with pytest.raises(ArchiveInUseError):
         acquire(tmp_path)
@@ -488,8 +490,9 @@ def test_a_header_that_was_begun_and_not_finished_keeps_nobody_out(tmp_path: Pat
         assert MarkFile.read(tmp_path).header.archive_id == 7
 
 
-def test_torn_channels_keep_nobody_out(tmp_path: Path) -> None:
-    """A power cut may leave channels of two archives: lengths lead astray, the rest is good."""
+def test_torn_channels_do_not_block_a_start(tmp_path: Path) -> None:
+    """A power cut may mix channels of two archives: the lengths are wrong, other fields are
+    valid."""
     acquire(tmp_path).close()
     put(tmp_path, 8 + 128, b"\xff\xff\xff\x7f")
     assert MarkFile.read(tmp_path).header.control_channel == ""

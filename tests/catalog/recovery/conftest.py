@@ -1,4 +1,4 @@
-"""Recordings that a crash left without a stop position."""
+"""Recordings without a stop position after a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings cut off at random by a crash: what is kept is whole, what is whole is kept."""
+"""Recordings cut off at random by a crash: all whole frames are retained, and nothing else."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def build(rng: random.Random, checksum: ChecksumName, position: int = 0) -> Segm
 
 
 def write_until(stream: SegmentBuilder, directory: Path, cut: int) -> None:
-    """Write the recording as if the process died when the bytes up to `cut` were copied."""
+    """Write the recording as if the process had crashed when the bytes up to `cut` were copied."""
     stream.write(directory)
     for path in directory.glob("*.rec"):
         base = int(path.stem.partition("-")[2])
         if base >= cut:
-            # Segments that were not begun when it died.
+            # Segments that were not created before the crash.
             path.unlink()
         elif base + SEGMENT_LENGTH > cut:
             data = path.read_bytes()[: cut - base]
@@ -59,7 +59,7 @@ def boundaries(stream: SegmentBuilder) -> list[int]:
 def test_a_write_cut_off_at_a_page_leaves_whole_frames(
     tmp_path: Path, seed: int, checksum: ChecksumName
 ) -> None:
-    """Whatever page the last write ended on, the end is right and nothing before it changes."""
+    """Whatever page the last write ended on, the end is right and no earlier byte changes."""
     rng = random.Random(seed)
     stream = build(rng, checksum)
     cut = min(rng.randrange(0, stream.position // PAGE_LENGTH + 2) * PAGE_LENGTH, stream.position)
@@ -79,7 +79,7 @@ def test_a_write_cut_off_at_a_page_leaves_whole_frames(
         if end <= cut or begin + len(stream.frames.get(begin, b"").rstrip(b"\0")) <= cut
     )
     if checksum == "none":
-        # One frame at most is doubted, and then it is not gone.
+        # At most one frame is doubtful, and its bytes are in quarantine.
         assert stop in (whole, frames[max(frames.index(whole) - 1, 0)])
         assert stop == whole or outcome.suspect
     else:
@@ -87,20 +87,21 @@ def test_a_write_cut_off_at_a_page_leaves_whole_frames(
         assert stop <= whole
     for path, data in before.items():
         base = int(path.stem.partition("-")[2])
-        kept = max(min(stop - base, SEGMENT_LENGTH), 0)
+        retained = max(min(stop - base, SEGMENT_LENGTH), 0)
         if path.exists():
-            assert path.read_bytes() == data[:kept].ljust(SEGMENT_LENGTH, b"\0")
+            assert path.read_bytes() == data[:retained].ljust(SEGMENT_LENGTH, b"\0")
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_after_an_extension_old_bytes_do_not_pass_for_new(tmp_path: Path, seed: int) -> None:
-    """Extended over a torn tail and crashed again, the recording ends where it was extended to."""
+    """After an extension over a torn tail and another crash, the recording ends with the
+    extension."""
     rng = random.Random(1000 + seed)
     stream = SegmentBuilder()
     for _ in range(rng.randrange(1, 5)):
         stream.frame(b"\x5a" * rng.randrange(1, 1300))
     torn = stream.frame(b"\x5a" * 600)
-    # Behind a hole where the torn frame's header was: frames that are sound in themselves.
+    # After a hole where the torn frame's header was: frames that are valid in themselves.
     for _ in range(5):
         stream.frame(b"\x5a" * 600)
     stream.write(tmp_path)
@@ -112,7 +113,7 @@ def test_after_an_extension_old_bytes_do_not_pass_for_new(tmp_path: Path, seed: 
         recording_id = add_entry(catalog, stream)
         (outcome,) = refresh(catalog, tmp_path, now_ms=NOW_MS)
         assert outcome.stop_position == torn
-        # The extension writes one frame of the length of the torn one, up to the old ones.
+        # The extension writes one frame with the length of the torn one, up to the old frames.
         catalog.extend_recording(recording_id, control_session_id=1, correlation_id=2, session_id=3)
         extension = SegmentBuilder(start_position=0)
         extension.position = torn
@@ -127,7 +128,7 @@ def test_after_an_extension_old_bytes_do_not_pass_for_new(tmp_path: Path, seed: 
 
 
 def test_the_last_written_byte_is_found_across_holes(tmp_path: Path) -> None:
-    """Sparse or not, the end of the data is where the last byte is that is not zero."""
+    """Sparse or not, the data ends at the last byte that is not zero."""
     path = tmp_path / "segment"
     with path.open("wb") as file:
         file.truncate(8 << 20)
@@ -142,10 +143,10 @@ def test_the_last_written_byte_is_found_across_holes(tmp_path: Path) -> None:
     assert find_data_end(path, 9 << 20) == 9 << 20
 
 
-def test_a_file_is_read_to_its_first_byte_that_is_not_zero(
+def test_a_file_is_read_up_to_its_first_nonzero_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And no further, however long it is; a file of zeros to its end."""
+    """It is not read any further, whatever its length; a file of zeros is read to its end."""
     reads: list[int] = []
 
     def read(file: int, length: int, offset: int) -> bytes:

@@ -1,4 +1,4 @@
-"""How far a live recording has come, found from a position that is known."""
+"""The recorded position of a live recording, found from a known position."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def recorded_after(archive_dir: Path, position: int) -> int:
     return open_directory(archive_dir).recording(0).recorded_after(position)
 
 
-def test_it_is_where_the_whole_recording_is_found_to_end(tmp_path: Path) -> None:
-    """From the start, from each message of the last segment or of one before: the same end, while
-    the recording grows over segments; never less than what was known."""
+def test_the_result_equals_the_end_of_the_whole_recording(tmp_path: Path) -> None:
+    """From the start, and from each message of the last segment or of an earlier one, the end is
+    the same, while the recording grows over segments; it is never lower than the known position."""
     builder = fill(SegmentBuilder(start_position=32_768), 5)
     add_recording(tmp_path, builder, live=True)
     rng = random.Random(4)
@@ -33,7 +33,7 @@ def test_it_is_where_the_whole_recording_is_found_to_end(tmp_path: Path) -> None
 
 
 def test_a_segment_without_frames_or_without_a_file(tmp_path: Path) -> None:
-    """At the end of a full segment: no further file, an empty one, one that is being created."""
+    """At the end of a full segment: no next file, an empty one, one that is being created."""
     builder = SegmentBuilder()
     while builder.position < builder.segment_length:
         builder.pad_term()
@@ -47,9 +47,9 @@ def test_a_segment_without_frames_or_without_a_file(tmp_path: Path) -> None:
     assert recorded_after(tmp_path, 0) == recorded_after(tmp_path, end) == end
 
 
-def test_a_write_that_is_going_on_waits(tmp_path: Path) -> None:
-    """A frame of which a sector is still empty does not count, and is not waited for; it counts
-    when nothing was written for a while."""
+def test_a_frame_that_is_being_written_is_not_counted(tmp_path: Path) -> None:
+    """A frame with an empty sector is not counted and does not block; it is counted when nothing
+    was written for a while."""
     builder = SegmentBuilder(mtu_length=8192)
     first = builder.message(b"a" * 100)
     add_recording(tmp_path, builder, live=True)
@@ -61,7 +61,7 @@ def test_a_write_that_is_going_on_waits(tmp_path: Path) -> None:
 
 
 def test_a_stopped_recording_ends_at_its_stop_position(tmp_path: Path) -> None:
-    """Whatever was asked for."""
+    """Even when the given position is higher."""
     builder = fill(SegmentBuilder(), 5)
     add_recording(tmp_path, builder)
     assert recorded_after(tmp_path, builder.position + 64) == builder.position

@@ -1,4 +1,4 @@
-"""The refresh of recordings that a crash left without a stop position: outcomes and bytes."""
+"""The refresh of recordings without a stop position after a crash: outcomes and bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def straddling_last_frame(stream: SegmentBuilder) -> int:
     return position
 
 
-def test_a_recording_with_its_stop_position_is_clean_and_untouched(crashed: Crashed) -> None:
+def test_a_recording_with_its_stop_position_is_clean_and_unchanged(crashed: Crashed) -> None:
     """A recording that was stopped is reported clean; no byte of it changes."""
     crashed.stream.message(b"x" * 100)
     crashed.write()
@@ -49,8 +49,8 @@ def test_a_recording_with_its_stop_position_is_clean_and_untouched(crashed: Cras
     assert crashed.files() == before
 
 
-def test_whole_frames_give_the_stop_position_and_the_time(crashed: Crashed) -> None:
-    """Stop position and timestamp are set from the last frame; the segment is not written to."""
+def test_whole_frames_determine_the_stop_position_and_time(crashed: Crashed) -> None:
+    """Stop position and timestamp are set from the last frame; the segment is not changed."""
     for _ in range(100):
         crashed.stream.message(b"x" * 3000)
     crashed.stream.pad_term()
@@ -67,8 +67,8 @@ def test_whole_frames_give_the_stop_position_and_the_time(crashed: Crashed) -> N
     assert crashed.refresh().outcome is Outcome.CLEAN
 
 
-def test_a_recording_that_begins_within_a_term_is_walked_from_there(tmp_path: Path) -> None:
-    """The first segment holds zeros before the start position and they are passed over."""
+def test_a_recording_that_begins_within_a_term_is_read_from_its_start(tmp_path: Path) -> None:
+    """The first segment contains zeros up to the start position, and they are skipped."""
     made = Crashed(tmp_path, start_position=98_304)
     made.stream.message(b"x" * 5000)
     made.stream.write(tmp_path)
@@ -78,7 +78,7 @@ def test_a_recording_that_begins_within_a_term_is_walked_from_there(tmp_path: Pa
 
 
 def test_padding_as_the_last_frame_is_whole(crashed: Crashed) -> None:
-    """A padding frame's body is never written, and its zeros are no sign of a torn frame."""
+    """The body of a padding frame is never written, and its zeros do not mean a torn frame."""
     crashed.stream.message(b"x" * 100)
     crashed.stream.pad_term()
     crashed.write()
@@ -86,8 +86,8 @@ def test_padding_as_the_last_frame_is_whole(crashed: Crashed) -> None:
     assert (outcome.outcome, outcome.stop_position) == (Outcome.REPAIRED, 65_536)
 
 
-def test_a_torn_frame_without_checksum_is_left_out_and_named(crashed: Crashed) -> None:
-    """A last frame that is empty after a page boundary goes to quarantine; the tail is zeros."""
+def test_a_torn_frame_without_checksum_is_removed_and_reported(crashed: Crashed) -> None:
+    """A last frame that is empty after a page boundary goes to quarantine; the tail is zeroed."""
     torn = straddling_last_frame(crashed.stream)
     crashed.write()
     boundary = (torn // 4096 + 1) * 4096
@@ -104,7 +104,7 @@ def test_a_torn_frame_without_checksum_is_left_out_and_named(crashed: Crashed) -
 
 
 def test_a_straddling_frame_with_data_in_every_sector_is_whole(crashed: Crashed) -> None:
-    """Crossing a page boundary is no fault by itself."""
+    """Crossing a page boundary is not damage."""
     straddling_last_frame(crashed.stream)
     crashed.write()
     outcome = crashed.refresh()
@@ -112,7 +112,7 @@ def test_a_straddling_frame_with_data_in_every_sector_is_whole(crashed: Crashed)
 
 
 def test_a_sector_of_zeros_after_the_boundary_is_not_proof(crashed: Crashed) -> None:
-    """Storage writes sectors: one empty one after the boundary makes the frame doubtful."""
+    """Storage writes sectors: one empty sector after the boundary makes the frame doubtful."""
     torn = straddling_last_frame(crashed.stream)
     crashed.stream.frame(b"c" * 1300)
     crashed.stream.frame(b"c" * 1300)
@@ -127,7 +127,7 @@ def test_a_sector_of_zeros_after_the_boundary_is_not_proof(crashed: Crashed) -> 
 
 
 def test_a_checksum_proves_a_straddling_frame_of_zeros_whole(summed: Crashed) -> None:
-    """With a checksum the checksum decides, whatever the payload looks like."""
+    """With a checksum configured, the checksum decides, whatever the payload is."""
     summed.stream.message(b"a" * 4000)
     summed.stream.frame(bytes(1300))
     summed.write()
@@ -135,8 +135,9 @@ def test_a_checksum_proves_a_straddling_frame_of_zeros_whole(summed: Crashed) ->
     assert (outcome.outcome, outcome.stop_position) == (Outcome.REPAIRED, summed.stream.position)
 
 
-def test_a_failing_checksum_at_the_end_cuts_even_within_a_page(summed: Crashed) -> None:
-    """The last frames that fail are left out, in a page or across, and kept in quarantine."""
+def test_frames_with_bad_checksums_at_the_end_are_removed(summed: Crashed) -> None:
+    """The last frames that fail are removed, within a page or across pages, and put in
+    quarantine."""
     for _ in range(3):
         summed.stream.frame(b"a" * 64)
     end = summed.stream.frame(b"a" * 64)
@@ -153,8 +154,8 @@ def test_a_failing_checksum_at_the_end_cuts_even_within_a_page(summed: Crashed) 
     assert quarantine.read_bytes() == before[end : end + 192].rstrip(b"\0")
 
 
-def test_damage_before_the_end_is_named_and_nothing_is_cut(summed: Crashed) -> None:
-    """A failing frame with good ones after it stays, and so do they."""
+def test_damage_before_the_end_is_reported_and_not_removed(summed: Crashed) -> None:
+    """A failing frame followed by good ones stays, and so do they."""
     positions = [summed.stream.frame(b"a" * 64) for _ in range(5)]
     summed.write()
     overwrite(summed.segment(), positions[2] + 40, b"?")
@@ -166,8 +167,8 @@ def test_damage_before_the_end_is_named_and_nothing_is_cut(summed: Crashed) -> N
     assert summed.segment().read_bytes() == before
 
 
-def test_a_recording_made_without_checksum_is_not_emptied(crashed: Crashed) -> None:
-    """When no frame carries the checksum that is configured now, frames are judged without it."""
+def test_a_recording_without_checksums_is_not_emptied(crashed: Crashed) -> None:
+    """When no frame has the checksum that is configured now, frames are checked without it."""
     for _ in range(5):
         crashed.stream.frame(b"a" * 64)
     crashed.write()
@@ -180,7 +181,7 @@ def test_a_recording_made_without_checksum_is_not_emptied(crashed: Crashed) -> N
 
 
 def many_frames(stream: SegmentBuilder) -> list[int]:
-    """Append frames, padding over several pages among them; return where messages begin."""
+    """Append frames, including padding over several pages; return where messages begin."""
     stream.mtu_length = 8192
     for _ in range(9):
         stream.message(b"\x5a" * 6000)
@@ -190,8 +191,8 @@ def many_frames(stream: SegmentBuilder) -> list[int]:
     return [message.position for message in stream.messages]
 
 
-def test_frames_in_a_hole_are_named_where_good_ones_follow(crashed: Crashed) -> None:
-    """A frame that lacks a page after a power cut is reported; padding has no body anyway."""
+def test_frames_in_a_hole_followed_by_good_ones_are_reported(crashed: Crashed) -> None:
+    """A frame that lacks a page after a power cut is reported; padding has no body."""
     positions = many_frames(crashed.stream)
     crashed.write()
     punch(crashed.segment(), positions[9] - 100)
@@ -205,7 +206,7 @@ def test_frames_in_a_hole_are_named_where_good_ones_follow(crashed: Crashed) -> 
 
 
 def test_frames_in_a_hole_at_the_end_go_to_quarantine(crashed: Crashed) -> None:
-    """What lacks a page, and nothing good follows, is not recorded."""
+    """Frames that lack a page, with no good frame after them, are not recorded."""
     positions = many_frames(crashed.stream)
     crashed.write()
     for position in positions[-2:]:
@@ -216,8 +217,8 @@ def test_frames_in_a_hole_at_the_end_go_to_quarantine(crashed: Crashed) -> None:
     assert outcome.outcome is Outcome.SUSPECT_TORN_TAIL
 
 
-def test_a_hole_between_whole_frames_is_nothing(crashed: Crashed) -> None:
-    """Padding that the recorder has written as a header only."""
+def test_a_hole_between_whole_frames_is_not_damage(crashed: Crashed) -> None:
+    """Padding of which the recorder wrote only the header."""
     positions = many_frames(crashed.stream)
     crashed.write()
     punch(crashed.segment(), positions[9] - 100)
@@ -226,8 +227,8 @@ def test_a_hole_between_whole_frames_is_nothing(crashed: Crashed) -> None:
     assert outcome.stop_position == crashed.stream.position
 
 
-def test_ids_of_files_without_an_entry_are_not_given_out(crashed: Crashed) -> None:
-    """A power cut has taken entries, and not the files: new recordings must not run into these."""
+def test_ids_of_files_without_an_entry_are_not_assigned(crashed: Crashed) -> None:
+    """A power cut removed entries but not the files: new recordings must not get these ids."""
     (crashed.path / f"{crashed.recording_id + 1}-0.rec").write_bytes(bytes(64))
     (crashed.path / f"aerotape-{crashed.recording_id + 3}.suspect").write_text("{}")
     (crashed.path / f"{1 << 62}-0.rec").write_bytes(bytes(64))
@@ -239,15 +240,15 @@ def test_ids_of_files_without_an_entry_are_not_given_out(crashed: Crashed) -> No
         assert list(catalog.recording_ids()) == [crashed.recording_id, *added]
 
 
-def test_no_segment_file_ends_the_recording_where_it_started(crashed: Crashed) -> None:
-    """Without any file the recording is empty, and says why."""
+def test_a_recording_without_segment_files_is_empty(crashed: Crashed) -> None:
+    """Without any file the recording is empty, and the outcome says why."""
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.MISSING_SEGMENTS, 0)
     assert outcome.suspect
 
 
-def test_a_segment_missing_within_is_named_by_its_base_position(crashed: Crashed) -> None:
-    """A gap leaves the end where it is and is reported."""
+def test_a_missing_segment_is_reported_with_its_base_position(crashed: Crashed) -> None:
+    """A gap does not change the end, and is reported."""
     while crashed.stream.position < 2 * SEGMENT_LENGTH + 1000:
         crashed.stream.frame(b"x" * 1000)
         if crashed.stream.position % 65_536 > 64_000:
@@ -263,7 +264,7 @@ def test_a_segment_missing_within_is_named_by_its_base_position(crashed: Crashed
 
 
 def test_an_empty_segment_after_one_that_is_not_full_is_moved_away(crashed: Crashed) -> None:
-    """The recording ends in the earlier file; the later one cannot stand in an extension's way."""
+    """The recording ends in the earlier file; the later one must not block an extension."""
     crashed.stream.frame(b"x" * 100)
     crashed.write()
     crashed.segment(SEGMENT_LENGTH).write_bytes(bytes(SEGMENT_LENGTH))
@@ -279,8 +280,8 @@ def test_an_empty_segment_after_one_that_is_not_full_is_moved_away(crashed: Cras
     assert [path.stat().st_size for path in moved] == [SEGMENT_LENGTH]
 
 
-def test_a_segment_cut_short_within_a_frame_keeps_its_whole_frames(crashed: Crashed) -> None:
-    """A file shorter than the catalog says is named; the frame that is cut off goes."""
+def test_a_segment_truncated_within_a_frame_retains_its_whole_frames(crashed: Crashed) -> None:
+    """A file shorter than the catalog's length is reported; the truncated frame is removed."""
     crashed.stream.frame(b"x" * 100)
     cut = crashed.stream.frame(b"y" * 1000)
     crashed.write()
@@ -295,8 +296,8 @@ def test_a_segment_cut_short_within_a_frame_keeps_its_whole_frames(crashed: Cras
     assert crashed.segment().read_bytes() == before[:cut] + bytes(500)
 
 
-def test_a_segment_cut_short_between_frames_is_named(crashed: Crashed) -> None:
-    """No data after the end: the file is left as it is, and the recording is suspect."""
+def test_a_segment_truncated_between_frames_is_reported(crashed: Crashed) -> None:
+    """There is no data after the end: the file is not changed, and the recording is suspect."""
     crashed.stream.frame(b"x" * 100)
     crashed.write()
     os.truncate(crashed.segment(), 160)
@@ -307,8 +308,8 @@ def test_a_segment_cut_short_between_frames_is_named(crashed: Crashed) -> None:
     assert crashed.segment().read_bytes() == before["0-0.rec"]
 
 
-def test_a_segment_too_long_is_read_up_to_its_length(crashed: Crashed) -> None:
-    """What is over in the file is passed over and left there."""
+def test_a_segment_that_is_too_long_is_read_up_to_its_length(crashed: Crashed) -> None:
+    """Bytes after the segment length are ignored and not changed."""
     crashed.fill_first_segment()
     crashed.write()
     with crashed.segment().open("ab") as file:
@@ -320,8 +321,9 @@ def test_a_segment_too_long_is_read_up_to_its_length(crashed: Crashed) -> None:
     assert crashed.files() == {**before, crashed.segment(SEGMENT_LENGTH).name: BLANK}
 
 
-def test_foreign_files_are_named_and_left_alone(crashed: Crashed) -> None:
-    """Names that stop the Java archive from starting, and unowned segments, are ignored."""
+def test_foreign_files_are_reported_and_not_changed(crashed: Crashed) -> None:
+    """Names that prevent the Java archive from starting, and segments without an entry, are
+    ignored."""
     crashed.stream.frame(b"x" * 100)
     crashed.write()
     names = ["0--5.rec", "0-abc.rec", "0-00.rec", "notes.rec", "readme.txt", "9-0.rec", "x-1.rec"]
@@ -339,7 +341,7 @@ def test_foreign_files_are_named_and_left_alone(crashed: Crashed) -> None:
 
 
 def test_bytes_after_an_unwritten_frame_go_to_quarantine(crashed: Crashed) -> None:
-    """A hole ends the recording; data after it could pass for recorded later on."""
+    """A hole ends the recording; data after it could later be taken for recorded data."""
     crashed.stream.frame(b"x" * 100)
     hole = crashed.stream.frame(b"y" * 100)
     crashed.stream.frame(b"z" * 100)
@@ -354,26 +356,26 @@ def test_bytes_after_an_unwritten_frame_go_to_quarantine(crashed: Crashed) -> No
 
 
 def test_a_frame_of_another_stream_ends_the_recording(crashed: Crashed) -> None:
-    """A header that does not belong at its place is not part of the recording."""
+    """A header with the wrong place or stream is not part of the recording."""
     crashed.stream.frame(b"x" * 100)
-    strange = crashed.stream.frame(b"y" * 100)
+    foreign = crashed.stream.frame(b"y" * 100)
     crashed.write()
-    overwrite(crashed.segment(), strange + 16, b"\x01\0\0\0")
+    overwrite(crashed.segment(), foreign + 16, b"\x01\0\0\0")
     outcome = crashed.refresh()
-    assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, strange)
+    assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, foreign)
     assert "stream id 1, expected 1001" in str(outcome)
 
 
-def test_an_unreadable_segment_leaves_the_recording_as_it_is(crashed: Crashed) -> None:
-    """A directory in the segment's place: named, no stop position invented, no exception."""
+def test_an_unreadable_segment_leaves_the_recording_unchanged(crashed: Crashed) -> None:
+    """With a directory in place of the segment: reported, no stop position is set, no exception."""
     crashed.segment().mkdir()
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.suspect) == (Outcome.UNREADABLE, True)
     assert crashed.catalog.stop_position(0) == -1
 
 
-def test_impossible_figures_in_a_descriptor_do_not_stop_the_others(crashed: Crashed) -> None:
-    """A term length of zero is named; the next recording is repaired all the same."""
+def test_impossible_values_in_a_descriptor_do_not_affect_others(crashed: Crashed) -> None:
+    """A term length of zero is reported; the next recording is still repaired."""
     add_entry(crashed.catalog, crashed.stream, segment_file_length=0, term_buffer_length=0)
     second = add_entry(crashed.catalog, crashed.stream)
     stream = SegmentBuilder(recording_id=second)
@@ -388,8 +390,8 @@ def test_impossible_figures_in_a_descriptor_do_not_stop_the_others(crashed: Cras
     assert outcomes[2].stop_position == 64
 
 
-def test_suspicion_is_remembered_and_visible(crashed: Crashed) -> None:
-    """The mark outlives the start that made it, shows offline, and goes when it is cleared."""
+def test_a_suspect_mark_is_persistent_and_visible(crashed: Crashed) -> None:
+    """The mark persists after the start that created it, is shown offline, and can be cleared."""
     crashed.stream.frame(b"x" * 100)
     torn = crashed.stream.frame(b"y" * 100)
     crashed.write()
@@ -411,8 +413,8 @@ def test_suspicion_is_remembered_and_visible(crashed: Crashed) -> None:
     assert not list((crashed.path / FOLDER_NAME).iterdir())
 
 
-def test_a_mark_that_cannot_be_read_still_marks(crashed: Crashed) -> None:
-    """A damaged sidecar must not make a suspect recording look sound."""
+def test_an_unreadable_mark_marks_the_recording(crashed: Crashed) -> None:
+    """A damaged sidecar must not make a suspect recording look valid."""
     crashed.catalog.recording_stopped(0, 0, 5)
     (crashed.path / "aerotape-0.suspect").write_text(json.dumps({"notes": [{"what": 1}]}))
     assert crashed.refresh().suspect
@@ -420,7 +422,7 @@ def test_a_mark_that_cannot_be_read_still_marks(crashed: Crashed) -> None:
 
 
 def test_the_descriptor_checksum_follows_the_repair(summed: Crashed) -> None:
-    """With a checksum configured, the repaired descriptor carries the right one."""
+    """With a checksum configured, the repaired descriptor has the right one."""
     summed.stream.frame(b"a" * 64)
     summed.write()
     summed.refresh()
@@ -428,8 +430,9 @@ def test_the_descriptor_checksum_follows_the_repair(summed: Crashed) -> None:
     assert summed.catalog.entry(0).checksum == crc32(summed.catalog.entry(0).body)
 
 
-def test_an_absurd_stop_position_costs_nothing(crashed: Crashed) -> None:
-    """An end as far away as can be is named as quickly as any other; one further cannot be."""
+def test_an_absurd_stop_position_is_checked_quickly(crashed: Crashed) -> None:
+    """The highest possible end position is reported as quickly as any other; a higher one is
+    invalid."""
     crashed.stream.frame(b"x" * 100)
     crashed.write()
     crashed.catalog.recording_stopped(0, 1 << 47, 5)
@@ -441,10 +444,10 @@ def test_an_absurd_stop_position_costs_nothing(crashed: Crashed) -> None:
     assert (outcome.outcome, outcome.suspect) == (Outcome.DAMAGED_DESCRIPTOR, True)
 
 
-def test_many_are_repaired_as_each_is_alone(
+def test_many_recordings_are_repaired_like_single_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ends of many recordings are looked for in threads; what comes of it is the same."""
+    """Threads search for the ends of many recordings; the outcomes are the same as one by one."""
     outcomes = []
     for name, enough in (("threads", 4), ("one by one", 1_000)):
         folder = tmp_path / name
@@ -457,7 +460,7 @@ def test_many_are_repaired_as_each_is_alone(
                     stream.message(bytes([recording_id]) * 700)
                 end = stream.position
                 changes = {"stop_position": end} if recording_id == 1 else {}
-                if recording_id == 2:  # whose end must not be looked for
+                if recording_id == 2:  # whose end must not be searched for
                     changes["segment_file_length"] = 0
                 add_entry(catalog, stream, **changes)
                 if recording_id == 3:

@@ -14,7 +14,8 @@ BLANK = bytes(SEGMENT_LENGTH)
 
 
 def test_a_zero_length_segment_after_a_full_one_is_harmless(crashed: Crashed) -> None:
-    """The crash came just after the next file was made: the recording ends before it."""
+    """The crash followed the creation of the next file: the recording ends with the full
+    segment."""
     crashed.fill_first_segment()
     crashed.write()
     crashed.segment(SEGMENT_LENGTH).touch()
@@ -27,7 +28,7 @@ def test_a_zero_length_segment_after_a_full_one_is_harmless(crashed: Crashed) ->
 
 
 def test_a_zero_length_first_segment_is_an_empty_recording(crashed: Crashed) -> None:
-    """Nothing was written at all."""
+    """No byte of it was written."""
     crashed.segment().touch()
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.ZERO_LENGTH_SEGMENT, 0)
@@ -36,8 +37,8 @@ def test_a_zero_length_first_segment_is_an_empty_recording(crashed: Crashed) -> 
     assert crashed.is_verified()
 
 
-def test_a_next_segment_whose_name_is_lost_is_made_again(crashed: Crashed) -> None:
-    """Without it `verify` would take the recording for one that goes beyond its files."""
+def test_a_next_segment_whose_name_is_lost_is_recreated(crashed: Crashed) -> None:
+    """Without it `verify` would report frames missing after the last file."""
     crashed.fill_first_segment()
     crashed.write()
     before = crashed.files()
@@ -46,10 +47,10 @@ def test_a_next_segment_whose_name_is_lost_is_made_again(crashed: Crashed) -> No
     assert crashed.is_verified()
 
 
-def test_a_next_segment_is_made_again_for_a_recording_with_a_stop_position(
+def test_the_next_segment_of_a_stopped_recording_is_recreated(
     crashed: Crashed,
 ) -> None:
-    """A truncation to where a segment ends has deleted it."""
+    """A truncation to the end of a segment has deleted it."""
     crashed.fill_first_segment()
     crashed.write()
     crashed.refresh()
@@ -65,8 +66,8 @@ def test_a_next_segment_is_made_again_for_a_recording_with_a_stop_position(
     assert crashed.is_verified()
 
 
-def test_no_next_segment_is_made_where_the_last_one_is_lost(crashed: Crashed) -> None:
-    """It would look as if that were all there is."""
+def test_no_next_segment_is_created_where_the_last_one_is_lost(crashed: Crashed) -> None:
+    """The recording would look complete."""
     crashed.fill_first_segment()
     crashed.write()
     crashed.refresh()
@@ -76,10 +77,10 @@ def test_no_next_segment_is_made_where_the_last_one_is_lost(crashed: Crashed) ->
     assert not crashed.segment(SEGMENT_LENGTH).exists()
 
 
-def test_a_next_segment_that_cannot_be_made_is_done_without(
+def test_a_failure_to_create_the_next_segment_is_ignored(
     crashed: Crashed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The recording has its end all the same."""
+    """The recording still gets its stop position."""
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -42,7 +42,7 @@ def store() -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def prefix(request: pytest.FixtureRequest, store: ObjectStore) -> str:
-    """A folder of the bucket for this test alone."""
+    """A prefix of the bucket for this test only."""
     store.before = lambda request: None
     name: str = request.node.name
     return "".join(letter if letter.isalnum() else "-" for letter in name)
@@ -51,18 +51,18 @@ def prefix(request: pytest.FixtureRequest, store: ObjectStore) -> str:
 def both(
     store: ObjectStore, prefix: str, folder: Path, recording_id: int = 0
 ) -> tuple[Recording, Recording]:
-    """Upload a directory and return a recording of it here and there."""
+    """Upload a directory and return its local and its remote recording."""
     url = store.upload(folder, prefix)
     remote = open_directory(url, store.options).recording(recording_id)
     store.requests.clear()
     return open_directory(folder).recording(recording_id), remote
 
 
-def test_the_same_messages_as_from_a_folder(
+def test_the_messages_equal_those_of_a_local_directory(
     store: ObjectStore, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fragments, padding, several segments, a start that is not 0, pieces that cut frames apart,
-    checksums verified; as messages and as Arrow."""
+    """Fragments, padding, several segments, a start that is not 0, pieces that split frames,
+    verified checksums; as messages and as Arrow."""
     monkeypatch.setattr(remote_scan, "PIECE_LENGTH", 50_000)
     add_recording(tmp_path, fill(SegmentBuilder(checksum=crc32), 200))
     add_recording(tmp_path, fill(SegmentBuilder(checksum=crc32, start_position=98_304), 200, 2))
@@ -79,8 +79,8 @@ def test_the_same_messages_as_from_a_folder(
 def test_only_the_segments_and_bytes_of_a_range_are_fetched(
     store: ObjectStore, prefix: str, tmp_path: Path
 ) -> None:
-    """A range within one term of the second segment: one file, from the term's start on, and not
-    the rest of the recording."""
+    """A range within one term of the second segment reads one file, from the start of the term, and
+    not the rest of the recording."""
     builder = fill(SegmentBuilder(), 300)
     add_recording(tmp_path, builder)
     _, remote = both(store, prefix, tmp_path)
@@ -94,11 +94,11 @@ def test_only_the_segments_and_bytes_of_a_range_are_fetched(
     assert sum(r.length for r in gets) <= inside[-1].position + 1 - begin + (128 << 10)
 
 
-def test_no_more_is_fetched_than_a_little_ahead(
+def test_prefetching_is_bounded(
     store: ObjectStore, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the first batch only so many pieces were asked for, of dozens; and an
-    abandoned scan leaves no thread."""
+    """After the first batch only a few pieces of dozens were requested, and an abandoned scan
+    leaves no thread."""
     monkeypatch.setattr(remote_scan, "PIECE_LENGTH", 10_000)
     add_recording(tmp_path, fill(SegmentBuilder(), 300))
     local, remote = both(store, prefix, tmp_path)
@@ -118,11 +118,11 @@ def ends(builder: SegmentBuilder) -> list[int]:
     return [*builder.frames, builder.position]
 
 
-def test_a_recording_without_a_stop_position_ends_where_it_does_here(
+def test_the_end_without_a_stop_position_equals_the_local_one(
     store: ObjectStore, prefix: str, tmp_path: Path
 ) -> None:
-    """Cut anywhere: nothing written, within a term, at its end, at a segment's end, with an empty
-    segment behind. Found in few reads, without reading the segment."""
+    """Cut anywhere: nothing written, within a term, at its end, at the end of a segment, with an
+    empty segment after it. The end is found in few reads, without reading the segment."""
     rng = random.Random(3)
     folders = []
     for start in (0, 65_536 + 96):
@@ -149,14 +149,16 @@ def test_a_recording_without_a_stop_position_ends_where_it_does_here(
         assert list(remote.messages()) == list(local.messages())
 
 
-def test_many_ends_are_looked_for_at_once(store: ObjectStore, prefix: str, tmp_path: Path) -> None:
-    """All that have no stop position, while others wait; the error of one
-    that cannot be read is raised for that one alone."""
+def test_ends_of_many_recordings_are_found_concurrently(
+    store: ObjectStore, prefix: str, tmp_path: Path
+) -> None:
+    """Recordings without a stop position are read concurrently; an error of one is raised for that
+    one only."""
     for count in range(8):
         add_recording(tmp_path, fill(SegmentBuilder(), 5 + count), live=count != 3)
     url = store.upload(tmp_path, prefix)
     recordings = open_directory(url, store.options).recordings()
-    # Each waits for the others: one after the other, none would come through.
+    # Each waits for the others: one after the other, none would complete.
     waiting = threading.Barrier(7, timeout=60)
 
     def wait(request: Request) -> None:
@@ -179,10 +181,10 @@ def test_many_ends_are_looked_for_at_once(store: ObjectStore, prefix: str, tmp_p
         _ = again[5].recorded_position
 
 
-def test_a_torn_tail_ends_a_recording_as_it_does_here(
+def test_a_torn_tail_is_handled_as_in_a_local_directory(
     store: ObjectStore, prefix: str, tmp_path: Path
 ) -> None:
-    """A last frame whose end never reached the disk is left out."""
+    """A last frame whose end was not written to disk is not included."""
     builder = fill(SegmentBuilder(mtu_length=16_384), 30)
     last = builder.message(b"x" * 12_000)
     add_recording(tmp_path, builder, live=True)
@@ -195,11 +197,9 @@ def test_a_torn_tail_ends_a_recording_as_it_does_here(
     assert remote.recorded_position == local.recorded_position == last.position
 
 
-def test_a_copy_that_is_not_complete_is_named(
-    store: ObjectStore, prefix: str, tmp_path: Path
-) -> None:
-    """The catalog there, a segment missing, cut short or older than the catalog: what is before it
-    is read, then an error with the file and what may be wrong."""
+def test_an_incomplete_copy_is_reported(store: ObjectStore, prefix: str, tmp_path: Path) -> None:
+    """A remote catalog and a segment that is missing, truncated or older than the catalog: all
+    messages preceding it are read, then an error reports the file and the likely cause."""
     builder = fill(SegmentBuilder(), 200)
     add_recording(tmp_path, builder)
     _, remote = both(store, prefix, tmp_path)
@@ -232,15 +232,15 @@ def test_a_copy_that_is_not_complete_is_named(
 
 
 def iterate(recording: Recording, positions: list[int]) -> None:
-    """Note the position of each message, up to the error."""
+    """Note the position of each message, until the error."""
     for message in recording.messages():
         positions.append(message.position)
 
 
-def test_a_file_that_vanishes_while_it_is_read_is_named(
+def test_a_file_that_is_deleted_while_it_is_read_is_reported(
     store: ObjectStore, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file is deleted between two fetches from it."""
+    """A file is deleted between two reads from it."""
     monkeypatch.setattr(remote_scan, "PIECE_LENGTH", 20_000)
     monkeypatch.setattr(remote_scan, "PIECES_AHEAD", 1)
     builder = fill(SegmentBuilder(), 100)
@@ -260,11 +260,11 @@ def test_a_file_that_vanishes_while_it_is_read_is_named(
     assert 40_000 > positions[-1] > 20_000
 
 
-def test_wrong_places_and_credentials_are_told_apart(
+def test_wrong_locations_and_credentials_have_distinct_errors(
     store: ObjectStore, prefix: str, tmp_path: Path
 ) -> None:
-    """No such directory, bucket, server, option, scheme, recording: each says so in one line, and
-    none shows a secret."""
+    """A missing directory, bucket, server, option, scheme or recording is a one-line error without
+    a secret."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     url = store.upload(tmp_path, prefix)
     with pytest.raises(CatalogError, match=f"no catalog at {url}/none/archive.catalog"):
@@ -283,10 +283,10 @@ def test_wrong_places_and_credentials_are_told_apart(
     assert store.options["secret_key"] not in str(raised.value)
 
 
-def test_the_environment_says_how_to_get_there(
+def test_connection_settings_come_from_the_environment(
     store: ObjectStore, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Endpoint and credentials from the variables of the AWS tools; others in their place count."""
+    """Endpoint and credentials come from the variables of the AWS tools; options override them."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     url = store.upload(tmp_path, prefix)
     for name, value in store.environment.items():
@@ -301,7 +301,7 @@ def test_the_environment_says_how_to_get_there(
 def test_marks_of_suspect_recordings_are_read(
     store: ObjectStore, prefix: str, tmp_path: Path
 ) -> None:
-    """A recording that is marked here is marked there."""
+    """A recording that is marked in the local directory is marked in the remote copy."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     note = SuspectNote("suspect torn tail", "it may be torn", 64, 1_700_000_000_000)
     suspect_marks.add_notes(tmp_path, 0, [note])
@@ -309,10 +309,10 @@ def test_marks_of_suspect_recordings_are_read(
     assert remote.suspect_notes == [note]
 
 
-def test_segment_files_are_named_as_in_the_storage(
+def test_segment_files_have_the_paths_of_the_storage(
     store: ObjectStore, prefix: str, tmp_path: Path
 ) -> None:
-    """Their paths print as URLs; files of others and detached ones are left out."""
+    """Their paths print as URLs; foreign and detached files are not included."""
     builder = fill(SegmentBuilder(), 100)
     add_recording(tmp_path, builder)
     (tmp_path / "1-0.rec").write_bytes(b"another recording's")
@@ -331,7 +331,7 @@ def test_segment_files_are_named_as_in_the_storage(
 
 
 def test_other_schemes_go_through_fsspec(tmp_path: Path) -> None:
-    """What Arrow does not know is fsspec's: here its file system in memory."""
+    """fsspec handles schemes that Arrow does not know: in this test its file system in memory."""
     fsspec = pytest.importorskip("fsspec")
     builder = fill(SegmentBuilder(), 100)
     builder.frame(b"the rest never came", flags=BEGIN)
@@ -347,7 +347,7 @@ def test_other_schemes_go_through_fsspec(tmp_path: Path) -> None:
         open_directory("memory://elsewhere")
 
 
-def test_file_urls_are_folders_of_this_machine(tmp_path: Path) -> None:
+def test_file_urls_are_local_directories(tmp_path: Path) -> None:
     """In the forms that Spark and others write."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     for url in (f"file:{tmp_path}", f"file://{tmp_path}", f"file://localhost{tmp_path}"):

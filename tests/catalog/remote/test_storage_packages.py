@@ -29,13 +29,13 @@ SECRET = {"secret": "not-to-be-shown"}
 
 
 def write(store: OutputStore, name: str, data: bytes) -> None:
-    """Write a file of a table's folder."""
+    """Write a file of a table's directory."""
     with store.new_file(name) as stream:
         stream.write(data)
 
 
 class MoodError(Exception):
-    """An exception of a package, of no base that anybody knows."""
+    """An exception of a package, without a known base class."""
 
 
 class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
@@ -43,8 +43,8 @@ class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
 
     Attributes:
         fails: the name of the call that fails.
-        suffix: of the names that it fails for.
-        error: what it raises.
+        suffix: of the paths for which it fails.
+        error: the exception that it raises.
     """
 
     protocol = "moody"
@@ -66,7 +66,7 @@ class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
         if cls.fails == call and path.endswith(cls.suffix):
             raise cls.error
 
-    # As most packages have it: whatever fails, it is no file.
+    # As most packages have it: after any failure the path is not a file.
     isfile = AbstractFileSystem.isfile
 
     def info(self, path: str, **arguments: Any) -> Any:
@@ -123,11 +123,11 @@ def upload(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("fails", ["open", "read", "list", "info"])
-def test_reading_fails_with_the_place_and_the_reason(
+def test_a_read_error_has_the_location_and_the_reason(
     tmp_path: Path, moody: type[MoodyFileSystem], fails: str
 ) -> None:
-    """Whichever call it is, the error says what could not be read, why, and what to look at; in
-    one line, without secrets."""
+    """Whichever call fails, a one-line error without secrets says what could not be read, why, and
+    what to check."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     upload(tmp_path)
     directory = open_directory(URL, SECRET)
@@ -139,10 +139,10 @@ def test_reading_fails_with_the_place_and_the_reason(
         directory.recordings()
 
 
-def test_a_scan_that_meets_it_is_an_error_of_the_segment(
+def test_a_failure_during_a_scan_is_a_segment_error(
     tmp_path: Path, moody: type[MoodyFileSystem]
 ) -> None:
-    """Messages and frames alike; a file that is gone before it is read is named, too."""
+    """Messages and frames alike; a file that is deleted before it is read is reported, too."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     upload(tmp_path)
     recording = open_directory(URL, SECRET).recording(0)
@@ -164,10 +164,10 @@ def test_a_scan_that_meets_it_is_an_error_of_the_segment(
         ("delete", lambda store: store.delete_file("file")),
     ],
 )
-def test_writing_fails_with_the_place_and_the_reason(
+def test_a_write_error_has_the_location_and_the_reason(
     moody: type[MoodyFileSystem], fails: str, use: Callable[[OutputStore], object]
 ) -> None:
-    """The same for the folder of a table."""
+    """The same for the directory of a table."""
     store = OutputStore.open("moody://table", StorageOptions.of(SECRET))
     store.make_folder()
     write(store, "file", b"data")
@@ -178,8 +178,8 @@ def test_writing_fails_with_the_place_and_the_reason(
         use(store)
 
 
-def test_a_rename_that_did_nothing_is_noticed(moody: type[MoodyFileSystem]) -> None:
-    """An error says so if the package does not report that the name was taken."""
+def test_a_rename_without_effect_is_detected(moody: type[MoodyFileSystem]) -> None:
+    """An error is raised if the package does not report that the name exists."""
     store = OutputStore.open("moody://table", StorageOptions.of(SECRET))
     for name in ("file", "other"):
         write(store, name, name.encode())
@@ -188,8 +188,8 @@ def test_a_rename_that_did_nothing_is_noticed(moody: type[MoodyFileSystem]) -> N
         store.move("other", "file")
 
 
-def test_one_that_cannot_be_reached_is_no_matter_of_options(moody: type[MoodyFileSystem]) -> None:
-    """Some connect when they are made; arguments that they do not take are the user's."""
+def test_an_unreachable_storage_is_not_an_option_error(moody: type[MoodyFileSystem]) -> None:
+    """Some packages connect when they are created; arguments that they reject are a user error."""
     moody.fails = "connect"
     with pytest.raises(StorageError, match=r"^cannot reach moody://far: MoodError: no: .* \(are"):
         open_directory("moody://far/archive", {"secret": "x"})
@@ -197,8 +197,10 @@ def test_one_that_cannot_be_reached_is_no_matter_of_options(moody: type[MoodyFil
         open_directory("moody://far/archive", {"self": "x"})
 
 
-def test_an_interrupt_is_no_failure(tmp_path: Path, moody: type[MoodyFileSystem]) -> None:
-    """Ctrl-C while a storage is waited for ends the program, with no story about the storage."""
+def test_an_interrupt_is_not_a_storage_failure(
+    tmp_path: Path, moody: type[MoodyFileSystem]
+) -> None:
+    """Ctrl-C while a storage call blocks ends the program, without an error about the storage."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     upload(tmp_path)
     moody.fails, moody.error = "open", KeyboardInterrupt()
@@ -209,10 +211,10 @@ def test_an_interrupt_is_no_failure(tmp_path: Path, moody: type[MoodyFileSystem]
         OutputStore.open("moody://table", StorageOptions.of(SECRET)).files()
 
 
-def test_a_stream_does_not_take_it_for_loss_of_data(
+def test_a_stream_does_not_report_it_as_data_loss(
     tmp_path: Path, moody: type[MoodyFileSystem]
 ) -> None:
-    """That the last message cannot be read is not that it is no longer there."""
+    """A last message that cannot be read does not mean that it was deleted."""
     pytest.importorskip("pyspark")
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
@@ -231,8 +233,8 @@ def test_a_stream_does_not_take_it_for_loss_of_data(
     assert reader.latestOffset(offset, ReadAllAvailable()) == offset
 
 
-def test_times_are_given_in_seconds() -> None:
-    """Of GCS, whose package wants an object for them."""
+def test_times_are_in_seconds() -> None:
+    """For GCS, whose package requires an object for them."""
     options = {"anonymous": "true", "endpoint_override": "127.0.0.1:1", "scheme": "http"}
     limit = {"retry_time_limit": "0.1"}
     with pytest.raises(StorageError, match=r"^cannot read gs://tapes/archive"):

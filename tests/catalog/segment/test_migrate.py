@@ -1,4 +1,4 @@
-"""Segment files found before a recording's start, and given to another recording."""
+"""Detached segment files below a recording's start, and their migration to another recording."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def descriptor(builder: SegmentBuilder, **changes: Any) -> RecordingDescriptor:
 
 
 def built(archive_dir: Path, terms: int, **options: Any) -> SegmentBuilder:
-    """A recording of whole terms on disk, each term one message and padding."""
+    """A recording of whole terms on disk, each with one message and padding."""
     builder = SegmentBuilder(**options)
     for _ in range(terms):
         builder.message(b"message")
@@ -69,7 +69,7 @@ def test_all_files_up_to_a_gap_are_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offset", [32, 4096, 262_144 - 32, 262_144, 262_144 + 32])
 def test_the_first_frame_of_a_stream_that_was_joined_late(tmp_path: Path, offset: int) -> None:
-    """Wherever it is in the first term, which may be read in several pieces."""
+    """At any offset in the first term, which may be read in several pieces."""
     term = 524_288
     builder = built(
         tmp_path, 1, start_position=term + offset, term_length=term, segment_length=term
@@ -78,8 +78,8 @@ def test_the_first_frame_of_a_stream_that_was_joined_late(tmp_path: Path, offset
     assert found == DetachedSegments(term + offset, 1)
 
 
-def test_a_start_within_a_term_has_nothing_before_it(tmp_path: Path) -> None:
-    """Also when there is a file whose name fits by chance."""
+def test_a_start_within_a_term_has_no_detached_files(tmp_path: Path) -> None:
+    """Also when there is a file whose name matches by chance."""
     builder = built(tmp_path, 4, start_position=96)
     (tmp_path / f"0-{3 * SEGMENT + 96 - SEGMENT}.rec").write_bytes(bytes(SEGMENT))
     looked = find_detached(tmp_path, descriptor(builder, start_position=3 * SEGMENT + 96))
@@ -90,7 +90,7 @@ def test_term_ids_wrap_around(tmp_path: Path) -> None:
     builder = SegmentBuilder(initial_term_id=0)
     builder.message(b"message")
     header = bytearray(builder.frames[0])
-    # Two terms after the greatest id there is.
+    # Two terms after the maximum term id.
     header[20:24] = (-(2**31) + 1).to_bytes(4, "little", signed=True)
     (tmp_path / f"0-{SEGMENT}.rec").write_bytes(bytes(header).ljust(SEGMENT, b"\0"))
     source = descriptor(builder, initial_term_id=2**31 - 1, start_position=2 * SEGMENT)
@@ -129,10 +129,10 @@ def a_directory(path: Path) -> None:
         (a_directory, "not a regular file"),
     ],
 )
-def test_a_file_that_cannot_be_the_recordings(
+def test_a_file_that_is_not_a_valid_segment(
     tmp_path: Path, spoil: Callable[[Path], None], problem: str
 ) -> None:
-    """Those after it are found; it is named."""
+    """The files after it are found, and it is reported."""
     builder = built(tmp_path, 6)
     spoil(tmp_path / "0-0.rec")
     looked = find_detached(tmp_path, descriptor(builder, start_position=2 * SEGMENT))
@@ -155,7 +155,7 @@ def renamed(files: dict[str, bytes]) -> dict[str, bytes]:
 def fail_from(
     monkeypatch: pytest.MonkeyPatch, name: str, code: int, first: int = 0
 ) -> list[tuple[Any, ...]]:
-    """Have a function of `os` fail from its call number `first` on."""
+    """Make a function of `os` fail from its call number `first` on."""
     calls: list[tuple[Any, ...]] = []
     real = getattr(os, name)
 
@@ -171,7 +171,7 @@ def fail_from(
 
 @pytest.mark.parametrize("no_links", [None, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
 @pytest.mark.parametrize("sync", [True, False])
-def test_files_get_the_other_recordings_names(
+def test_files_are_renamed_for_the_other_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_links: int | None, sync: bool
 ) -> None:
     """With both names for a time, or without where the file system has no hard links."""
@@ -188,10 +188,10 @@ def test_files_get_the_other_recordings_names(
 
 
 @pytest.mark.parametrize("no_links", [False, True])
-def test_a_failure_half_way_changes_nothing(
+def test_a_failure_during_a_migration_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_links: bool
 ) -> None:
-    """Whether files were linked or renamed, all of them go back."""
+    """Whether files were linked or renamed, all changes are reverted."""
     source = descriptor(built(tmp_path, 6))
     before = contents(tmp_path)
     if no_links:
@@ -213,8 +213,8 @@ def test_a_failure_half_way_changes_nothing(
     assert contents(tmp_path) == before
 
 
-def test_a_migration_that_was_cut_short_is_begun_again(tmp_path: Path) -> None:
-    """Names that a crash has left count as given."""
+def test_an_interrupted_migration_can_be_repeated(tmp_path: Path) -> None:
+    """Names that a crash left are accepted."""
     source = descriptor(built(tmp_path, 6))
     before = contents(tmp_path)
     os.link(tmp_path / "0-0.rec", tmp_path / "5-0.rec")
@@ -224,8 +224,8 @@ def test_a_migration_that_was_cut_short_is_begun_again(tmp_path: Path) -> None:
     assert contents(tmp_path) == renamed(before)
 
 
-def test_files_in_the_way(tmp_path: Path) -> None:
-    """One that is missing, and one that is there already, are named."""
+def test_missing_and_existing_files(tmp_path: Path) -> None:
+    """A missing source file and an existing target file are reported."""
     source = descriptor(built(tmp_path, 4))
     obstacle = tmp_path / f"5-{SEGMENT}.rec"
     obstacle.write_bytes(b"another")
@@ -239,10 +239,10 @@ def test_files_in_the_way(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("no_links", [None, errno.EPERM])
 @pytest.mark.parametrize("data", [b"", b"\0"], ids=["hole", "zeros"])
-def test_the_blank_file_that_the_other_recording_would_go_on_in_makes_way(
+def test_the_blank_next_segment_of_the_target_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_links: int | None, data: bytes
 ) -> None:
-    """Where the two meet, and only there; if not all can be moved it is there again."""
+    """Only at the position where the two recordings meet; it is restored if a move fails."""
     source = descriptor(built(tmp_path, 6), start_position=SEGMENT)
     (tmp_path / "0-0.rec").unlink()
     before = contents(tmp_path)
@@ -250,9 +250,9 @@ def test_the_blank_file_that_the_other_recording_would_go_on_in_makes_way(
     with blank.open("xb") as file:
         file.write(data * SEGMENT)
         file.truncate(SEGMENT)
-    for elsewhere in (-1, 0, 2 * SEGMENT):
+    for position in (-1, 0, 2 * SEGMENT):
         with pytest.raises(StorageError, match="preexisting dst segment file"):
-            plan_moves(tmp_path, source, 5, elsewhere)
+            plan_moves(tmp_path, source, 5, position)
     moves = plan_moves(tmp_path, source, 5, SEGMENT)
     if no_links is not None:
         fail_from(monkeypatch, "link", no_links)
@@ -284,8 +284,8 @@ def failing_begin(first: int) -> Callable[[SegmentMove], None]:
     return begin
 
 
-def test_a_file_with_frames_where_the_other_recording_would_go_on(tmp_path: Path) -> None:
-    """Even one byte of another recording does not make way."""
+def test_a_next_segment_with_data_in_the_target_is_not_replaced(tmp_path: Path) -> None:
+    """Even one byte of another recording prevents the migration."""
     source = descriptor(built(tmp_path, 6), start_position=SEGMENT)
     obstacle = tmp_path / f"5-{SEGMENT}.rec"
     obstacle.write_bytes(bytes(SEGMENT - 1) + b"\1")
@@ -297,10 +297,10 @@ def test_a_file_with_frames_where_the_other_recording_would_go_on(tmp_path: Path
         plan_moves(tmp_path, source, 5, SEGMENT)
 
 
-def test_the_way_out_when_a_file_in_the_way_is_behind_the_other_recording(tmp_path: Path) -> None:
-    """As a crash leaves it that was followed by a change to the source: it has its own copy now.
+def test_the_advice_for_an_existing_file_after_the_end_of_the_target(tmp_path: Path) -> None:
+    """A crash followed by a change to the source leaves a separate copy in the target.
 
-    Or as `verify` leaves it, with good frames in it: so nothing is advised that loses them.
+    Also, `verify` can leave a file with good frames: the error must not advise their deletion.
     """
     whole = built(tmp_path, 6)
     source = descriptor(whole, start_position=SEGMENT)
@@ -319,19 +319,19 @@ def test_the_way_out_when_a_file_in_the_way_is_behind_the_other_recording(tmp_pa
     finish_moves(moves)
     assert (tmp_path / "5-0.rec").exists()
     for base in (SEGMENT, 2 * SEGMENT):
-        moved, kept = tmp_path / f"5-{base}.rec", away / f"5-{base}.rec"
-        assert moved.read_bytes() == kept.read_bytes()
+        moved, saved = tmp_path / f"5-{base}.rec", away / f"5-{base}.rec"
+        assert moved.read_bytes() == saved.read_bytes()
 
 
-def test_a_damaged_stop_position_is_no_work(tmp_path: Path) -> None:
-    """However many segments a recording claims: the first that is missing ends it."""
+def test_a_damaged_stop_position_does_not_delay_the_plan(tmp_path: Path) -> None:
+    """However many segments the recording claims, the first missing one ends the search."""
     source = descriptor(built(tmp_path, 2), stop_position=1 << 46)
     with pytest.raises(StorageError, match="missing src segment file"):
         plan_moves(tmp_path, source, 5)
 
 
-def test_old_names_that_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Said to be so: the files are where they should be all the same."""
+def test_old_names_that_cannot_be_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error reports them; the files already have their new names."""
     source = descriptor(built(tmp_path, 4))
     moves = plan_moves(tmp_path, source, 5)
     begin_moves(moves, tmp_path, sync=False)

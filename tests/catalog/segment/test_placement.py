@@ -1,4 +1,4 @@
-"""Segment files recognised by their first frame as those of another place."""
+"""Segment files identified by their first frame as those of another recording or position."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def descriptor(tmp_path: Path, stream: SegmentBuilder) -> RecordingDescriptor:
     return open_directory(tmp_path).recording(0).descriptor
 
 
-def test_a_file_with_its_own_frames_is_in_its_place(
+def test_a_file_with_matching_frames_is_accepted(
     tmp_path: Path, descriptor: RecordingDescriptor
 ) -> None:
-    """Also the first one, with a hole before its first frame, and a blank or an empty one."""
+    """Also the first file, with a hole up to its first frame, and a blank or an empty file."""
     for base in (0, SEGMENT_LENGTH):
         assert misplacement(descriptor, tmp_path / f"0-{base}.rec", base) == ""
     for length in (0, 20, 40, SEGMENT_LENGTH):
@@ -49,7 +49,7 @@ def test_a_file_with_its_own_frames_is_in_its_place(
 
 
 def test_term_ids_wrap_around(descriptor: RecordingDescriptor) -> None:
-    """The terms of a stream may be counted over the largest id there is."""
+    """The term ids of a stream may wrap around after the maximum id."""
     last = replace(descriptor, initial_term_id=(1 << 31) - 1)
     header = struct.pack("<iBBHiiiiq", 64, 1, 0xC0, 1, 0, 3, last.stream_id, -(1 << 31), 0)
     head = SegmentHead(0, True, SEGMENT_LENGTH, 0, header)
@@ -59,8 +59,10 @@ def test_term_ids_wrap_around(descriptor: RecordingDescriptor) -> None:
     )
 
 
-def test_a_file_of_another_place_is_named(tmp_path: Path, descriptor: RecordingDescriptor) -> None:
-    """By the place that its first frame says it is of."""
+def test_a_file_of_another_position_is_reported(
+    tmp_path: Path, descriptor: RecordingDescriptor
+) -> None:
+    """With the position that its first frame states."""
     first, second = tmp_path / "0-0.rec", tmp_path / f"0-{SEGMENT_LENGTH}.rec"
     assert "first frame has stream id 1001, term id 7 and term offset 4192" in misplacement(
         descriptor, first, SEGMENT_LENGTH
@@ -68,10 +70,10 @@ def test_a_file_of_another_place_is_named(tmp_path: Path, descriptor: RecordingD
     assert "at position 0 it would have 1001, 7 and 0" in misplacement(descriptor, second, 0)
 
 
-def test_what_is_no_file_or_cannot_be_read_is_not_taken_for_one(
+def test_special_and_unreadable_files_are_reported(
     tmp_path: Path, descriptor: RecordingDescriptor
 ) -> None:
-    """And a pipe is not waited for."""
+    """A pipe does not block."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     assert misplacement(descriptor, tmp_path / "pipe", 0) == "it is not a regular file"
@@ -86,7 +88,7 @@ def test_what_is_no_file_or_cannot_be_read_is_not_taken_for_one(
     ]
 
 
-def test_a_file_is_long_enough_with_all_that_is_recorded_in_it(
+def test_a_file_must_contain_all_recorded_bytes(
     tmp_path: Path, descriptor: RecordingDescriptor
 ) -> None:
     path = tmp_path / "short"
@@ -98,7 +100,7 @@ def test_a_file_is_long_enough_with_all_that_is_recorded_in_it(
     assert is_long_enough(descriptor, head, SEGMENT_LENGTH, SEGMENT_LENGTH)
 
 
-def test_many_files_come_in_their_order(tmp_path: Path) -> None:
+def test_many_files_are_read_in_order(tmp_path: Path) -> None:
     paths = [tmp_path / str(number) for number in range(2500)]
     for number in range(0, 2500, 7):
         paths[number].write_bytes(bytes(32) + number.to_bytes(4, "big") + b"\1")

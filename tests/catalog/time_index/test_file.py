@@ -1,4 +1,4 @@
-"""The file of a time index, and what is believed of it, on directories written byte by byte."""
+"""The file of a time index and its validation, on directories written byte by byte."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def built(tmp_path: Path) -> Built:
 
 
 def assert_says(built: Built, points: list[TimePoint]) -> None:
-    """The index has these points, and none of them wrong."""
+    """The index has these points and no problem."""
     index = built.index()
     assert list(index.points) == points
     for message in built.stream.messages:
@@ -47,7 +47,7 @@ def assert_says(built: Built, points: list[TimePoint]) -> None:
 # ---- the format ----------------------------------------------------------------------------------
 
 
-def test_the_file_is_what_its_description_says(built: Built) -> None:
+def test_the_file_has_the_documented_format(built: Built) -> None:
     data = built.path.read_bytes()
     assert built.path.name == "aerotape-0.time-index"
     assert len(data) == 64 + 32 * len(built.points)
@@ -60,7 +60,7 @@ def test_the_file_is_what_its_description_says(built: Built) -> None:
     assert struct.unpack_from("<I", second, 28) == (zlib.crc32(second[:28]),)
 
 
-def test_points_are_believed_of_the_recording_that_they_are_of(built: Built) -> None:
+def test_points_of_the_same_recording_are_used(built: Built) -> None:
     assert_says(built, built.points)
     assert built.index().source == "recorded"
     assert built.index().problem == ""
@@ -87,7 +87,7 @@ def test_messages_of_a_range_of_times(built: Built) -> None:
 
 
 @pytest.mark.parametrize("torn_bytes", [1, 31, 32, 33, 4096])
-def test_what_a_crash_leaves_at_the_end_is_passed_over(built: Built, torn_bytes: int) -> None:
+def test_a_torn_end_after_a_crash_is_ignored(built: Built, torn_bytes: int) -> None:
     whole = built.path.read_bytes()
     with built.path.open("ab") as file:
         file.write(bytes(torn_bytes))
@@ -96,26 +96,26 @@ def test_what_a_crash_leaves_at_the_end_is_passed_over(built: Built, torn_bytes:
     assert found is not None
     assert found.torn_bytes == torn_bytes
     built.path.write_bytes(whole[:-torn_bytes])
-    kept = (len(whole) - torn_bytes - 64) // 32
-    assert list(built.index().points) == built.points[: max(kept, 0)]
+    retained = (len(whole) - torn_bytes - 64) // 32
+    assert list(built.index().points) == built.points[: max(retained, 0)]
 
 
 @pytest.mark.parametrize("offset", [0, 8, 17, 63, 64 + 5 * 32 + 9])
-def test_a_damaged_file_is_named_and_not_believed(built: Built, offset: int) -> None:
+def test_a_damaged_file_is_reported_and_not_used(built: Built, offset: int) -> None:
     data = bytearray(built.path.read_bytes())
     data[offset] ^= 0x40
     built.path.write_bytes(data)
     index = built.index()
     assert index.points == ()
     assert str(built.path) in index.problem
-    # It costs nothing but precision.
+    # Only precision is lost.
     with pytest.warns(RuntimeWarning, match=r"aerotape-0\.time-index is damaged"):
         messages = list(built.recording().messages(from_time=START_NS))
     assert len(messages) == len(built.stream.messages)
     assert built.path.read_bytes() == data
 
 
-def test_every_flipped_bit_is_found_or_costs_the_last_point_only(built: Built) -> None:
+def test_every_flipped_bit_is_found_or_affects_only_the_last_point(built: Built) -> None:
     data = built.path.read_bytes()
     for bit in range(0, len(data) * 8, 61):
         damaged = bytearray(data)
@@ -130,7 +130,7 @@ def test_every_flipped_bit_is_found_or_costs_the_last_point_only(built: Built) -
         assert found.points == built.points[:-1]
 
 
-def test_a_directory_or_a_pipe_in_its_place_is_no_index(built: Built) -> None:
+def test_a_directory_or_a_pipe_is_not_an_index(built: Built) -> None:
     built.path.unlink()
     os.mkfifo(built.path)
     assert "not a regular file" in built.index().problem
@@ -139,7 +139,7 @@ def test_a_directory_or_a_pipe_in_its_place_is_no_index(built: Built) -> None:
     assert "not a regular file" in built.index().problem
 
 
-def test_an_index_of_another_recording_with_the_same_id_is_not_believed(built: Built) -> None:
+def test_an_index_of_another_recording_with_the_same_id_is_not_used(built: Built) -> None:
     other = Provenance(0, START_MS - 1, 0, 0, built.stream.session_id)
     write_time_index(built.path, other, built.points)
     index = built.index()
@@ -151,8 +151,8 @@ def test_an_index_of_another_recording_with_the_same_id_is_not_believed(built: B
 
 
 def overwrite(built: Built, position: int, session_id: int, seconds_later: int) -> None:
-    """Cut the recording back and extend it with another image, as an archive does that does not
-    know of the index."""
+    """Truncate the recording and extend it with another image, as an archive does that does not
+    know the index."""
     stream = built.stream
     whole = stream.position
     stream.position, stream.session_id = position, session_id
@@ -170,7 +170,7 @@ def overwrite(built: Built, position: int, session_id: int, seconds_later: int) 
         catalog.recording_stopped(0, stream.position, late // 1_000_000 + 1)
 
 
-def test_points_behind_a_cut_that_an_archive_has_made_are_not_believed(built: Built) -> None:
+def test_points_after_a_truncation_by_another_archive_are_not_used(built: Built) -> None:
     cut = built.stream.messages[90].position
     assert built.stream.segment_base(cut) == built.stream.segment_length
     overwrite(built, cut, session_id=5, seconds_later=3600)
@@ -184,14 +184,14 @@ def test_points_behind_a_cut_that_an_archive_has_made_are_not_believed(built: Bu
     assert set(found) >= {m.position for m in built.stream.messages if m.position >= cut}
 
 
-def test_where_the_session_id_has_come_again_whole_segments_are_doubted(built: Built) -> None:
+def test_with_the_same_session_id_whole_segments_are_not_trusted(built: Built) -> None:
     cut = built.stream.messages[90].position
     overwrite(built, cut, session_id=built.stream.session_id, seconds_later=1)
     first_segment = built.stream.segment_length
     assert list(built.index().points) == [p for p in built.points if p.position <= first_segment]
 
 
-def test_an_archive_that_has_only_listed_the_recording_costs_no_point(built: Built) -> None:
+def test_an_extension_without_data_preserves_all_points(built: Built) -> None:
     with Catalog.open(built.archive_dir) as catalog:
         catalog.extend_recording(
             0, control_session_id=1, correlation_id=2, session_id=built.stream.session_id
@@ -203,7 +203,7 @@ def test_an_archive_that_has_only_listed_the_recording_costs_no_point(built: Bui
 # ---- without points ------------------------------------------------------------------------------
 
 
-def test_without_an_index_segments_tell_when_their_end_was_reached_at_the_latest(
+def test_without_an_index_file_times_limit_the_ends_of_segments(
     built: Built,
 ) -> None:
     built.path.unlink()
@@ -215,7 +215,7 @@ def test_without_an_index_segments_tell_when_their_end_was_reached_at_the_latest
     assert index.positions(TimeRange(START_NS + 2 * SECOND, None)) == (length, end)
     assert index.positions(TimeRange(START_NS + 3 * SECOND, None)) == (2 * length, end)
     assert index.positions(TimeRange(None, START_NS)) == (0, 0)
-    # Nothing says that a later segment was not recorded before its file was written to last.
+    # A later segment may have been recorded before the last write to its file.
     assert index.positions(TimeRange(None, START_NS + 1)) == (0, end)
     stopped = built.points[-1].time_ns + SECOND
     assert index.positions(TimeRange(stopped, None)) == (end, end)
@@ -225,7 +225,7 @@ def test_without_an_index_segments_tell_when_their_end_was_reached_at_the_latest
     assert START_NS + SECOND <= bounds.not_after_ns < START_NS + 2 * SECOND
 
 
-def test_a_copy_without_the_times_of_files_tells_less_and_nothing_wrong(built: Built) -> None:
+def test_a_copy_with_new_file_times_is_less_precise_and_not_wrong(built: Built) -> None:
     built.path.unlink()
     built.touch_segments(*[START_NS + 10**6 * SECOND] * 3)
     index = built.index()
@@ -234,7 +234,7 @@ def test_a_copy_without_the_times_of_files_tells_less_and_nothing_wrong(built: B
     assert index.time_at(0) == TimeBounds(START_NS, START_NS + 10**6 * SECOND + 10_000_000)
 
 
-def test_segments_older_than_the_recording_are_not_taken_for_younger(built: Built) -> None:
+def test_segment_files_older_than_the_recording(built: Built) -> None:
     built.path.unlink()
     built.touch_segments(START_NS - SECOND, START_NS, START_NS)
     assert built.index().positions(TimeRange(None, START_NS)) == (0, built.stream.position)
@@ -244,7 +244,7 @@ def test_segments_older_than_the_recording_are_not_taken_for_younger(built: Buil
 # ---- upkeep --------------------------------------------------------------------------------------
 
 
-def test_an_extension_goes_on_with_the_points_up_to_the_stop(built: Built) -> None:
+def test_an_extension_retains_the_points_up_to_the_stop(built: Built) -> None:
     cut = built.stream.messages[30].position
     with Catalog.open(built.archive_dir) as catalog:
         catalog.set_stop_position(0, cut)
@@ -257,7 +257,7 @@ def test_an_extension_goes_on_with_the_points_up_to_the_stop(built: Built) -> No
     assert found.points == [point for point in built.points if point.position <= cut]
 
 
-def test_an_extension_begins_anew_where_the_index_cannot_be_read(built: Built) -> None:
+def test_an_extension_replaces_an_unreadable_index(built: Built) -> None:
     built.path.write_bytes(b"nonsense")
     entry = built.recording().entry
     problem = prepare_extension(built.archive_dir, entry, built.provenance)
@@ -270,7 +270,7 @@ def test_an_extension_begins_anew_where_the_index_cannot_be_read(built: Built) -
     )
 
 
-def test_truncating_and_purging_take_points_out(built: Built) -> None:
+def test_truncating_and_purging_remove_points(built: Built) -> None:
     low, high = built.stream.messages[20].position, built.stream.messages[71].position
     cut_after(built.archive_dir, 0, high)
     cut_before(built.archive_dir, 0, low)

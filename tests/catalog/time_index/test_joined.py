@@ -1,7 +1,7 @@
 """Time indexes of recordings that were joined or extended: no time filter may miss a row.
 
-What was recorded is modelled message by message, with its time. There are no segment files, so
-nothing is known but points and timestamps, as of a copied directory.
+The recorded messages and their times are modelled. There are no segment files, so only points and
+timestamps are known, as in a copied directory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Half:
         }
 
     def points(self, which: str) -> list[TimePoint]:
-        """Each fourth message's end, with the two ends of the recording or without, or none."""
+        """The end of each fourth message, with or without the two ends of the recording, or no
+        points."""
         numbers = {"all": range(0, COUNT + 1, 4), "inner": range(4, COUNT, 4), "none": range(0)}
         half_second = SECOND // 2
         return [
@@ -93,7 +94,7 @@ CLOCKS = (BASE, BASE + 8 * SECOND, BASE + 60 * SECOND)
 POINTS = ("all", "inner", "none")
 
 
-def test_a_joined_recording_is_searched_right_whichever_points_its_parts_have(
+def test_a_joined_recording_is_searched_correctly_with_any_points(
     tmp_path: Path,
 ) -> None:
     cases = product((True, False), CLOCKS, CLOCKS, POINTS, POINTS)
@@ -109,7 +110,7 @@ def test_a_joined_recording_is_searched_right_whichever_points_its_parts_have(
             source.put(archive_dir, catalog, which[0])
             target.put(archive_dir, catalog, which[1])
             hand_over(archive_dir, catalog.entry(0), catalog.entry(1))
-            # Cut short here, each of the two is still what it was.
+            # If it is interrupted here, each of the two is still unchanged.
             for half in (source, target):
                 alone = aerotape.open_directory(archive_dir).recording(half.recording_id)
                 assert_misses_nothing(alone, half.times)
@@ -121,7 +122,7 @@ def test_a_joined_recording_is_searched_right_whichever_points_its_parts_have(
         assert_misses_nothing(joined, source.times | target.times)
 
 
-def test_points_up_to_the_joint_are_joined_as_they_are(tmp_path: Path) -> None:
+def test_points_up_to_the_joint_are_unchanged(tmp_path: Path) -> None:
     source, target = Half(0, 0, BASE), Half(1, LENGTH, BASE + 60 * SECOND)
     with Catalog.open(tmp_path, create=True) as catalog:
         source.put(tmp_path, catalog, "all")
@@ -133,7 +134,7 @@ def test_points_up_to_the_joint_are_joined_as_they_are(tmp_path: Path) -> None:
         assert found.provenance == Provenance.of(catalog.entry(1))
 
 
-def test_an_extended_recording_is_searched_right_after_the_clock_was_put_back(
+def test_an_extension_after_the_clock_was_set_back(
     tmp_path: Path,
 ) -> None:
     for number, which in enumerate(POINTS):
@@ -148,7 +149,7 @@ def test_an_extended_recording_is_searched_right_after_the_clock_was_put_back(
             path = time_index_path(archive_dir, 0)
             made = read_time_index(path)
             points = [] if made is None else made.points
-            # What the recorder appends.
+            # The points that the recorder appends.
             write_time_index(path, Provenance.of(entry), [*points, *after.points("all")])
         extended = aerotape.open_directory(archive_dir).recording(0)
         times = before.times | after.times

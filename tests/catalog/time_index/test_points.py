@@ -1,4 +1,4 @@
-"""Points of a time index: what is kept of many at once is what they are one by one."""
+"""Points of a time index: a bulk conversion equals one by one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POINTS = st.lists(
 
 @settings(deadline=None)
 @given(POINTS, st.integers(0, 12), st.integers(0, 12))
-def test_they_are_a_sequence_with_columns(points: list[TimePoint], first: int, last: int) -> None:
+def test_points_are_a_sequence_with_columns(points: list[TimePoint], first: int, last: int) -> None:
     found = TimePoints.of(points)
     assert found == points
     assert [found[index] for index in range(len(found))] == points
@@ -47,7 +47,7 @@ def test_they_are_a_sequence_with_columns(points: list[TimePoint], first: int, l
 
 @settings(deadline=None)
 @given(POINTS)
-def test_they_are_encoded_as_the_format_says(points: list[TimePoint]) -> None:
+def test_points_have_the_documented_encoding(points: list[TimePoint]) -> None:
     encoded = b""
     for point in points:
         data = struct.pack(
@@ -59,7 +59,7 @@ def test_they_are_encoded_as_the_format_says(points: list[TimePoint]) -> None:
     assert (list(found), damage) == (points, "")
 
 
-def test_positions_that_descend_are_refused() -> None:
+def test_descending_positions_are_refused() -> None:
     points = [TimePoint(1, 64), TimePoint(2, 32)]
     with pytest.raises(ValueError, match="its positions go back to 32"):
         TimePoints.of(points)
@@ -67,7 +67,7 @@ def test_positions_that_descend_are_refused() -> None:
         TimePoints.joined(points[:1], points[1:])
 
 
-def test_there_may_be_none() -> None:
+def test_no_points() -> None:
     assert (len(NO_POINTS), list(NO_POINTS), NO_POINTS.encode()) == (0, [], b"")
     assert TimePoints.of(()) == NO_POINTS
     with pytest.raises(IndexError):

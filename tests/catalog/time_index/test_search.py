@@ -1,4 +1,4 @@
-"""From times to positions and back: against a recorder whose clock jumps, message by message."""
+"""Conversion of times to positions and back, compared with a recorder whose clock jumps."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ STEP = 32
 
 
 class Recorder:
-    """Messages of 32 bytes, each recorded at a time of the wall clock; points now and then.
+    """Messages of 32 bytes, each recorded at a wall-clock time, with points in between.
 
-    Points are written by the rule of `native/src/worker/time_index.rs`, implemented again.
+    Points are written by the rule of `native/src/worker/time_index.rs`, implemented independently.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ def act(actions: list[tuple[str, int]], *, clock: bool = True) -> Recorder:
         if action == "time":
             recorder.pass_time(number)
         elif action == "clock" and clock:
-            # Between two points at most one step: of more the recorder sees only the sum.
+            # At most one step between two points: of several, the recorder sees only the sum.
             if steps == 0:
                 recorder.set_clock(number)
             steps += 1
@@ -100,7 +100,7 @@ def test_all_messages_of_a_range_of_times_are_in_the_range_of_positions(
 
 
 @given(ACTIONS)
-def test_bounds_of_a_message_hold_it(actions: list[tuple[str, int]]) -> None:
+def test_bounds_of_a_message_contain_its_time(actions: list[tuple[str, int]]) -> None:
     recorder = act(actions)
     index = recorder.index()
     for number, time in enumerate(recorder.times):
@@ -111,7 +111,7 @@ def test_bounds_of_a_message_hold_it(actions: list[tuple[str, int]]) -> None:
 
 
 @given(ACTIONS)
-def test_with_a_steady_clock_nothing_is_taken_in_from_beyond_the_next_point(
+def test_with_a_steady_clock_the_range_ends_at_the_next_point(
     actions: list[tuple[str, int]],
 ) -> None:
     recorder = act(actions, clock=False)
@@ -124,7 +124,7 @@ def test_with_a_steady_clock_nothing_is_taken_in_from_beyond_the_next_point(
 
 
 @given(ACTIONS)
-def test_estimates_keep_to_the_bounds_and_grow(actions: list[tuple[str, int]]) -> None:
+def test_estimates_are_within_the_bounds_and_ascend(actions: list[tuple[str, int]]) -> None:
     recorder = act(actions, clock=False)
     index = recorder.index()
     estimates = []
@@ -139,7 +139,7 @@ def test_estimates_keep_to_the_bounds_and_grow(actions: list[tuple[str, int]]) -
     assert estimates == sorted(estimates)
 
 
-def test_without_anything_known_all_may_be_meant() -> None:
+def test_an_empty_index_selects_everything() -> None:
     index = TimeIndex([], 64, 640)
     assert index.positions(TimeRange(5, 6)) == (64, 640)
     assert index.time_at(100) == TimeBounds(None, None)
@@ -147,7 +147,7 @@ def test_without_anything_known_all_may_be_meant() -> None:
     assert index.source == "none"
 
 
-def test_bounds_of_other_kinds_narrow_what_is_meant() -> None:
+def test_other_kinds_of_bounds_narrow_the_range() -> None:
     index = TimeIndex([], 0, 640, not_before=[(100, 0)], not_after=[(150, 320), (200, 640)])
     assert index.positions(TimeRange(None, 100)) == (0, 0)
     assert index.positions(TimeRange(None, 101)) == (0, 640)
@@ -159,6 +159,6 @@ def test_bounds_of_other_kinds_narrow_what_is_meant() -> None:
     assert index.estimate(320) == 100
 
 
-def test_between_two_points_a_stream_is_taken_to_be_steady() -> None:
+def test_estimates_between_two_points_are_linear() -> None:
     index = TimeIndex([TimePoint(1_000, 0), TimePoint(2_000, 640)], 0, 640)
     assert [index.estimate(position) for position in (0, 320, 608)] == [1_000, 1_500, 1_950]

@@ -10,9 +10,9 @@ import java.util.HexFormat;
 import org.agrona.ExpandableArrayBuffer;
 
 /**
- * Encodes messages of tests/support/builders/payload_schema.py with the codecs that sbe-tool generates, and
- * prints each as a line of hex: a car with all its values, one with all that can be null, a tick,
- * and a message without fields.
+ * Encodes messages of tests/support/builders/payload_schema.py with the codecs that sbe-tool
+ * generates, and prints each as a line of hex: a car with all its values, one with all nullable
+ * values null, a tick, and a message without fields.
  */
 public final class CarWriter
 {

@@ -12,15 +12,15 @@ import org.agrona.MutableDirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /**
- * Encodes and decodes with Aeron's own SBE flyweights, found by reflection, as stdin asks for.
+ * Encodes and decodes with Aeron's own SBE flyweights, found by reflection, as requested on stdin.
  *
- * One request a line, one answer a line, parts separated by tabs:
+ * One request a line, one response a line, parts separated by tabs:
  *   describe JAR PACKAGE                     -> for each message NAME:TEMPLATE:BLOCK:VERSION:FIELDS,
  *                                               FIELDS = name/type/null/since joined by ','
  *   encode PACKAGE MESSAGE name=value ...    -> hex of header and body; the values in wire order
- *   decode PACKAGE MESSAGE HEX name ...      -> the values, in the order asked for
+ *   decode PACKAGE MESSAGE HEX name ...      -> the values, in the order of the request
  * Types are long, int, byte, text, bytes, or an enum's class name. Text and bytes travel as hex,
- * enums as names. A failure answers "! exception". Ends when stdin ends.
+ * enums as names. A failure returns "! exception". Ends when stdin ends.
  */
 public final class CodecBridge
 {

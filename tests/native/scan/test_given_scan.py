@@ -1,4 +1,4 @@
-"""The native scan when it is given the bytes of segment files rather than reading them."""
+"""The native scan of segment bytes that the caller supplies instead of files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from aerotape.errors import SegmentError
 
 
 def scan_of(builder: SegmentBuilder, **changes: Any) -> _native.SegmentScan:
-    """Return a scan of all of a recording that is given its bytes, unless `changes` say so."""
+    """Return a scan of a whole recording with supplied bytes, unless `changes` differ."""
     return builder.scan(Path("/nowhere"), **{"given": True, **changes})
 
 
 def drain(scan: _native.SegmentScan, data: bytes, base: int, piece: int) -> list[Any]:
-    """Read all messages, giving so many bytes at once."""
+    """Read all messages, supplying so many bytes at once."""
     rows: list[Any] = []
     while True:
         batch = scan.next_messages()
@@ -43,10 +43,10 @@ def recorded(builder: SegmentBuilder) -> tuple[bytes, int]:
 
 @pytest.mark.parametrize("piece", [1000, 4096, 65_536, 1 << 20])
 @pytest.mark.parametrize("start_position", [0, 98_304])
-def test_given_bytes_give_the_same_messages(
+def test_supplied_bytes_produce_the_same_messages(
     tmp_path: Path, piece: int, start_position: int
 ) -> None:
-    """Whatever the size of the pieces: fragments, padding and frames lie across them."""
+    """With any size of the pieces: fragments, padding and frames cross their boundaries."""
     builder = fill(SegmentBuilder(checksum=crc32, start_position=start_position), 120)
     builder.pad_term()
     fill(builder, 30, seed=2).write(tmp_path)
@@ -60,8 +60,8 @@ def test_given_bytes_give_the_same_messages(
     assert given.rows == of_files.rows
 
 
-def test_batches_end_where_they_should() -> None:
-    """A batch goes on over pieces until it is full."""
+def test_batches_continue_over_pieces() -> None:
+    """A batch continues over pieces until it is full."""
     builder = fill(SegmentBuilder(), 100)
     scan = scan_of(builder, columns=["position"], batch_rows=30)
     data, base = recorded(builder)
@@ -77,8 +77,8 @@ def test_batches_end_where_they_should() -> None:
     assert sizes == [30, 30, 30, 10]
 
 
-def test_what_cannot_be_had_ends_the_scan_after_the_messages_before_it() -> None:
-    """A refusal is an error with the place, once all whole messages were given."""
+def test_a_missing_piece_ends_the_scan_after_the_preceding_messages() -> None:
+    """A missing piece is an error with its position, after all whole messages."""
     builder = fill(SegmentBuilder(), 20)
     half = builder.messages[10].position + 32
     scan = scan_of(builder, archive_dir="s3://b/a")
@@ -96,7 +96,7 @@ def test_what_cannot_be_had_ends_the_scan_after_the_messages_before_it() -> None
 
 
 def test_a_message_without_its_end_is_counted_at_the_limit() -> None:
-    """As for files: a beginning at the very end of what is recorded is no message."""
+    """As for files: an incomplete message at the end of the recorded data is not a message."""
     builder = fill(SegmentBuilder(), 5)
     builder.frame(b"the rest never came", flags=BEGIN)
     scan = scan_of(builder)
@@ -104,8 +104,8 @@ def test_a_message_without_its_end_is_counted_at_the_limit() -> None:
     assert scan.unfinished_fragments == 1
 
 
-def test_bytes_that_nobody_wants_are_refused() -> None:
-    """Before the scan has asked, and for a scan that reads files."""
+def test_bytes_that_were_not_requested_are_refused() -> None:
+    """When the scan has not requested them, and for a scan that reads files."""
     builder = fill(SegmentBuilder(), 5)
     for given in (True, False):
         scan = scan_of(builder, given=given)

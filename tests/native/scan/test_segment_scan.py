@@ -43,8 +43,8 @@ def expected(messages: list[BuiltMessage]) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_messages_come_back_whole_and_in_order(tmp_path: Path) -> None:
-    """Fragments, padding, empty messages, several terms and segments: all fields as put in."""
+def test_messages_are_returned_whole_and_in_order(tmp_path: Path) -> None:
+    """Fragments, padding, empty messages, several terms and segments: all fields as written."""
     builder = SegmentBuilder()
     build(builder, tmp_path)
     assert len(list(tmp_path.iterdir())) >= 3
@@ -54,8 +54,8 @@ def test_messages_come_back_whole_and_in_order(tmp_path: Path) -> None:
     assert (result.skipped_fragments, result.unfinished_fragments) == (0, 0)
 
 
-def test_arrow_columns_hold_what_the_tuples_hold(tmp_path: Path) -> None:
-    """All eleven columns have design.md's names and types and the values that were put in."""
+def test_arrow_columns_equal_the_tuples(tmp_path: Path) -> None:
+    """All eleven columns have design.md's names and types and the written values."""
     pyarrow = pytest.importorskip("pyarrow")
     builder = SegmentBuilder(recording_id=3)
     build(builder, tmp_path)
@@ -81,8 +81,8 @@ def test_arrow_columns_hold_what_the_tuples_hold(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_only_the_columns_asked_for_are_built(tmp_path: Path) -> None:
-    """Columns come in the order asked for, lengths without payloads too."""
+def test_only_the_requested_columns_are_built(tmp_path: Path) -> None:
+    """Columns are in the requested order, lengths also without payloads."""
     pyarrow = pytest.importorskip("pyarrow")
     builder = SegmentBuilder()
     build(builder, tmp_path, count=50)
@@ -109,7 +109,7 @@ def test_batches_end_at_the_byte_limit(tmp_path: Path) -> None:
 
 
 def test_recording_that_starts_in_the_middle_of_a_term(tmp_path: Path) -> None:
-    """Segments begin at the term boundary before the start position; what is before is not read."""
+    """Segments begin at the term boundary preceding the start position; that part is not read."""
     builder = SegmentBuilder(start_position=98_304, segment_length=262_144)
     build(builder, tmp_path)
     assert (tmp_path / "0-65536.rec").exists()
@@ -130,10 +130,11 @@ def test_large_term_with_frames_across_windows(tmp_path: Path) -> None:
 
 @given(st.lists(st.integers(0, 1_200_000), max_size=12), st.integers(0, 3))
 @settings(max_examples=60, deadline=None)
-def test_ranges_cut_anywhere_give_each_message_exactly_once(
+def test_adjacent_ranges_return_each_message_exactly_once(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int], start_terms: int
 ) -> None:
-    """However a recording is cut into touching ranges, together they give every message once."""
+    """However a recording is divided into adjacent ranges, together they return every message
+    once."""
     builder, archive_dir = _shared(tmp_path_factory, start_terms)
     inside = {min(max(cut, builder.start_position), builder.position) for cut in cuts}
     edges = sorted({builder.start_position, builder.position} | inside)
@@ -158,7 +159,7 @@ def _shared(factory: pytest.TempPathFactory, start_terms: int) -> tuple[SegmentB
 
 
 def test_fragments_without_a_beginning_are_skipped_and_counted(tmp_path: Path) -> None:
-    """A recording that joined in the middle of a message gives the messages after it."""
+    """A recording that joined in the middle of a message returns the messages after it."""
     builder = SegmentBuilder(start_position=4096)
     builder.frame(b"middle", flags=0)
     builder.frame(b"end", flags=END)
@@ -170,7 +171,7 @@ def test_fragments_without_a_beginning_are_skipped_and_counted(tmp_path: Path) -
 
 
 def test_a_message_broken_off_by_padding_is_skipped(tmp_path: Path) -> None:
-    """A publisher that died in a message leaves its beginning and padding: not a message."""
+    """A publisher that ended within a message leaves its beginning and padding: not a message."""
     builder = SegmentBuilder()
     builder.message(b"before")
     builder.frame(b"begin", flags=BEGIN)
@@ -188,8 +189,8 @@ def test_a_message_broken_off_by_padding_is_skipped(tmp_path: Path) -> None:
     assert result.skipped_fragments == 6
 
 
-def test_a_message_unfinished_at_the_recorded_position_is_left_for_later(tmp_path: Path) -> None:
-    """A live recording may end between fragments: they are counted apart and not given."""
+def test_an_incomplete_message_at_the_recorded_position_is_not_returned(tmp_path: Path) -> None:
+    """A live recording may end between fragments: they are counted separately and not returned."""
     builder = SegmentBuilder()
     builder.message(b"whole")
     builder.frame(b"begin", flags=BEGIN)
@@ -201,7 +202,7 @@ def test_a_message_unfinished_at_the_recorded_position_is_left_for_later(tmp_pat
 
 
 def test_flags_of_the_first_and_last_fragment_are_joined(tmp_path: Path) -> None:
-    """A message's flags are its first and last frame's together, as Aeron's assembler has them."""
+    """A message has the flags of its first and last frame, as in Aeron's assembler."""
     builder = SegmentBuilder()
     builder.frame(b"a", flags=BEGIN | 0x08)
     builder.frame(b"b", flags=0x02)
@@ -211,7 +212,7 @@ def test_flags_of_the_first_and_last_fragment_are_joined(tmp_path: Path) -> None
 
 
 def test_nothing_after_the_limit_is_read(tmp_path: Path) -> None:
-    """What the archive writes beyond the recorded position, whole or not, is left alone."""
+    """Data that the archive writes after the recorded position, whole or not, is not read."""
     builder = SegmentBuilder()
     builder.message(b"first")
     limit = builder.position
@@ -232,8 +233,9 @@ def test_right_checksums_pass_and_session_ids_come_from_the_descriptor(
     assert tuples(scan(builder, tmp_path, checksum=checksum)) == expected(builder.messages)
 
 
-def test_a_damaged_frame_is_named(tmp_path: Path) -> None:
-    """A checksum mismatch names recording, file, offset and position, after what was good."""
+def test_a_damaged_frame_is_reported(tmp_path: Path) -> None:
+    """A checksum mismatch reports recording, file, offset and position, after the valid
+    messages."""
     builder = SegmentBuilder(recording_id=9, checksum=crc32)
     build(builder, tmp_path)
     victim = builder.messages[250]
@@ -255,8 +257,8 @@ def test_a_damaged_frame_is_named(tmp_path: Path) -> None:
     assert len(tuples(scan(builder, tmp_path))) == 400
 
 
-def test_a_missing_segment_is_named(tmp_path: Path) -> None:
-    """A segment file that is not there is an error with its path, not an end."""
+def test_a_missing_segment_is_reported(tmp_path: Path) -> None:
+    """A missing segment file is an error with its path, not an end."""
     builder = SegmentBuilder()
     build(builder, tmp_path)
     (tmp_path / "0-131072.rec").unlink()
@@ -266,7 +268,7 @@ def test_a_missing_segment_is_named(tmp_path: Path) -> None:
     assert caught.value.position == 131_072
 
 
-def test_a_truncated_segment_is_named(tmp_path: Path) -> None:
+def test_a_truncated_segment_is_reported(tmp_path: Path) -> None:
     """A file shorter than what is recorded is an error that says where it ends."""
     builder = SegmentBuilder()
     build(builder, tmp_path)
@@ -288,8 +290,10 @@ def test_a_truncated_segment_is_named(tmp_path: Path) -> None:
         (20, b"\x63", "not a frame of this place"),
     ],
 )
-def test_broken_headers_are_named(tmp_path: Path, at: int, patch: bytes, complaint: str) -> None:
-    """Lengths, types, term ids and offsets that cannot be give an error and never a crash."""
+def test_invalid_headers_are_reported(
+    tmp_path: Path, at: int, patch: bytes, complaint: str
+) -> None:
+    """Invalid lengths, types, term ids and offsets are an error and never a crash."""
     builder = SegmentBuilder()
     build(builder, tmp_path)
     victim = builder.messages[30]
@@ -308,7 +312,7 @@ def test_broken_headers_are_named(tmp_path: Path, at: int, patch: bytes, complai
 def test_random_damage_never_crashes(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Any bytes anywhere in a segment give messages or a SegmentError, nothing else."""
+    """Any bytes anywhere in a segment produce messages or a SegmentError, nothing else."""
     builder, good = _shared(tmp_path_factory, 0)
     archive_dir = tmp_path_factory.mktemp("damaged")
     content = bytearray((good / "0-0.rec").read_bytes())
@@ -341,17 +345,17 @@ def test_random_damage_never_crashes(
         ({"batch_bytes": (1 << 30) + 1}, "batch_bytes"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(
+def test_invalid_arguments_are_refused(
     tmp_path: Path, changes: dict[str, object], complaint: str
 ) -> None:
-    """Each bad argument is named before any file is opened."""
+    """Each invalid argument is reported before any file is opened."""
     with pytest.raises(ValueError, match=complaint):
         scan(SegmentBuilder(), tmp_path, **changes)
 
 
-def test_a_scan_can_begin_where_a_message_ended(tmp_path: Path) -> None:
-    """From a boundary that is known, a scan gives what a search from the start of the term gives,
-    and does not look at what is before: damage there goes unseen."""
+def test_a_scan_can_begin_at_the_end_of_a_message(tmp_path: Path) -> None:
+    """From a known boundary, a scan returns the same as a search from the start of the term, and
+    does not read preceding bytes: damage there is not detected."""
     builder = SegmentBuilder()
     build(builder, tmp_path, count=60)
     message = next(m for m in builder.messages if m.term_offset > 20_000)

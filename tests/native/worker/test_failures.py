@@ -1,4 +1,4 @@
-"""What a recording leaves behind when storage fails under it."""
+"""Recordings whose storage fails: their position and their files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TESTS = Path(__file__).resolve().parents[2]
 def record_until_failure(
     command: list[str], extra_environment: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """Run `support.damage.failing_storage` (by `command`); return what it printed."""
+    """Run `support.damage.failing_storage` (by `command`); return its output."""
     environment = dict(os.environ) | {
         "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])
     }
@@ -37,7 +37,7 @@ def record_until_failure(
 
 
 def assert_stopped_at_a_whole_frame(outcome: dict[str, Any]) -> int:
-    """The stop position is a frame's end, said alike everywhere; the file is good up to it."""
+    """The stop position is the end of a frame, equal in all places; the file is valid up to it."""
     log, segment = bytes.fromhex(outcome["log"]), bytes.fromhex(outcome["segment"])
     position = int(outcome["event"][2])
     assert position == outcome["counter"]
@@ -52,7 +52,7 @@ def script(*args: object) -> list[str]:
 
 
 def test_a_file_that_cannot_grow_stops_its_recording_only(aeron_dir: Path, tmp_path: Path) -> None:
-    """A write cut off within a frame keeps the whole frames and clears the torn one."""
+    """A write that is truncated within a frame retains the whole frames and zeroes the torn one."""
     limit = 50_000
     outcome = record_until_failure(script(aeron_dir, tmp_path, 0, limit))
     position = assert_stopped_at_a_whole_frame(outcome)
@@ -64,7 +64,7 @@ def test_a_file_that_cannot_grow_stops_its_recording_only(aeron_dir: Path, tmp_p
     assert "0-0.rec" in outcome["event"][4] and "File too large" in outcome["event"][4]
 
 
-def test_a_full_disk_is_told_as_such(aeron_dir: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(aeron_dir: Path, tmp_path: Path) -> None:
     """No space left: the recording stops at its last whole frame with code STORAGE_SPACE."""
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -73,7 +73,7 @@ def test_a_full_disk_is_told_as_such(aeron_dir: Path, tmp_path: Path) -> None:
     if shutil.which("unshare") is None or subprocess.run([*in_namespace, mount]).returncode != 0:
         pytest.skip("mounting a small file system of its own is not allowed here")
     recording = shlex.join(script(aeron_dir, disk, 0))
-    # The other recording goes on in the page that its first message has got.
+    # The other recording continues in the page that its first message has allocated.
     outcome = record_until_failure([*in_namespace, f"{mount} && {recording}"])
     position = assert_stopped_at_a_whole_frame(outcome)
     assert position > 64_000
@@ -84,10 +84,10 @@ def test_a_full_disk_is_told_as_such(aeron_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sync_level", [1, 2])
-def test_a_failed_sync_stops_the_recording_where_it_was_last_durable(
+def test_a_failed_sync_stops_the_recording_at_its_durable_position(
     aeron_dir: Path, tmp_path: Path, sync_level: int
 ) -> None:
-    """After an error of fsync nothing counts that was not synced before, and nothing is retried."""
+    """After an error of fsync only synced data counts, and the sync is not retried."""
     shim = tmp_path / "failing_sync.so"
     source = TESTS / "support" / "damage" / "failing_sync.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
@@ -102,8 +102,8 @@ def test_a_failed_sync_stops_the_recording_where_it_was_last_durable(
     assert "sync" in outcome["event"][4] and "Input/output error" in outcome["event"][4]
 
 
-def test_a_directory_that_is_not_there_stops_the_recording_at_once(rig: WorkerRig) -> None:
-    """A segment that cannot be created is told with the position where recording stands."""
+def test_a_missing_directory_stops_the_recording_at_once(rig: WorkerRig) -> None:
+    """A segment that cannot be created is reported with the position of the recording."""
     worker = rig.worker()
     rig.archive_dir.rmdir()
     rig.record(worker)
@@ -113,7 +113,7 @@ def test_a_directory_that_is_not_there_stops_the_recording_at_once(rig: WorkerRi
 
 
 def test_a_foreign_file_at_roll_over_is_not_overwritten(rig: WorkerRig) -> None:
-    """The recording stops at the end of its full segment; the file in the way stays as it is."""
+    """The recording stops at the end of its full segment; the existing file is not changed."""
     recording = rig.record(rig.worker())
     recording.offer([bytes(992)] * 10)
     in_the_way = rig.archive_dir / "0-65536.rec"
@@ -126,7 +126,7 @@ def test_a_foreign_file_at_roll_over_is_not_overwritten(rig: WorkerRig) -> None:
     assert (rig.archive_dir / "0-0.rec").read_bytes() == recording.log.data[:65_536]
 
 
-def test_a_file_left_by_someone_else_is_not_taken_for_a_new_recording(rig: WorkerRig) -> None:
+def test_an_existing_file_is_not_used_for_a_new_recording(rig: WorkerRig) -> None:
     """A new recording whose first segment exists with data in it is refused."""
     path = rig.archive_dir / "0-0.rec"
     path.write_bytes(bytes(5_000) + b"data" + bytes(60_532))
@@ -138,8 +138,8 @@ def test_a_file_left_by_someone_else_is_not_taken_for_a_new_recording(rig: Worke
     assert path.read_bytes() == before
 
 
-def test_an_image_polled_elsewhere_is_not_recorded_with_a_hole(rig: WorkerRig) -> None:
-    """Where frames were taken from the image by somebody else, nothing is recorded after them."""
+def test_an_image_polled_by_another_caller_is_not_recorded_with_a_hole(rig: WorkerRig) -> None:
+    """If another caller has polled frames of the image, nothing is recorded after them."""
     publication = rig.client.add_exclusive_publication(IPC, 5)
     subscription = rig.client.add_subscription(IPC, 5)
     image = rig.until(lambda: subscription.image_by_session_id(publication.session_id))

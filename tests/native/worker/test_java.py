@@ -1,4 +1,4 @@
-"""The Java archive and our recorder on the same stream: their files must not differ."""
+"""The Java archive and our recorder on the same stream: their files must be equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the recorder writes, compared with what Aeron's documents say the log holds."""
+"""The recorder's files, compared with the log format in Aeron's documentation."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from aerotape import _native
 
 
 def recorded(rig: WorkerRig, recording: LiveRecording) -> bytes:
-    """Wait until all that was offered is recorded; return the files' bytes."""
+    """Wait until all offered data is recorded; return the bytes of the files."""
     rig.await_position(recording, len(recording.log.data))
     return rig.segment_bytes(recording)
 
 
 def assert_files_hold_the_log(data: bytes, recording: LiveRecording) -> None:
-    """The files hold the log's bytes, then zeros; the file for the next byte exists."""
+    """The files contain the log's bytes, then zeros; the file for the next byte exists."""
     end = len(recording.log.data)
     assert data[:end] == recording.log.data
     assert not any(data[end:])
@@ -29,7 +29,7 @@ def assert_files_hold_the_log(data: bytes, recording: LiveRecording) -> None:
 
 @pytest.mark.parametrize("segment_length", [65_536, 262_144])
 def test_an_ipc_stream_is_recorded_byte_for_byte(rig: WorkerRig, segment_length: int) -> None:
-    """Fragments, padding at term ends and roll overs stand as in the log, at their offsets."""
+    """Fragments, padding at term ends and rollovers are at the same offsets as in the log."""
     recording = rig.record(rig.worker(), segment_length=segment_length)
     recording.offer(messages(1, 400, 0, 6_000))
     data = recorded(rig, recording)
@@ -42,7 +42,7 @@ def test_an_ipc_stream_is_recorded_byte_for_byte(rig: WorkerRig, segment_length:
 def test_a_udp_stream_is_recorded_byte_for_byte(
     rig: WorkerRig, free_port: Callable[[], int]
 ) -> None:
-    """What came over the network is recorded as it was sent, with the publisher's session id."""
+    """A network stream is recorded as it was sent, with the publisher's session id."""
     channel = f"aeron:udp?endpoint=localhost:{free_port()}|term-length=65536"
     recording = rig.record(rig.worker(), channel)
     recording.offer(messages(2, 300, 0, 5_000))
@@ -50,7 +50,7 @@ def test_a_udp_stream_is_recorded_byte_for_byte(
 
 
 def test_a_segment_filled_to_its_last_byte_is_followed_by_the_next_file(rig: WorkerRig) -> None:
-    """The next file exists as soon as a segment is full, as the Java archive makes it."""
+    """The next file exists as soon as a segment is full, as in the Java archive."""
     recording = rig.record(rig.worker(), segment_length=131_072)
     recording.offer([bytes([index]) * 992 for index in range(128)])
     data = recorded(rig, recording)
@@ -61,10 +61,11 @@ def test_a_segment_filled_to_its_last_byte_is_followed_by_the_next_file(rig: Wor
 
 
 @pytest.mark.parametrize("checksum", ["crc-32", "crc-32c"])
-def test_checksums_stand_in_the_session_ids_of_data_frames(
+def test_checksums_are_in_the_session_ids_of_data_frames(
     rig: WorkerRig, checksum: _native.ChecksumName
 ) -> None:
-    """Each data frame carries the sum of its aligned payload; padding and the rest is verbatim."""
+    """Each data frame has the checksum of its aligned payload; padding and all else is
+    unchanged."""
     recording = rig.record(rig.worker(record_checksum=checksum))
     recording.offer(messages(3, 300, 0, 4_000))
     data = bytearray(recorded(rig, recording))
@@ -80,15 +81,15 @@ def test_checksums_stand_in_the_session_ids_of_data_frames(
 
 
 @pytest.mark.parametrize("level", [1, 2])
-def test_sync_levels_record_the_same(rig: WorkerRig, level: int) -> None:
-    """At sync levels 1 and 2 positions advance and files hold the same bytes as at 0."""
+def test_sync_levels_record_the_same_bytes(rig: WorkerRig, level: int) -> None:
+    """At sync levels 1 and 2 positions advance and files contain the same bytes as at 0."""
     recording = rig.record(rig.worker(file_sync_level=level))
     recording.offer(messages(4, 60, 0, 6_000))
     assert_files_hold_the_log(recorded(rig, recording), recording)
 
 
 def test_stop_ends_a_recording_at_a_whole_frame(rig: WorkerRig) -> None:
-    """A stop while the publisher goes on leaves the counter's position, which is a frame's end."""
+    """A stop during publishing reports the counter's position, which is the end of a frame."""
     worker = rig.worker()
     recording = rig.record(worker)
     recording.offer(messages(5, 200, 0, 3_000))
@@ -103,7 +104,7 @@ def test_stop_ends_a_recording_at_a_whole_frame(rig: WorkerRig) -> None:
 
 
 def test_the_end_of_the_stream_ends_the_recording_after_its_last_frame(rig: WorkerRig) -> None:
-    """A publisher that closes is recorded to its end, and the stop position says so."""
+    """A stream whose publisher closes is recorded to its end, with that stop position."""
     recording = rig.record(rig.worker())
     recording.offer(messages(6, 100, 0, 3_000))
     recording.publication.close()
@@ -113,7 +114,7 @@ def test_the_end_of_the_stream_ends_the_recording_after_its_last_frame(rig: Work
 
 
 def test_many_recordings_share_a_worker(rig: WorkerRig) -> None:
-    """Streams of one worker do not get into each other's files, and end one by one."""
+    """Streams of one worker are recorded in separate files, and end one by one."""
     worker = rig.worker(record_checksum="none")
     recordings = [
         rig.record(worker, recording_id=index, stream_id=100 + index) for index in range(5)
@@ -129,14 +130,14 @@ def test_many_recordings_share_a_worker(rig: WorkerRig) -> None:
             assert_files_hold_the_log(recorded(rig, recording), recording)
 
 
-def test_a_start_within_a_term_leaves_the_bytes_before_it_zero(rig: WorkerRig) -> None:
-    """A late joiner's frames stand at their offset in the segment of the term's base."""
+def test_a_start_within_a_term_is_preceded_by_zeros(rig: WorkerRig) -> None:
+    """A late joiner's frames are at their offset in the segment of the term's base."""
     worker = rig.worker()
     channel = IPC
     publication = rig.client.add_exclusive_publication(channel, 5)
     first = rig.client.add_subscription(channel, 5)
-    # A late joiner joins where the slowest subscriber was when the driver last looked: within the
-    # second term, for the publication stays in it and the window is half a term.
+    # A late joiner joins at the slowest subscriber's position at the last check of the driver:
+    # within the second term, because the publication stays in it and the window is half a term.
     rig.until(lambda: first.image_count or None)
     while publication.position < 98_304:
         assert publication.offer_within(bytes(992), 10**10) > 0
@@ -163,7 +164,7 @@ def test_a_start_within_a_term_leaves_the_bytes_before_it_zero(rig: WorkerRig) -
 
 
 def test_closing_the_worker_ends_its_recordings_with_their_positions(rig: WorkerRig) -> None:
-    """No recording is left without news of where it ended; the worker then refuses work."""
+    """Each recording reports its stop position; the worker then refuses work."""
     worker = rig.worker()
     recording = rig.record(worker)
     position = recording.offer(messages(7, 10))
@@ -175,8 +176,8 @@ def test_closing_the_worker_ends_its_recordings_with_their_positions(rig: Worker
     assert type(caught.value).__name__ == "ClosedError"
 
 
-def test_numbers_that_no_recording_has_are_refused(rig: WorkerRig) -> None:
-    """A segment length that is no power of two, or below the term's, is an error at once."""
+def test_invalid_recording_parameters_are_refused(rig: WorkerRig) -> None:
+    """A segment length that is not a power of two, or below the term's, is an error at once."""
     worker = rig.worker()
     for stream_id, length in [(1, 65_535), (2, 32_768), (3, 196_608), (4, 0), (5, 1 << 31)]:
         with pytest.raises(ValueError, match="segment_length"):

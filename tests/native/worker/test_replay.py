@@ -1,4 +1,4 @@
-"""What a replay brings to its subscriber, and when and how it ends."""
+"""Replays: the messages that a subscriber receives, and how replays end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def worker(rig: WorkerRig) -> _native.SessionWorker:
 
 @pytest.fixture
 def stopped(rig: WorkerRig, worker: _native.SessionWorker) -> LiveRecording:
-    """A recording of several segments that has stopped."""
+    """A stopped recording of several segments."""
     recording = rig.record(worker)
     recording.offer(messages(11, 150, 0, 6_000))
     stop(rig, recording)
@@ -31,7 +31,7 @@ def stopped(rig: WorkerRig, worker: _native.SessionWorker) -> LiveRecording:
 
 
 def stop(rig: WorkerRig, recording: LiveRecording) -> None:
-    """End a recording at the end of what was published."""
+    """Stop a recording at the end of the published data."""
     recording.publication.close()
     position = len(recording.log.data)
     assert rig.event("recording_stopped", recording.recording_id)[2:] == (position, 0, None)
@@ -45,30 +45,30 @@ def payloads(received: list[tuple[object, ...]]) -> list[object]:
 def drain(
     rig: WorkerRig, subscription: _native.Subscription, replay_session_id: int = 1
 ) -> tuple[list[object], tuple[object, ...]]:
-    """Read until the replay is done; return the payloads that came and the event."""
+    """Read until the replay is done; return the received payloads and the event."""
     received: list[tuple[object, ...]] = []
 
-    def look() -> tuple[object, ...] | None:
+    def read_event() -> tuple[object, ...] | None:
         received.extend(subscription.poll(100))
         rig.events += rig.mailbox.wait(timeout_ns=1_000_000)
         found = [event for event in rig.events if event[:2] == ("replay_done", replay_session_id)]
         return found[0] if found else None
 
-    event = rig.until(look)
+    event = rig.until(read_event)
     return payloads(received), event
 
 
 def data_positions(recording: LiveRecording) -> Iterator[int]:
-    """Where messages begin: frames with the BEGIN flag that are no padding."""
+    """Positions at which messages begin: frames with the BEGIN flag that are not padding."""
     for position in recording.log.frame_positions:
         if recording.log.data[position + 6] != PADDING and recording.log.data[position + 5] & 0x80:
             yield position
 
 
-def test_a_whole_replay_brings_every_message_at_its_position(
+def test_a_whole_replay_has_every_message_at_its_position(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """Payloads and positions are the recording's; ids are the replay publication's."""
+    """Payloads and positions equal the recording's; ids are those of the replay publication."""
     subscription = rig.replay(worker, stopped)
     received = rig.receive(subscription, 150)
     assert payloads(received) == stopped.messages
@@ -84,10 +84,10 @@ def test_a_whole_replay_brings_every_message_at_its_position(
     rig.until(lambda: subscription.image_count == 0 or None)
 
 
-def test_a_replay_recorded_again_gives_the_same_bytes(
+def test_a_recorded_replay_has_the_same_bytes(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """Frames, flags, padding and positions survive record, replay and record."""
+    """Frames, flags, padding and positions are unchanged after record, replay and record."""
     subscription = rig.replay(worker, stopped, length=0, replay_session_id=5, stream_id=77)
     rig.event("replay_done", 5)
     subscription.close()
@@ -117,7 +117,7 @@ def test_a_replay_recorded_again_gives_the_same_bytes(
 def test_a_replay_from_a_frame_within(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording, which: int
 ) -> None:
-    """A replay may begin at any message, whatever its segment and alignment in a term."""
+    """A replay may begin at any message, in any segment and at any alignment in a term."""
     position = list(data_positions(stopped))[which]
     subscription = rig.replay(worker, stopped, position=position)
     expected = stopped.messages[which:]
@@ -129,17 +129,17 @@ def test_a_replay_from_a_frame_within(
 def test_a_replay_from_a_padding_frame(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """Padding is a frame too: a replay from it goes on with the next term's messages."""
+    """Padding is a frame, too: a replay from it continues with the next term's messages."""
     position = next(at for at in stopped.log.frame_positions if stopped.log.data[at + 6] == PADDING)
     later = sum(at > position for at in data_positions(stopped))
     received = rig.receive(rig.replay(worker, stopped, position=position), later)
     assert payloads(received) == stopped.messages[-later:]
 
 
-def test_a_length_within_a_frame_brings_that_frame_whole(
+def test_a_length_within_a_frame_includes_the_whole_frame(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """A replay ends at the first frame's end at or after position + length."""
+    """A replay ends at the first frame end at or after position + length."""
     begins = list(data_positions(stopped))
     single = [index for index, payload in enumerate(stopped.messages) if 100 < len(payload) < 1_000]
     index = next(index for index in single if index > 60)
@@ -151,10 +151,10 @@ def test_a_length_within_a_frame_brings_that_frame_whole(
     assert subscription.poll(10, timeout_ns=50_000_000) == []
 
 
-def test_small_reads_bring_the_same(
+def test_small_reads_replay_the_same_messages(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """A replay's own read length, here barely an MTU, cuts batches and no frames."""
+    """A small read length of the replay, barely an MTU, divides batches and not frames."""
     subscription = rig.replay(worker, stopped, file_io_max_length=1_440)
     assert payloads(rig.receive(subscription, 150)) == stopped.messages
 
@@ -165,16 +165,16 @@ def test_a_replay_over_udp(
     stopped: LiveRecording,
     free_port: Callable[[], int],
 ) -> None:
-    """Flow control of a network subscriber holds the replay up, and nothing gets lost."""
+    """Flow control of a network subscriber slows the replay, and no message is lost."""
     channel = f"aeron:udp?endpoint=localhost:{free_port()}"
     subscription = rig.replay(worker, stopped, channel=channel)
     assert payloads(rig.receive(subscription, 150, at_a_time=7)) == stopped.messages
 
 
-def test_padding_longer_than_a_message_may_be(
+def test_padding_longer_than_the_maximum_message(
     rig: WorkerRig, worker: _native.SessionWorker
 ) -> None:
-    """A term that ends in more padding than a publication takes at once is replayed too."""
+    """A term that ends in more padding than a publication can claim at once is replayed, too."""
     recording = rig.record(worker)
     longest = recording.publication.max_message_length
     assert longest == 8_192
@@ -196,7 +196,7 @@ def test_padding_longer_than_a_message_may_be(
 def test_a_replay_follows_a_live_recording_to_its_stop(
     rig: WorkerRig, worker: _native.SessionWorker
 ) -> None:
-    """What is published after the replay has caught up comes too; the stop position ends it."""
+    """Messages published after the replay has caught up are included; the stop position ends it."""
     recording = rig.record(worker)
     rig.await_position(recording, recording.offer(messages(12, 50, 0, 6_000)))
     subscription = rig.replay(worker, recording, length=(1 << 62), limit_counter=recording.counter)
@@ -209,10 +209,10 @@ def test_a_replay_follows_a_live_recording_to_its_stop(
     assert rig.event("replay_done", 1) == ("replay_done", 1, len(recording.log.data), 0, None)
 
 
-def test_a_replay_of_more_than_there_is_waits_for_the_rest(
+def test_a_replay_beyond_the_live_position_follows_the_recording(
     rig: WorkerRig, worker: _native.SessionWorker
 ) -> None:
-    """A length beyond the live position is followed to its end, though recording goes on."""
+    """A length beyond the live position is followed to its end, while recording continues."""
     recording = rig.record(worker)
     rig.await_position(recording, recording.offer([bytes(992)] * 10))
     subscription = rig.replay(worker, recording, length=20 * 1_024, limit_counter=recording.counter)
@@ -223,10 +223,10 @@ def test_a_replay_of_more_than_there_is_waits_for_the_rest(
     assert subscription.poll(10, timeout_ns=50_000_000) == []
 
 
-def test_a_bound_holds_the_replay_back_until_it_moves(
+def test_a_bounded_replay_waits_for_its_counter(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """A bounded replay keeps behind its counter, even within a frame, and ends with it."""
+    """A bounded replay does not pass its counter, even within a frame, and ends with it."""
     begins = list(data_positions(stopped))
     bound = rig.client.add_counter(2_000, b"", "bound")
     bound.set(begins[20])
@@ -252,17 +252,17 @@ def test_a_bound_holds_the_replay_back_until_it_moves(
 def test_an_empty_replay_ends_without_an_error(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """A replay from the stop position, where no more is to come, is ready and then done."""
+    """A replay from the stop position of a stopped recording is ready and then done."""
     end = len(stopped.log.data)
     rig.replay(worker, stopped, position=end)
     assert rig.event("replay_ready", 1)
     assert rig.event("replay_done", 1) == ("replay_done", 1, end, 0, None)
 
 
-def test_an_answer_is_sent_once_all_checks_have_passed(
+def test_a_response_is_sent_when_all_checks_have_passed(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """By the worker itself; the conductor hears that it was, or else that it is to send it."""
+    """By the worker; the conductor is notified that it was sent, or that it must send it."""
     responses = rig.client.add_subscription("aeron:ipc", 50)
     publication = rig.client.add_exclusive_publication("aeron:ipc", 50)
     rig.until(lambda: publication.is_connected or None)
@@ -284,7 +284,7 @@ def test_an_answer_is_sent_once_all_checks_have_passed(
 def test_an_aborted_replay_is_revoked(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """Stopping a replay takes the stream from a subscriber that has not read it."""
+    """Stopping a replay closes the image of a subscriber that has not read it."""
     subscription = rig.replay(worker, stopped)
     rig.event("replay_ready", 1)
     [image] = rig.until(lambda: subscription.images() or None)
@@ -296,10 +296,10 @@ def test_an_aborted_replay_is_revoked(
     rig.until(lambda: image.is_closed or None)
 
 
-def test_a_subscriber_that_goes_ends_the_replay(
+def test_a_replay_ends_with_its_last_subscriber(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """Nobody left to send to: the replay is done short of its end, and that is no error."""
+    """Without a subscriber the replay is done before its end, and that is not an error."""
     subscription = rig.replay(worker, stopped)
     rig.receive(subscription, 1, at_a_time=1)
     subscription.close()
@@ -308,10 +308,10 @@ def test_a_subscriber_that_goes_ends_the_replay(
     assert event[2] < len(stopped.log.data)
 
 
-def test_a_slow_subscriber_does_not_hold_up_a_fast_one(
+def test_a_slow_subscriber_does_not_delay_a_fast_one(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """One that does not read at all leaves replays and recordings of the same worker running."""
+    """One that does not read does not block replays and recordings of the same worker."""
     slow = rig.replay(worker, stopped, replay_session_id=1, stream_id=31)
     rig.event("replay_ready", 1)
     live = rig.record(worker, recording_id=7, stream_id=7)
@@ -326,9 +326,9 @@ def test_a_slow_subscriber_does_not_hold_up_a_fast_one(
 def test_a_position_between_frames_is_an_invalid_position(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording, length: int | None
 ) -> None:
-    """No frame begins there: the client is told so with the protocol's code, before it is ready.
+    """No frame begins there: the client receives the protocol's error code instead of "ready".
 
-    Also where nothing is to be replayed from there.
+    Also where there is no data to replay from there.
     """
     begins = set(stopped.log.frame_positions)
     position = next(at for at in range(70_016, 300_000, 32) if at not in begins)
@@ -350,10 +350,10 @@ def test_no_subscriber_in_time_is_an_error(
     assert "no subscriber" in event[4] and "2001" in event[4]
 
 
-def test_a_segment_that_is_not_there_is_an_error(
+def test_a_missing_segment_is_an_error(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """At the start after the connect timeout, on the way at once; the file is named."""
+    """At the start after the connect timeout, later at once; the error has the file."""
     (rig.archive_dir / "0-65536.rec").unlink()
     subscription = rig.replay(worker, stopped, replay_session_id=1, stream_id=31)
     received, event = drain(rig, subscription)
@@ -372,10 +372,10 @@ def test_a_segment_that_is_not_there_is_an_error(
     assert event[2:4] == (position, GENERIC) and "0-65536.rec" in str(event[4])
 
 
-def test_a_segment_cut_short_is_an_error_where_it_ends(
+def test_a_truncated_segment_is_an_error_at_its_end(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """Frames before the cut are replayed; the process survives the file's truncation."""
+    """Frames up to the truncation are replayed; the process survives the file's truncation."""
     path = rig.archive_dir / "0-131072.rec"
     cut = 20_000
     with path.open("r+b") as file:
@@ -387,10 +387,10 @@ def test_a_segment_cut_short_is_an_error_where_it_ends(
     assert received == stopped.messages[: len(received)]
 
 
-def test_a_hole_in_a_recording_is_an_error_there(
+def test_a_hole_in_a_recording_is_an_error_at_its_position(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """Zeros where a frame should begin are an unexpected end, at that position."""
+    """Zeros instead of a frame header are an unexpected end, at that position."""
     position = list(data_positions(stopped))[40]
     base = position - position % 65_536
     with (rig.archive_dir / f"0-{base}.rec").open("r+b") as file:
@@ -402,10 +402,10 @@ def test_a_hole_in_a_recording_is_an_error_there(
 
 
 @pytest.mark.parametrize("checksum", ["crc-32", "crc-32c"])
-def test_a_flipped_bit_is_found_by_its_checksum(
+def test_a_flipped_bit_is_detected_by_the_checksum(
     rig: WorkerRig, checksum: _native.ChecksumName
 ) -> None:
-    """Sound recordings verify; a changed byte ends the replay with the frame's position."""
+    """Valid recordings verify; a changed byte ends the replay with the frame's position."""
     worker = rig.worker(record_checksum=checksum, replay_checksum=checksum)
     recording = rig.record(worker)
     recording.offer(messages(15, 60, 64, 3_000))
@@ -431,25 +431,25 @@ def test_a_flipped_bit_is_found_by_its_checksum(
 def test_closing_the_worker_ends_its_replays(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """No replay is left without news of its end."""
+    """Each replay reports its end."""
     rig.replay(worker, stopped)
     rig.event("replay_ready", 1)
     worker.close()
     assert rig.event("replay_done", 1)[3:] == (0, None)
 
 
-def test_numbers_that_no_replay_has_are_refused(
+def test_invalid_replay_parameters_are_refused(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """Lengths below zero are an error at once, not a session that waits for ever."""
+    """Negative lengths are an error at once, not a session without an end."""
     with pytest.raises(ValueError, match="cannot replay -32 bytes"):
         rig.replay(worker, stopped, length=-32)
 
 
-def test_a_frame_that_leaves_its_term_is_damage(
+def test_a_frame_that_exceeds_its_term_is_damage(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """A length that points past the term ends the replay, live or not, instead of waiting."""
+    """A length beyond the term ends the replay, live or not, instead of blocking it."""
     position = [at for at in data_positions(stopped) if at < 65_536][-1]
     with (rig.archive_dir / "0-0.rec").open("r+b") as file:
         file.seek(position)
@@ -467,9 +467,9 @@ def test_a_frame_that_leaves_its_term_is_damage(
         assert received == stopped.messages[: len(received)]
 
 
-def test_a_connect_timeout_beyond_all_clocks_never_ends(
+def test_a_connect_timeout_beyond_the_clock_range_never_expires(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
-    """The longest timeout that can be asked for neither fails nor harms the worker."""
+    """The longest possible timeout neither fails nor affects the worker."""
     subscription = rig.replay(worker, stopped, connect_timeout_ms=(1 << 64) - 1)
     assert payloads(rig.receive(subscription, 150)) == stopped.messages

@@ -1,4 +1,4 @@
-"""Archive directories around recordings that `support.builders.segment_builder` wrote."""
+"""Archive directories with recordings that `support.builders.segment_builder` wrote."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ ENTRY: dict[str, Any] = {
 
 
 def add_entry(catalog: Catalog, builder: SegmentBuilder, **others: Any) -> int:
-    """Enter a builder's recording into a catalog; return the recording id it got.
+    """Add a builder's recording to a catalog; return its recording id.
 
     Args:
-        others: what is to be other than the builder has it, or than what stands here.
+        others: descriptor fields that differ from the builder's and from the defaults.
     """
     entry: dict[str, Any] = {
         "start_position": builder.start_position,
@@ -67,7 +67,7 @@ def add_recording(
     live: bool = False,
     checksum: ChecksumName = "none",
 ) -> int:
-    """Write a builder's segments and its descriptor; return the recording id it got.
+    """Write a builder's segments and its descriptor; return its recording id.
 
     `checksum` is that of the descriptor.
     """

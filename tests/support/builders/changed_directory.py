@@ -9,9 +9,9 @@ from aerotape.catalog.layout import RecordingState
 from support.builders.segment_builder import SegmentBuilder
 
 
-def truncate(archive_dir: Path, builder: SegmentBuilder, kept: int) -> None:
-    """Keep so many messages, as `aerotape truncate` does."""
-    builder.messages[kept:] = []
+def truncate(archive_dir: Path, builder: SegmentBuilder, count: int) -> None:
+    """Truncate to so many messages, as `aerotape truncate` does."""
+    builder.messages[count:] = []
     builder.position = builder.messages[-1].end_position
     for position in [position for position in builder.frames if position >= builder.position]:
         del builder.frames[position]
@@ -23,7 +23,7 @@ def truncate(archive_dir: Path, builder: SegmentBuilder, kept: int) -> None:
 
 
 def extend(archive_dir: Path, builder: SegmentBuilder) -> None:
-    """Make the recording live again."""
+    """Make the recording active again."""
     with Catalog.open(archive_dir) as catalog:
         catalog.extend_recording(
             builder.recording_id, control_session_id=1, correlation_id=2, session_id=99

@@ -39,7 +39,7 @@ class Crashed:
         return outcomes[0]
 
     def is_verified(self) -> bool:
-        """Whether `verify` finds no fault with it."""
+        """Whether `verify` finds no damage in it."""
         self.catalog.close()
         done = run("tool", self.path, "verify", self.recording_id, "--json")
         return done.code == 0 and json.loads(done.out)[0]["marked"] is None

@@ -52,7 +52,7 @@ def add_recording(
 
 
 def set_age(directory: Path, recording_id: int, index: int, days: float, *, now_ns: int) -> None:
-    """Set the time of the last write to a segment's file."""
+    """Set the modification time of a segment's file."""
     written_ns = now_ns - int(days * DAY_NS)
     os.utime(segment(directory, recording_id, index), ns=(written_ns, written_ns))
 

@@ -1,4 +1,4 @@
-"""Mark files of archives that do not run: what makes a directory one that is, or was, in use."""
+"""Mark files without a running archive, for directories that are, or were, in use."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ SETTINGS: dict[str, Any] = {
 
 
 def acquire(directory: Path, **changes: Any) -> MarkFile:
-    """Take a directory for this process, with settings that may be other than those above."""
+    """Take over a directory for this process, with settings that may differ from the above."""
     return MarkFile.acquire(directory, **(SETTINGS | changes))
 
 
 @contextmanager
 def in_use(directory: Path, **changes: Any) -> Iterator[MarkFile]:
-    """Have a directory used by an archive; afterwards it is as one leaves it that was stopped."""
+    """Make a directory look in use; afterwards it looks like that of a stopped archive."""
     with acquire(directory, **changes) as mark_file:
         mark_file.ready()
         yield mark_file
 
 
 def leave(directory: Path, **changes: Any) -> None:
-    """Leave the mark file of an archive that was stopped."""
+    """Write the mark file of a stopped archive."""
     with in_use(directory, **changes):
         pass

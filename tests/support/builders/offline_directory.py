@@ -14,7 +14,7 @@ SEGMENT_LENGTH = 131_072
 
 
 def build(directory: Path) -> Path:
-    """Write the directory, as an archive that was stopped leaves it; return it.
+    """Write the directory of a stopped archive; return its path.
 
     Recordings of three segment files each, the last one in part: 0 is valid, 1 deleted, 2 invalid
     and starts within its first term, 3 valid without a stop position, 4 valid without files.

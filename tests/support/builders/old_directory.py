@@ -1,7 +1,7 @@
-"""Archive directories as archives of old versions left them.
+"""Archive directories in the formats of old versions.
 
-After the definitions of these versions: 1024 bytes for the catalog's header and for each entry, no
-message header in the mark file, other names of segment files.
+According to these versions: 1024 bytes for the catalog's header and for each entry, no message
+header in the mark file, other names of segment files.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ ENTRY_LENGTH = 1024
 
 
 def version(major: int, minor: int = 0, patch: int = 0) -> int:
-    """Return a semantic version as files hold it."""
+    """Return a semantic version as it is encoded in files."""
     return major << 16 | minor << 8 | patch
 
 
 def build_old(directory: Path, of_version: int) -> Path:
     """Write the directory of `offline_directory.build`, but with 2 valid and 4 invalid.
 
-    There is a file that is named for 4 and is no segment file. Returns the directory.
+    One file has a name of recording 4 but is not a segment file. Returns the directory.
     """
     build(directory)
     with Catalog.open(directory) as catalog:

@@ -1,4 +1,4 @@
-"""Payloads of orders, with a schema in which names clash with those of a table."""
+"""Payloads of orders, with a schema whose names clash with columns of a table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Order:
     note: str = ""
 
     def encode(self) -> bytes:
-        """As SBE has it, from the message header on."""
+        """Encode with SBE, including the message header."""
         conditions = self.hidden | self.post_only << 2
         price = _NO_PRICE if self.price is None else self.price
         block = _BLOCK.pack(
@@ -95,18 +95,18 @@ class Order:
         }
 
     def columns(self) -> dict[str, Any]:
-        """The fields by the names of their columns in a table of messages."""
+        """The fields by their column names in a table of messages."""
         names = {"position": "sbe_position", "Length": "sbe_Length"}
         return {names.get(name, name): value for name, value in self.row().items()}
 
 
 def cancel(order_id: int) -> bytes:
-    """A message of another template."""
+    """A message with another template."""
     return HEADER.pack(4, 2, 31, 0) + struct.pack("<I", order_id)
 
 
 def position(size: int) -> bytes:
-    """A message of a template with the name of a table's column."""
+    """A message of a template with the name of a table column."""
     return HEADER.pack(2, 3, 31, 0) + struct.pack("<h", size)
 
 

@@ -1,8 +1,8 @@
-"""A schema with every construct of SBE that a payload can have, and what sbe-tool makes of it.
+"""A schema with every SBE construct of a payload, and the output of sbe-tool for it.
 
-It has the range of SBE's own Car example: headers, arrays, enums of characters and numbers, sets,
-constants, composites within composites, optional values, nested groups, variable data with and
-without characters; and on top of that several versions, and all of it in either byte order.
+It has the constructs of SBE's own Car example: headers, arrays, enums of characters and numbers,
+sets, constants, composites within composites, optional values, nested groups, variable data with
+and without characters; and in addition several versions, in either byte order.
 """
 
 from __future__ import annotations

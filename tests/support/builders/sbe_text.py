@@ -1,4 +1,4 @@
-"""SBE schemas as text: what all of them begin with, so that tests say only what is theirs."""
+"""SBE schemas as text, with the common parts, so that tests contain only their own types."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def schema_text(
     byte_order: str = "littleEndian",
     num_in_group: str = "uint16",
 ) -> str:
-    """Return a schema with the usual header and group size, and these types and messages.
+    """Return a schema with the usual header and group size, and the given types and messages.
 
     Args:
-        identity: the attributes package, id, version, and others there may be.
+        identity: the attributes package, id, version, and optional others.
     """
     return _SCHEMA.format(
         identity=identity,
@@ -46,7 +46,8 @@ def schema_text(
 
 
 def var_data(name: str, length: str, encoding: str = "", most: int | None = None) -> str:
-    """Return the type of variable data, with the type of its length and its characters, if any."""
+    """Return the type of variable data, with the types of its length and of its characters, if
+    any."""
     maximum = "" if most is None else f' maxValue="{most}"'
     characters = f' characterEncoding="{encoding}"' if encoding else ""
     return f"""\

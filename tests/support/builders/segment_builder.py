@@ -1,7 +1,7 @@
-"""Segment files written byte by byte, for tests of what reads them.
+"""Segment files written byte by byte, for tests of their readers.
 
-Follows Aeron's data frame layout (32-byte header, little endian, frames on 32-byte boundaries) on
-its own, so that the readers are not tested against their own idea of it.
+Implements Aeron's data frame layout (32-byte header, little endian, frames on 32-byte boundaries)
+independently of the readers that are tested.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ BEGIN, END = 0x80, 0x40
 
 
 def crc32(data: bytes) -> int:
-    """CRC-32 as the signed integer that a frame holds, from zlib rather than from our own."""
+    """CRC-32 as the signed integer in a frame, from zlib rather than from our own code."""
     return int.from_bytes(zlib.crc32(data).to_bytes(4, "little"), "little", signed=True)
 
 
 @dataclass
 class BuiltMessage:
-    """A message as it was put in: what a reader must give back."""
+    """A message as it was written, which a reader must return."""
 
     position: int
     end_position: int
@@ -43,8 +43,8 @@ class BuiltMessage:
 class SegmentBuilder:
     """Writes a stream into memory as a publication would, then into segment files.
 
-    Messages longer than `mtu_length - 32` are fragmented, and a message that does not fit in
-    what is left of its term is preceded by padding to the term's end.
+    Messages longer than `mtu_length - 32` are fragmented, and a message that does not fit in the
+    rest of its term is preceded by padding to the term's end.
     """
 
     recording_id: int = 0
@@ -98,12 +98,12 @@ class SegmentBuilder:
         return position
 
     def pad_term(self) -> None:
-        """Fill what is left of the term with one padding frame."""
+        """Fill the rest of the term with one padding frame."""
         left = self.term_length - self.position % self.term_length
         self.frame(b"", flags=BEGIN | END, frame_type=PAD, length=left)
 
     def message(self, payload: bytes, reserved_value: int = 0) -> BuiltMessage:
-        """Append a message, fragmented and after padding as Aeron would."""
+        """Append a message, fragmented and preceded by padding as in Aeron."""
         room = self.mtu_length - 32
         parts = [payload[i : i + room] for i in range(0, len(payload), room)] or [b""]
         needed = sum((len(part) + 63) & ~31 for part in parts)

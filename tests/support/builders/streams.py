@@ -1,4 +1,4 @@
-"""Recordings of known layout, made through the Java client: whole terms of equal frames."""
+"""Recordings of known layout, created through the Java client: whole terms of equal frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAYLOAD_LENGTH = FRAME_LENGTH - 32
 
 @dataclass
 class Stream:
-    """A recording, and the publication that was recorded while it is open."""
+    """A recording, and its publication while the recording is active."""
 
     recording_id: int
     stream_id: int
@@ -28,7 +28,7 @@ class Stream:
     counter_id: int
 
     def offer(self, client: JavaClient, length: int) -> None:
-        """Publish and record `length` bytes more, a multiple of 1024."""
+        """Publish and record `length` more bytes, a multiple of 1024."""
         offered = client.offer(
             self.publication,
             seed=self.stream_id,
@@ -41,7 +41,7 @@ class Stream:
         assert client.await_counter(self.counter_id, self.position) == self.position
 
     def stop(self, client: JavaClient) -> None:
-        """End the stream, and with it the recording."""
+        """Close the publication, which stops the recording."""
         client.close_resource(self.publication)
         await_true(lambda: client.call("getStopPosition", self.recording_id) == self.position)
 
@@ -59,8 +59,8 @@ def record(
 ) -> Stream:
     """Record `length` bytes of an IPC stream from `start_position` on; stop unless `live`.
 
-    The stream id must not be one that is being recorded already. All lengths are multiples of
-    1024 bytes; frames are 1024 bytes each.
+    The stream id must not be that of an active recording. All lengths are multiples of 1024 bytes;
+    frames are 1024 bytes each.
     """
     term_id = initial_term_id + start_position // term_length
     channel = (
@@ -87,14 +87,14 @@ def record(
 
 
 def segment_files(archive_dir: Path | str, recording_id: int) -> list[int]:
-    """Return the base positions of a recording's segment files that are there."""
+    """Return the base positions of the existing segment files of a recording."""
     pattern = re.compile(rf"{recording_id}-(\d+)\.rec")
     names = (pattern.fullmatch(path.name) for path in Path(archive_dir).iterdir())
     return sorted(int(match[1]) for match in names if match)
 
 
 def signals_until(client: JavaClient, recording_id: int, wanted: str) -> list[dict[str, Any]]:
-    """Wait for a signal about a recording; return all signals that have come until then."""
+    """Wait for a signal of a recording; return all signals received until then."""
     taken: list[dict[str, Any]] = []
 
     def has_come() -> bool:

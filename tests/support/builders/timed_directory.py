@@ -26,7 +26,8 @@ SECOND = 1_000_000_000
 
 @dataclass
 class Built:
-    """A stopped recording of two and a half segments, a message each 100 ms, two a point."""
+    """A stopped recording of two and a half segments, with a message each 100 ms and a point for
+    every two messages."""
 
     archive_dir: Path
     stream: SegmentBuilder
@@ -50,12 +51,12 @@ class Built:
         write_time_index(self.path, self.provenance, self.points)
 
     def touch_segments(self, *times_ns: int) -> None:
-        """Set when the segment files were written to last."""
+        """Set the modification times of the segment files."""
         for segment, time_ns in zip(self.recording().segment_files(), times_ns, strict=True):
             os.utime(segment.path, ns=(time_ns, time_ns))
 
     def time_of(self, position: int) -> int:
-        """When the message at a position was recorded."""
+        """The time at which the message at a position was recorded."""
         number = [message.position for message in self.stream.messages].index(position)
         return START_NS + (number + 1) * SECOND // 10
 

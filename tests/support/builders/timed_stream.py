@@ -1,4 +1,4 @@
-"""Streams whose messages a test knows the times of: what a time index says is held against that."""
+"""Streams with known message times, which the results of a time index are compared with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aerotape.replay.offline.directory import Recording
 from support.daemon.recording import wait_until
 
 CHANNEL = "aeron:ipc?term-length=64k"
-# Many points, so that there is something to be wrong.
+# Many points, so that an error is likely to show.
 DENSE = {"aerotape.time.index.interval": "1ms", "aerotape.time.index.length": "2k"}
 
 
@@ -22,9 +22,9 @@ class Sent:
     """A message.
 
     Attributes:
-        position: where it begins, bytes.
+        position: the position at which it begins, bytes.
         begun_ns: a time before it was published.
-        recorded_ns: a time after it was recorded; None when that was not awaited.
+        recorded_ns: a time after it was recorded; None if the test did not wait for it.
     """
 
     position: int
@@ -34,7 +34,7 @@ class Sent:
 
 @dataclass
 class TimedStream:
-    """A recording made through a client, and when each of its messages came."""
+    """A recording created through a client, and the times of its messages."""
 
     archive_dir: Path
     recording_id: int = -1
@@ -42,11 +42,11 @@ class TimedStream:
     sent: list[Sent] = field(default_factory=list)
 
     def look(self) -> Recording:
-        """Look at the recording afresh."""
+        """Open the recording again."""
         return aerotape.open_directory(self.archive_dir).recording(self.recording_id)
 
     def points(self) -> int:
-        """How many points its time index has now."""
+        """Return the current number of points in its time index."""
         return len(self.look().time_index.points)
 
     def record(
@@ -58,7 +58,7 @@ class TimedStream:
         session_id: int | None = None,
         stop: bool = True,
     ) -> aerotape.ExclusivePublication:
-        """Record, or record on, until a condition holds, in bursts that are waited for."""
+        """Record, or extend, until a condition is true, in bursts that are awaited."""
         channel = CHANNEL
         if self.recording_id < 0:
             client.start_recording(channel, self.stream_id)
@@ -112,7 +112,7 @@ class TimedStream:
         self.sent = [each for each in self.sent if each.position < position]
 
     def assert_bounds_hold(self) -> None:
-        """What the time index says of each message may be so."""
+        """Check that the bounds of the time index contain the time of each message."""
         index = self.look().time_index
         assert self.sent
         for each in self.sent:

@@ -1,4 +1,4 @@
-"""What is promised of a damaged directory, asserted: by what readers serve, and by what is said."""
+"""Assertions for a damaged directory: the messages that readers serve, and the reported errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.damage.damages import Hit
 
 @dataclass(frozen=True)
 class Served:
-    """What a reader gave of a recording, and the error that ended it, if one did."""
+    """The messages that a reader returned of a recording, and the error that ended it, if any."""
 
     messages: list[tuple[int, bytes]]
     error: AerotapeError | None
@@ -31,13 +31,13 @@ def read(recording: Recording, checksum: str = "none") -> Served:
 
 
 def recordings(directory: Path) -> dict[int, Recording]:
-    """Return the recordings of a directory by id, those that are not valid too."""
+    """Return the recordings of a directory by id, including those that are not valid."""
     opened = open_directory(directory)
     return {each.recording_id: each for each in opened.recordings_of(opened.entries())}
 
 
 def check_untouched(built: BuiltDirectory, directory: Path, hit: Hit) -> None:
-    """What was not damaged is valid and served whole, byte by byte."""
+    """Check that undamaged recordings are valid and served whole, byte by byte."""
     if hit.no_catalog:
         return
     found = recordings(directory)
@@ -53,7 +53,7 @@ def check_untouched(built: BuiltDirectory, directory: Path, hit: Hit) -> None:
 
 
 def check_damaged(built: BuiltDirectory, directory: Path, hit: Hit) -> None:
-    """Of what was damaged, all before the damage is served, and then the damage is named."""
+    """Check that damaged recordings are served up to the damage, which is then reported."""
     if hit.no_catalog:
         return
     found = recordings(directory)
@@ -62,7 +62,8 @@ def check_damaged(built: BuiltDirectory, directory: Path, hit: Hit) -> None:
 
 
 def check_prefix(original: Original, recording: Recording, directory: Path) -> None:
-    """A recording whose entry is as it was is read up to where its segment files are damaged."""
+    """Check that a recording with an undamaged entry is read up to the damage in its segment
+    files."""
     first, provable = first_damage(original, directory)
     served = read(recording, original.checksum)
     if first is None:
@@ -72,10 +73,10 @@ def check_prefix(original: Original, recording: Recording, directory: Path) -> N
     assert served.messages[: len(expected)] == expected
     if provable is None:
         return
-    # Nothing of what comes behind, for nobody can tell how it goes on.
+    # No message after it, because its continuation is unknown.
     assert all(position < provable for position, _ in served.messages)
     if original.live and served.error is None:
-        # Its end is found anew: before the damage, if that is in the last segment.
+        # Its end is found by reading: preceding the damage, if that is in the last segment.
         assert recording.recorded_position <= provable
         return
     assert served.error is not None, "the damage was passed over"

@@ -1,6 +1,6 @@
-"""An archive directory to be damaged, and what of it is still there afterwards.
+"""An archive directory to be damaged, and the part of it that exists afterwards.
 
-All is told from the frames that were written, byte by byte, never from what our readers say.
+Everything is derived from the frames as they were written, never from our readers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Original:
         return [(message.position, message.payload) for message in self.stream.messages]
 
     def messages_before(self, position: int) -> list[tuple[int, bytes]]:
-        """Return the messages that end at a position or before."""
+        """Return the messages that end at or below a position."""
         return [
             (message.position, message.payload)
             for message in self.stream.messages
@@ -69,7 +69,7 @@ class Original:
 
 @dataclass(frozen=True)
 class BuiltDirectory:
-    """The directory, undamaged, and all that is in it."""
+    """The directory without damage, and its content."""
 
     path: Path
     originals: Mapping[int, Original]
@@ -80,8 +80,8 @@ class BuiltDirectory:
 def build(path: Path) -> BuiltDirectory:
     """Write a directory as an archive that was killed leaves it.
 
-    Recordings of one segment and of several, begun within a term or not, with checksums and
-    without, with and without a stop position, and one that was marked as invalid.
+    Recordings of one segment and of several, with a start within a term or not, with and without
+    checksums, with and without a stop position, and one that was marked as invalid.
     """
     path.mkdir()
     crc = partial(_native.checksum, "crc-32c")
@@ -102,7 +102,7 @@ def build(path: Path) -> BuiltDirectory:
         stream.stream_id = 1001 + number
         while stream.position < stream.start_position + length - 2 * _MAX_MESSAGE:
             size = rng.choice([0, 1, 31, 32, 33, 256, 1376, 1377, rng.randrange(_MAX_MESSAGE)])
-            # No zeros: what a zeroed page takes away is then different from what was there.
+            # No zeros, so that a zeroed page differs from the original.
             payload = rng.randbytes(size).replace(b"\0", b"\1")
             stream.message(payload, reserved_value=rng.randrange(1 << 40))
         if number == 5:
@@ -111,7 +111,7 @@ def build(path: Path) -> BuiltDirectory:
         summed: ChecksumName = "crc-32c" if number in SUMMED else "none"
         add_recording(path, stream, live=live, checksum=summed)
         if number == 5:
-            # It ends where a segment does: the recorder has made the next one.
+            # It ends at the end of a segment: the recorder has created the next one.
             next_segment = stream.segment_path(path, stream.position)
             with next_segment.open("xb") as file:
                 file.truncate(stream.segment_length)
@@ -143,11 +143,11 @@ def _write_time_index(path: Path, original: Original) -> None:
     write_time_index(time_index_path(path, 0), provenance, points)
 
 
-# ---- what is there -------------------------------------------------------------------------------
+# ---- content -------------------------------------------------------------------------------------
 
 
 def content(directory: Path) -> dict[str, tuple[str, bytes]]:
-    """Return what each name in a directory is, and the bytes of each file; folders within too."""
+    """Return the kind of each name in a directory, and the bytes of each file, recursively."""
     found = {}
     for path in sorted(directory.rglob("*")):
         mode = path.lstat().st_mode
@@ -162,9 +162,9 @@ def content(directory: Path) -> dict[str, tuple[str, bytes]]:
 
 
 def surviving(built: BuiltDirectory, directory: Path) -> set[bytes]:
-    """Return which of the original frames are somewhere in a directory: in any file, anywhere.
+    """Return the original frames that still exist in any file of a directory.
 
-    What was taken out may begin within one. The names of copies tell how to put them back.
+    Data in quarantine may begin within a frame. The names of the copies give their positions.
     """
     found: set[bytes] = set()
     files = {name: data for name, (_, data) in content(directory).items()}
@@ -178,7 +178,7 @@ def surviving(built: BuiltDirectory, directory: Path) -> set[bytes]:
 
 
 def _frames_in(built: BuiltDirectory, data: bytes) -> Iterator[bytes]:
-    # Copies end before the zeros behind the last byte that is none.
+    # Copies end at the last byte that is not zero.
     data = data.ljust((len(data) + FRAME - 1) & -FRAME, b"\0")
     offset = 0
     while offset < len(data):
@@ -205,18 +205,17 @@ def _masked(frame: bytes) -> bytes:
 
 
 def recording_of(key: bytes) -> int:
-    """Return whose a frame is."""
+    """Return the recording id of a frame."""
     return int.from_bytes(key[12:16], "little", signed=True) - 1001
 
 
 def first_damage(
     original: Original, directory: Path, *, is_summed: bool = True
 ) -> tuple[int | None, int | None]:
-    """Return the positions of the first frame that is not in its place as it was, and of the first
-    of which that can be proved: by what its header says of its place, or by its checksum if it
-    has one and that is looked at.
+    """Return the positions of the first frame that differs from the original, and of the first one
+    whose damage is provable: by its header, or by its checksum if it has one that is verified.
 
-    None where there is none. Of padding, which holds nothing, only the header counts.
+    None if there is no such frame. Only the header of padding counts.
     """
     stream = original.stream
     first = None
@@ -258,7 +257,7 @@ def _summed(frame: bytes) -> bytes:
 
 
 def copy_directory(source: Path, target: Path) -> Path:
-    """Copy a directory with all that is in it, pipes and links as such; return the copy."""
+    """Copy a directory with its content, pipes and links as such; return the copy."""
     target.mkdir()
     for path in source.iterdir():
         copy = target / path.name

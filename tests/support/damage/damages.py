@@ -1,7 +1,7 @@
-"""Damage to an archive directory, drawn from a seed: the same one for the same seed.
+"""Damage to an archive directory, drawn from a seed: equal seeds produce equal damage.
 
-Each function takes the directory as `damaged_directory.build` made it and a generator of random
-numbers, does one kind of damage, and says what it has hit.
+Each function takes the directory of `damaged_directory.build` and a random number generator, does
+one kind of damage, and returns what it has damaged.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ _BODY = layout.DESCRIPTOR_HEADER_LENGTH
 
 @dataclass(frozen=True)
 class Hit:
-    """What was damaged.
+    """The result of a damage.
 
     Attributes:
-        what: for people.
-        recordings: those that were touched; all others must be served whole.
-        entries: those whose entry in the catalog was touched.
-        no_catalog: there is nothing left that could be opened as a catalog.
-        visible: those of which names, lengths and first frames of files tell it, or the catalog.
+        what: a description for people.
+        recordings: ids of damaged recordings; all others must be served whole.
+        entries: ids of recordings whose catalog entry was damaged.
+        no_catalog: no catalog is left that could be opened.
+        visible: ids whose damage shows in names, lengths and first frames of files, or in the
+            catalog.
     """
 
     what: str
@@ -49,9 +50,9 @@ class Damaged:
     """A damaged directory.
 
     Attributes:
-        path: the directory; not to be changed.
+        path: the directory; must not be changed.
         hit: what was damaged.
-        surviving: the original frames that are still there somewhere.
+        surviving: the original frames that still exist.
     """
 
     path: Path
@@ -66,7 +67,7 @@ Damage = Callable[[BuiltDirectory, Path, random.Random], Hit]
 
 
 def _segments(built: BuiltDirectory, directory: Path) -> list[tuple[Original, int, Path]]:
-    """List the segment files: whose, from which position, and where."""
+    """List the segment files: recording, base position and path."""
     found = []
     for original in built.originals.values():
         stream = original.stream
@@ -82,7 +83,7 @@ def _some_segment(
 
 
 def _recorded(original: Original, base: int) -> tuple[int, int]:
-    """Return from where to where a segment file is recorded, as offsets in it."""
+    """Return the recorded range of a segment file, as offsets in it."""
     stream = original.stream
     return max(stream.start_position - base, 0), min(stream.position - base, stream.segment_length)
 
@@ -123,7 +124,7 @@ def flipped_bits(built: BuiltDirectory, directory: Path, rng: random.Random) -> 
 
 
 def flipped_headers(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
-    """Fields of a frame's header, each of which says where the frame is to be."""
+    """Flip bits in header fields, each of which determines the place of the frame."""
     original, base, path = _some_segment(built, directory, rng)
     end = base + original.stream.segment_length
     position = rng.choice([at for at in original.stream.frames if base <= at < end])
@@ -137,7 +138,7 @@ def flipped_headers(built: BuiltDirectory, directory: Path, rng: random.Random) 
 
 
 def flipped_payload(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
-    """Of a recording with checksums."""
+    """Flip bits in payloads of recordings with checksums."""
     original = rng.choice([each for each in built.originals.values() if each.checksum != "none"])
     stream = original.stream
     position = rng.choice([at for at, frame in stream.frames.items() if len(frame) > 32])
@@ -202,7 +203,7 @@ def all_missing(built: BuiltDirectory, directory: Path, rng: random.Random) -> H
 
 
 def duplicated(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
-    """A segment file is there again: in another's place, behind the end, or as nobody's."""
+    """Duplicate a segment file: over another one, after the end, or for an unknown recording."""
     _, _, path = _some_segment(built, directory, rng)
     other, base, target = _some_segment(built, directory, rng)
     touched = visible = frozenset({other.recording_id})
@@ -218,7 +219,7 @@ def duplicated(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hi
 
 
 def renamed(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
-    """A segment file has the name of one behind the end of some recording."""
+    """Rename a segment file to a position after the end of some recording."""
     original, _, path = _some_segment(built, directory, rng)
     other, base, _ = _some_segment(built, directory, rng)
     target = directory / f"{other.recording_id}-{base + 9 * other.stream.segment_length}.rec"
@@ -254,7 +255,7 @@ def no_file(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
 
 
 def garbage_behind(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
-    """Bytes stand behind the end of a recording, or of a file."""
+    """Write garbage after the end of a recording, or of a file."""
     original = rng.choice(list(built.originals.values()))
     stream = original.stream
     _, base, path = _segments_of(built, directory, original)[-1]
@@ -262,8 +263,8 @@ def garbage_behind(built: BuiltDirectory, directory: Path, rng: random.Random) -
     if stream.position % stream.segment_length and rng.random() < 0.7:
         offset = stream.position - base
     _overwrite(path, offset, rng.randbytes(rng.randrange(1, 200)))
-    # Where no stop position says that it ends there, garbage is a frame of it that is damaged:
-    # all before is served, but `verify` hides it as ArchiveTool does, until it is repaired.
+    # Without a stop position, garbage at the end is a damaged frame of the recording: all messages
+    # preceding it are served, but `verify` hides it as ArchiveTool does, until it is repaired.
     is_its_own = original.live and offset == stream.position - base
     touched = frozenset({original.recording_id} if is_its_own else ())
     return Hit(f"garbage in {path.name} at offset {offset}", touched)
@@ -273,7 +274,7 @@ def garbage_behind(built: BuiltDirectory, directory: Path, rng: random.Random) -
 
 
 def _entry(directory: Path, recording_id: int) -> tuple[int, int]:
-    """Return where an entry begins and how long it is, header included."""
+    """Return the offset and the length of an entry, header included."""
     with Catalog.open(directory, read_only=True) as catalog:
         entries = {entry.recording_id: entry for entry in catalog.entries()}
     return entries[recording_id].offset, _BODY + entries[recording_id].length
@@ -295,14 +296,14 @@ def _put(
 
 
 def torn_entry(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
-    """The beginning or the end of an entry never reached storage."""
+    """Lose the beginning or the end of an entry, as if it was never written to storage."""
     number, begin, length = _some_entry(built, directory, rng)
     at = rng.randrange(8, length - 8, 8)
     first, last = (0, at) if rng.random() < 0.5 else (at, length)
     _overwrite(directory / CATALOG, begin + first, bytes(last - first))
     touched = frozenset({number})
     what = f"bytes {first} to {last} of the entry of recording {number} are zeros"
-    # Nothing but the padding at its end may have been hit.
+    # Possibly only the padding at its end was damaged.
     return Hit(what, touched, entries=touched)
 
 
@@ -335,7 +336,7 @@ def duplicate_id(built: BuiltDirectory, directory: Path, rng: random.Random) -> 
     other = rng.choice([each for each in built.originals if each != number])
     offset = begin + _BODY + layout.RECORDING_ID_OFFSET
     _overwrite(directory / CATALOG, offset, struct.pack("<q", other))
-    # Which of the two is the damaged one may be open.
+    # It may be unknown which of the two is the damaged one.
     touched = frozenset({number, other})
     return Hit(f"recording {number} has id {other} too", touched, entries=touched)
 
@@ -347,11 +348,11 @@ def negative_position(built: BuiltDirectory, directory: Path, rng: random.Random
 
 
 def other_position(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
-    """One that could be: of a recording with a checksum over its descriptor, or of one without."""
+    """Set a valid position: in a descriptor with a checksum, or in one without."""
     offset = rng.choice([layout.START_POSITION_OFFSET, layout.STOP_POSITION_OFFSET])
     value = rng.randrange(0, 400_000, 32)
     hit = _put(built, directory, rng, _BODY + offset, struct.pack("<q", value), "position")
-    # Nobody can tell it from the right one at a glance.
+    # It cannot be distinguished from the correct one.
     return Hit(hit.what, hit.recordings, entries=hit.entries)
 
 
@@ -394,11 +395,11 @@ def catalog_gone(built: BuiltDirectory, directory: Path, rng: random.Random) -> 
     return Hit(f"the catalog is {what}", everything, entries=everything, no_catalog=True)
 
 
-# ---- what lies beside ----------------------------------------------------------------------------
+# ---- other files of the directory ----------------------------------------------------------------
 
 
 def garbage_beside(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
-    """Files of ours that are none: time index, marks, quarantine, what a crash has left."""
+    """Replace a file of ours by garbage: time index, marks, quarantine, remains of a crash."""
     name = rng.choice(
         [
             "aerotape-0.time-index",

@@ -1,9 +1,9 @@
-"""Record while storage fails: a process of its own, for its limits would hurt the tests'.
+"""Record while storage fails, in a separate process, because its limits would affect the tests.
 
     python -m support.damage.failing_storage AERON_DIR ARCHIVE_DIR SYNC_LEVEL [FILE_SIZE_LIMIT]
 
-Records stream 0 until it stops by itself, and a short stream 1 beside it. With a limit, files
-cannot grow past it in bytes once the segments are made. Prints one line of JSON.
+Records stream 0 until it stops with an error, and a short stream 1 besides. With a limit in bytes,
+files cannot grow past it after the segments are created. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main(aeron_dir: Path, archive_dir: Path, sync_level: int, file_size_limit: i
     other = rig.record(worker, recording_id=1, stream_id=1, segment_length=262_144)
     rig.await_position(other, other.offer([bytes(992)]))
     failing = rig.record(worker, recording_id=0, stream_id=2, segment_length=262_144)
-    # The segment files are there once positions are recorded.
+    # The segment files exist when positions are recorded.
     rig.await_position(failing, failing.offer([message(0, 0)]))
     if file_size_limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size_limit, resource.RLIM_INFINITY))
@@ -33,13 +33,13 @@ def main(aeron_dir: Path, archive_dir: Path, sync_level: int, file_size_limit: i
     deadline = time.monotonic() + TIMEOUT_S
     while not any(event[0] == "recording_stopped" for event in rig.events):
         assert time.monotonic() < deadline, "storage did not fail"
-        # Held up while the recorder is behind, and for good once it has stopped.
+        # Back-pressured while the recorder lags, and for good once it has stopped.
         if failing.publication.offer(message(0, index)) > 0:
             failing.log.append([message(0, index)])
             index += 1
         rig.events += rig.mailbox.wait(timeout_ns=500_000)
     event = rig.event("recording_stopped", 0)
-    # Where syncs fail, they fail for the other one too.
+    # Where syncs fail, they fail for the other stream, too.
     survived = False
     if sync_level == 0:
         rig.await_position(other, other.offer([bytes(992)]))

@@ -1,4 +1,5 @@
-/* Preloaded: fdatasync and fsync of files named *.rec work FAIL_SYNC_AFTER times, then give EIO. */
+/* Preloaded: fdatasync and fsync of files named *.rec succeed FAIL_SYNC_AFTER times, then fail with
+ * EIO. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

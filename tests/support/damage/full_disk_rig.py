@@ -1,4 +1,4 @@
-"""An archive whose directory is on a small disk, and a client that speaks to it raw."""
+"""An archive with a directory on a small disk, and a client that uses the protocol directly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROPERTIES = {
 
 
 class Rig:
-    """An archive whose directory is on a small disk, and a client that speaks to it raw."""
+    """An archive with a directory on a small disk, and a client that uses the protocol directly."""
 
     def __init__(self, archive: Any, stack: ExitStack) -> None:
         self.archive = archive
@@ -34,7 +34,7 @@ class Rig:
         self._streams = 100
 
     def start(self) -> tuple[int, Any]:
-        """Start to record a stream of its own; return the request's id and the publication."""
+        """Start to record a separate stream; return the correlation id and the publication."""
         self._streams += 1
         response = self.try_start(self._streams)
         assert response.code is ControlResponseCode.OK, response
@@ -60,7 +60,7 @@ class Rig:
         )
 
     def error(self, correlation_id: int) -> Any:
-        """Wait for what says that a request, granted before, has failed since."""
+        """Wait for the error of a request that was accepted before."""
         return self.raw.await_message(
             lambda message: (
                 isinstance(message, codecs.ControlResponse)
@@ -74,7 +74,7 @@ class Rig:
             assert publication.offer_within(content(index), 10_000_000_000) > 0
 
     def offer_until_error(self, publication: Any, correlation_id: int, first: int = 0) -> int:
-        """Publish until the recording fails; return how many messages went out."""
+        """Publish until the recording fails; return the number of messages sent."""
         index = first
         deadline_s = time.monotonic() + 60
         while not any(
@@ -82,7 +82,7 @@ class Rig:
             and isinstance(message, codecs.ControlResponse)
             for message in self.raw.received
         ):
-            # Refused while the recorder is behind, and for good once it has stopped.
+            # Refused while the recorder lags, and for good once it has stopped.
             if publication.offer(content(index)) > 0:
                 index += 1
             self.raw.poll(0.0005)
@@ -105,7 +105,7 @@ class Rig:
         received: list[bytes] = []
         image = None
         deadline_s = time.monotonic() + 60
-        # The last frame may be padding, which is no message.
+        # The last frame may be padding, which is not a message.
         while image is None or image.position < end:
             image = image or next(iter(subscription.images()), None)
             received += [payload for payload, *_ in subscription.poll(50, 1_000_000)]
@@ -129,5 +129,5 @@ class Rig:
 
 
 def content(index: int) -> bytes:
-    """A message of some length that names its place in the stream."""
+    """A message of a variable length that contains its position in the stream."""
     return index.to_bytes(8, "little") * (20 + index % 150)

@@ -1,4 +1,4 @@
-"""Holes in segment files, as a power cut leaves them where pages were never written."""
+"""Holes in segment files, as after a power cut in pages that were never written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ PAGE_LENGTH = 4096
 
 
 def punch(path: Path, offset: int) -> None:
-    """Make the page around an offset of a file a hole, as all pages of zeros then are."""
+    """Replace the page around an offset of a file by a hole; the same for all other pages of
+    zeros."""
     data, at = path.read_bytes(), offset - offset % PAGE_LENGTH
     with path.open("wb") as file:
         file.truncate(len(data))

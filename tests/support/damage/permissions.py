@@ -1,4 +1,4 @@
-"""Privileges given up for a while, so that the modes of files count for root too."""
+"""Temporarily dropped privileges, so that file modes apply to root, too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# To read and write whatever the modes say, and to read and search likewise (capabilities(7)).
+# To read and write whatever the modes are, and to read and search likewise (capabilities(7)).
 _PRIVILEGES = 1 << 1 | 1 << 2
 _VERSION = 0x20080522
 
@@ -22,10 +22,10 @@ class _Words(ctypes.Structure):
 
 @contextmanager
 def without_privileges() -> Iterator[None]:
-    """Have the modes of files count, as they do for any user who owns them.
+    """Make file modes apply as for any user who owns the files.
 
-    For this thread and those that it starts meanwhile. Those of root are given back afterwards;
-    another user has none to give up.
+    For this thread and those that it starts meanwhile. The privileges of root are restored
+    afterwards; another user has none.
     """
     before = _capabilities()
     reduced = type(before)(*(_Words(*_fields(words)) for words in before))

@@ -17,7 +17,7 @@ class SmallDisk:
     """A mounted file system of some megabytes.
 
     Attributes:
-        path: where it is mounted.
+        path: its mount point.
     """
 
     def __init__(self, path: Path) -> None:
@@ -26,29 +26,29 @@ class SmallDisk:
 
     @property
     def usable_bytes(self) -> int:
-        """What is left."""
+        """The free space."""
         status = os.statvfs(self.path)
         return status.f_bavail * status.f_frsize
 
     def fill(self, leave_bytes: int = 0) -> None:
-        """Take all space but `leave_bytes` (a multiple of 4096)."""
+        """Use all space except `leave_bytes` (a multiple of 4096)."""
         with self._filler.open("ab", buffering=0) as filler:
             while (rest := self.usable_bytes - leave_bytes) > 0:
                 try:
                     filler.write(bytes(min(rest, 1 << 20)))
                 except OSError:
                     break
-        # An archive that runs may take a block for a segment and one for a time index meanwhile.
+        # A running archive may meanwhile allocate a block for a segment and one for a time index.
         assert leave_bytes - 2 * _BLOCK <= self.usable_bytes <= leave_bytes
 
     def clear(self) -> None:
-        """Give back what `fill` took."""
+        """Release the space that `fill` used."""
         self._filler.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def small_disk(path: Path, size_bytes: int, options: str = "") -> Iterator[SmallDisk]:
-    """Create the folder `path` and mount one there; skip the test where that fails."""
+    """Create the directory `path` and mount one there; skip the test if that fails."""
     path.mkdir(parents=True)
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}{options}", "tmpfs", str(path)],
@@ -60,5 +60,5 @@ def small_disk(path: Path, size_bytes: int, options: str = "") -> Iterator[Small
     try:
         yield SmallDisk(path)
     finally:
-        # Lazily: a process that has just been ended may hold a file for a moment longer.
+        # Lazily: a process that has just ended may hold a file for a moment longer.
         subprocess.run(["umount", "-l", str(path)], check=True)

@@ -1,4 +1,4 @@
-"""All commands that work on an archive directory, to be run on damaged ones in this process."""
+"""All commands for an archive directory, to be run in this process on damaged ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Command:
     """A command with its arguments.
 
     Attributes:
-        arguments: of the whole command line.
+        arguments: function that returns the whole command line.
         writes: whether it may change the directory.
     """
 
@@ -34,7 +34,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a command."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -42,7 +42,7 @@ class Done:
 
 
 def run(*arguments: object) -> Done:
-    """Run a command; whatever it raises is a failure of the test, for it would be a traceback."""
+    """Run a command; any exception is a failure of the test, because it would be a traceback."""
     out, err = io.StringIO(), io.StringIO()
     with (
         contextlib.redirect_stdout(out),
@@ -129,14 +129,14 @@ POLICY = '[[rule]]\nname = "all"\nmax_recording_size = "64k"\n'
 
 
 def check_tidy(name: str, done: Done) -> None:
-    """The exit code is one of ours, and where it is that of a failure a line that says why."""
+    """Check that the exit code is one of ours, and that a failure has one line with the reason."""
     assert done.code in (0, 1, 3), (name, done)
     if done.code == 1 and not done.out:
         assert done.err.splitlines()[-1].startswith("aerotape "), (name, done)
 
 
 def in_child(work: Callable[[], dict[str, Done]], timeout_s: float) -> dict[str, Done]:
-    """Have this done by a child process, which is killed when it does not end (AssertionError)."""
+    """Run a function in a child process, which is killed when it does not end (AssertionError)."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -144,7 +144,7 @@ def in_child(work: Callable[[], dict[str, Done]], timeout_s: float) -> dict[str,
             os.close(reader)
             try:
                 rows = {name: [done.code, done.out, done.err] for name, done in work().items()}
-            except BaseException as error:  # told to the parent, which fails then
+            except BaseException as error:  # reported to the parent, which then fails
                 rows = {"": [-1, "", f"{type(error).__name__}: {error}"]}
             with os.fdopen(writer, "w") as pipe:
                 json.dump(rows, pipe)
@@ -154,10 +154,10 @@ def in_child(work: Callable[[], dict[str, Done]], timeout_s: float) -> dict[str,
     give_up = threading.Timer(timeout_s, os.kill, (child, signal.SIGKILL))
     give_up.start()
     with os.fdopen(reader) as pipe:
-        told = pipe.read()
+        report = pipe.read()
     give_up.cancel()
     _, status = os.waitpid(child, 0)
     assert status == 0, f"it did not end within {timeout_s} s"
-    rows = json.loads(told)
+    rows = json.loads(report)
     assert "" not in rows, rows[""][2]
     return {name: Done(*row) for name, row in rows.items()}

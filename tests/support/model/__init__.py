@@ -1,1 +1,1 @@
-"""Models of recordings and messages, to compare archives with."""
+"""Models of recordings and messages, for comparison with archives."""

@@ -1,7 +1,7 @@
-"""The model of recordings, and what goes beyond a recording: others, replays, crashes.
+"""The model of recordings, extended by segment migration, queries, replays and crashes.
 
-Segments change hands, subscriptions and recordings are looked for, replays stand still or end at a
-bound, and the archive is stopped or killed and started again.
+Segments are moved between recordings, subscriptions and recordings are queried, replays block or
+end at a bound, and the archive is stopped or killed and started again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _replay_stream_ids = itertools.count(500_001)
 
 @dataclass(frozen=True)
 class HeldReplay:
-    """A replay without a reader.
+    """A replay whose subscriber does not read.
 
     Attributes:
-        position: where it began.
+        position: its start position.
     """
 
     position: int
@@ -38,7 +38,7 @@ class HeldReplay:
 
 
 class Served:
-    """An archive with its own driver, and a client; all can be ended and started again."""
+    """An archive with a separate driver, and a client; all can be ended and started again."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -52,7 +52,7 @@ class Served:
         )
 
     def restart(self, *, kill: bool) -> None:
-        """End it as a crash would or cleanly, and start it again."""
+        """Kill or stop it, and start it again."""
         if kill:
             self.archive.kill()
             self.end_client()
@@ -74,13 +74,13 @@ class Served:
 
 
 class WholeArchiveModel(ArchiveModel):
-    """Drives `served`, which the test sets and which lasts for all examples.
+    """Drives `served`, which the test sets and which is used for all examples.
 
     Attributes:
-        holds_replays: whether replays are left standing. The Java archive 1.51 refuses to
-            truncate a recording that is replayed; later ones stop the replays.
-        makes_next_segments: whether a file that a recording would go on in is made where none is,
-            and makes way to one that is migrated. The Java archive does neither.
+        holds_replays: whether replays stay active during other requests. The Java archive 1.51
+            refuses to truncate a recording that is replayed; later versions stop the replays.
+        makes_next_segments: whether a missing next segment file of a recording is created, and
+            replaced by a migrated one. The Java archive does neither.
     """
 
     served: Served
@@ -93,7 +93,7 @@ class WholeArchiveModel(ArchiveModel):
         self.restarts = 0
 
     def adopt(self) -> None:
-        """Use the client and the directory of the archive as it runs now."""
+        """Use the client and the directory of the archive that runs now."""
         self.client = self.served.client
         self.archive_dir = self.served.archive.archive_dir
 
@@ -108,10 +108,10 @@ class WholeArchiveModel(ArchiveModel):
         target=ArchiveModel.recordings, recording=ArchiveModel.recordings, count=st.integers(0, 60)
     )
     def start_behind(self, recording: Recording, count: int) -> Recording:
-        """A recording that begins where another one has ended, when that is between segments."""
+        """Create a recording that begins at the end of another one, if that is between segments."""
         if self.is_stream_recorded(recording) or recording.is_purged or recording.end % SEGMENT:
             return recording
-        return self.started(count, auto_stop=False, behind=recording)
+        return self.started(count, auto_stop=False, preceding=recording)
 
     @rule(recording=ArchiveModel.recordings)
     def attach(self, recording: Recording) -> None:
@@ -146,7 +146,7 @@ class WholeArchiveModel(ArchiveModel):
             self.refused(0, request, *ids)
             return
         moved = {base for base in source.bases if base < source.stop}
-        # Our archive deletes a blank file that the target would continue in.
+        # Our archive deletes a blank file in which the target would continue.
         if moved & (into.files - {into.stop} if self.makes_next_segments else into.files):
             return
         assert request(*ids) == len(moved)
@@ -164,19 +164,19 @@ class WholeArchiveModel(ArchiveModel):
         if moved or empty:
             self.await_files(source)
 
-    # ---- what is found ------------------------------------------------------------------------
+    # ---- queries --------------------------------------------------------------------------------
 
     @rule(recording=ArchiveModel.recordings, text=st.sampled_from(["", "ipc", "udp"]))
     def look_for(self, recording: Recording, text: str) -> None:
-        alike = [
+        matching = [
             each
             for each in self.all
             if each.stream_id == recording.stream_id and not each.is_purged and text != "udp"
         ]
         listed = self.client.list_recordings_for_uri(text, recording.stream_id)
-        assert [each.recording_id for each in listed] == [each.recording_id for each in alike]
+        assert [each.recording_id for each in listed] == [each.recording_id for each in matching]
         last = max(
-            (e.recording_id for e in alike if e.session_id == recording.session_id), default=-1
+            (e.recording_id for e in matching if e.session_id == recording.session_id), default=-1
         )
         for least, expected in ((0, last), (recording.recording_id + 1, -1)):
             if least == 0 or last < least:
@@ -213,7 +213,7 @@ class WholeArchiveModel(ArchiveModel):
 
     @rule(recording=ArchiveModel.recordings)
     def hold(self, recording: Recording) -> None:
-        """Begin a replay that cannot end, because it is not read."""
+        """Start a replay that cannot end, because its subscriber does not read."""
         if not self.holds_replays or recording.is_purged:
             return
         if recording.end - recording.start < SEGMENT:
@@ -235,35 +235,35 @@ class WholeArchiveModel(ArchiveModel):
     @rule(recording=ArchiveModel.recordings, share=ArchiveModel.shares)
     def replay_to_a_bound(self, recording: Recording, share: float) -> None:
         """Up to a counter that does not move."""
-        kept = recording.kept
-        if recording.is_purged or not kept:
+        retained = recording.retained
+        if recording.is_purged or not retained:
             return
         native = self.client.aeron.native
-        count = min(int(share * len(kept)) + 1, len(kept))
+        count = min(int(share * len(retained)) + 1, len(retained))
         bound = native.add_counter(5000, b"", "bound")
-        bound.set(kept[count - 1][1])
+        bound.set(retained[count - 1][1])
         stream_id = next(_replay_stream_ids)
         subscription = native.add_subscription("aeron:ipc", stream_id)
         replay_id = self.client.start_replay(
             recording.recording_id, IPC, stream_id, limit_counter_id=bound.id
         )
-        came: list[bytes] = []
+        received: list[bytes] = []
 
         def all_came() -> bool:
-            came.extend(payload for payload, *_ in subscription.poll(100, 0))
-            return len(came) >= count
+            received.extend(payload for payload, *_ in subscription.poll(100, 0))
+            return len(received) >= count
 
         wait_until(all_came, "the replay up to its bound")
-        came.extend(payload for payload, *_ in subscription.poll(100, 1_000_000))
-        assert came == [payload for payload, _ in kept[:count]]
+        received.extend(payload for payload, *_ in subscription.poll(100, 1_000_000))
+        assert received == [payload for payload, _ in retained[:count]]
         self.client.stop_replay(replay_id)
         subscription.close()
         self.replays_are_as_many_as_are_held()
         bound.close()
 
-    # ---- ends and beginnings ------------------------------------------------------------------
+    # ---- restarts -------------------------------------------------------------------------------
 
-    # One in an example, since it takes longer than all the rest.
+    # One per example, because it takes longer than all other rules.
     @precondition(lambda self: self.restarts == 0 and len(self.all) > 1)
     @rule(kill=st.booleans())
     def restart(self, kill: bool) -> None:
@@ -278,7 +278,7 @@ class WholeArchiveModel(ArchiveModel):
         self.served.restart(kill=kill)
         self.adopt()
 
-    # ---- what must hold after each ------------------------------------------------------------
+    # ---- invariants -----------------------------------------------------------------------------
 
     def all_is_as_it_should_be(self) -> None:
         super().all_is_as_it_should_be()

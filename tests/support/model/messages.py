@@ -1,11 +1,10 @@
-"""Deterministic messages: the same seed gives the same payloads here and in Messages.java.
+"""Deterministic messages: the same seed produces the same payloads here and in Messages.java.
 
 Message `index` of `seed` draws from a SplitMix64 generator started at
-`mix(mix(seed * GOLDEN) + index)`. The first number drawn chooses the length in
-[min_length, max_length]; the next thirteen, little-endian, make a block of 104 bytes that is
-repeated to that length (104 divides no usual fragment length, so fragments put back in the wrong
-order show). A digest is the SHA-256 over each message's length (4 bytes,
-little-endian) and payload.
+`mix(mix(seed * GOLDEN) + index)`. The first number is the length in [min_length, max_length]; the
+next thirteen, little-endian, are a block of 104 bytes that is repeated to that length. 104
+divides no usual fragment length, so fragments in the wrong order are detected. A digest is the
+SHA-256 of each message's length (4 bytes, little-endian) and payload.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def _mix(value: int) -> int:
 
 
 def message(seed: int, index: int, min_length: int = 32, max_length: int = 2048) -> bytes:
-    """Return message `index` (from 0) of the stream that `seed` gives; lengths in bytes."""
+    """Return message `index` (from 0) of the stream of `seed`; lengths in bytes."""
     state = (_mix((seed * _GOLDEN) & _MASK) + index) & _MASK
     state = _mix(state)
     length = min_length + _mix((state + _GOLDEN) & _MASK) % (max_length - min_length + 1)

@@ -1,4 +1,4 @@
-"""A recording as an archive should keep it, to be compared with what it does keep."""
+"""A recording as it is expected, for comparison with that of an archive."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ACTIVE = None
 
 @dataclass(eq=False)
 class Recording:
-    """A recording as it should be.
+    """The expected state of a recording.
 
     Attributes:
-        stop: where it ends; None while it is in progress.
-        messages: payload and end position of each message, of detached ones too.
-        session_id: of the stream that was recorded last.
-        held: replays of it that are not read, by their ids.
-        files: base positions of its segment files, detached ones too.
+        stop: its stop position; None while it is active.
+        messages: payload and end position of each message, including detached ones.
+        session_id: the session id of the last recorded stream.
+        held: active replays that are not read, by their ids.
+        files: base positions of its segment files, including detached ones.
     """
 
     recording_id: int
@@ -41,31 +41,31 @@ class Recording:
 
     @property
     def end(self) -> int:
-        """Where it ends, or how far it has come."""
+        """The stop position, or the recorded position."""
         return self.publication.position if self.stop is None else self.stop
 
     @property
-    def kept(self) -> list[tuple[bytes, int]]:
-        """The messages in it."""
+    def retained(self) -> list[tuple[bytes, int]]:
+        """The messages between its start and end."""
         return [each for each in self.messages if self.start < each[1] <= self.end]
 
     @property
     def bases(self) -> list[int]:
-        """Base positions of the segments that belong to it."""
+        """Base positions of the segments of its current range."""
         return list(range(self.start - self.start % SEGMENT, self.end + 1, SEGMENT))
 
     @property
     def boundaries(self) -> list[int]:
         """Positions at which it can be truncated."""
-        inner = [end for _, end in self.kept] + [b for b in self.bases if b > self.start]
+        inner = [end for _, end in self.retained] + [b for b in self.bases if b > self.start]
         return sorted({self.start, self.end, *(p for p in inner if p >= self.start)})
 
 
 def outside(recording: Recording) -> list[int]:
-    """Return the valid positions right before and after a recording."""
+    """Return the frame-aligned positions right below and above a recording."""
     return [each for each in (recording.start - 32, recording.end + 32) if each >= 0]
 
 
 def pick(positions: list[int], share: float) -> int:
-    """Return one of some positions, however many these are."""
+    """Return one of the given positions."""
     return positions[min(int(share * len(positions)), len(positions) - 1)]

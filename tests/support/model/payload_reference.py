@@ -1,4 +1,4 @@
-"""SBE payloads read value by value from a `Schema`: slow, short, and the measure for the others."""
+"""SBE payloads read value by value from a `Schema`: the slow reference for other decoders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Malformed(Exception):
 
 
 class Reader:
-    """Reads one payload from front to back."""
+    """Reads one payload from the first byte to the last."""
 
     def __init__(self, schema: Schema, payload: bytes) -> None:
         self._schema = schema
@@ -37,7 +37,7 @@ class Reader:
         self._entries = 0
 
     def message(self) -> tuple[str, dict[str, Any]] | None:
-        """Return name and values; None if the schema or the template is another."""
+        """Return name and values; None if the schema or the template does not match."""
         header = self._take(self._schema.header.size_bytes)
         values = _composite(self._schema.header, header, 1 << 62)
         self._version = values["version"]
@@ -86,7 +86,7 @@ class Reader:
 
 def _field(field: Field, block: bytes, version: int) -> Any:
     if field.since_version > version:
-        # Arrow keeps the members of a struct that is null; Python shows only the null.
+        # Arrow retains the members of a null struct; Python shows only the null.
         return None
     optional = field.presence is Presence.OPTIONAL
     return _value(field.type, block[field.offset :], field.constant, optional, version)

@@ -1,7 +1,7 @@
-"""Streams whose bytes follow from the position: what stands anywhere can be checked by itself.
+"""Streams whose bytes are determined by the position, so that any part can be checked by itself.
 
-The message that begins at a position is `message(stream_id, position)`, whoever publishes it and
-however often. So a recording may be stopped, cut back and extended, and all of it still be checked.
+The message that begins at a position is `message(stream_id, position)`, whichever publisher sends
+it. So a recording can be stopped, truncated and extended, and all of it can still be checked.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class _Message(Protocol):
 
 
 def offer_placed(publication: _Publication, stream_id: int) -> bool:
-    """Offer what belongs where an exclusive publication is; whether it was taken."""
+    """Offer the message for the position of an exclusive publication; return whether it was
+    accepted."""
     return publication.offer(placed(stream_id, publication.position)) > 0
 
 
@@ -96,7 +97,7 @@ def _term(
             log.append([placed(stream_id, len(log.data))])
         del log.data[limit:]
         log.frame_positions = [each for each in log.frame_positions if each < limit]
-    # Where the last one did not fit, padding came first.
+    # Padding precedes a message that did not fit.
     return bytes(log.data[begin:]), tuple(log.frame_positions)
 
 
@@ -108,7 +109,7 @@ def check_bytes(
 ) -> None:
     """Check each byte of the segment files, from a recording's start up to the end of a frame.
 
-    But for session ids, which change with the publisher, or are checksums.
+    Session ids are ignored, because they change with the publisher, or are checksums.
     """
     term_length = descriptor.term_buffer_length
     for term in range(descriptor.start_position // term_length, -(-to_position // term_length)):
@@ -153,13 +154,13 @@ def check_placed(
     """Check each message of a stopped recording, from its start to its stop position.
 
     Args:
-        promised: what was recorded before that is good.
-        but: what may happen behind that: StorageError when damage is told, AssertionError when
-            there is another message.
-        joins: where a publisher has started again, perhaps within a message.
+        promised: the position up to which all messages must be valid.
+        but: errors that are allowed after that: StorageError for reported damage, AssertionError
+            for another message.
+        joins: positions at which a publisher started again, possibly within a message.
 
     Returns:
-        How many messages are good.
+        The number of valid messages.
     """
     descriptor = recording.descriptor
     stop = descriptor.stop_position
@@ -183,7 +184,7 @@ def check_replayed(descriptor: RecordingDescriptor, messages: Iterable[_Message]
     """Check each message of a replay from a recording's start to the end of a frame.
 
     Returns:
-        How many there are.
+        The number of messages.
     """
     position, count = descriptor.start_position, 0
     for reached in _checked(descriptor, messages):
@@ -195,10 +196,10 @@ def check_replayed(descriptor: RecordingDescriptor, messages: Iterable[_Message]
 def _checked(
     descriptor: RecordingDescriptor, messages: Iterable[_Message], joins: tuple[int, ...] = ()
 ) -> Iterator[int]:
-    """Give the end of each message that follows the one before it and is what was published.
+    """Yield the end of each message that follows the previous one and equals what was published.
 
     Raises:
-        AssertionError: one is missing or another.
+        AssertionError: a message is missing or different.
     """
     position = descriptor.start_position
     for found in messages:
@@ -213,7 +214,7 @@ def _checked(
 
 
 def _begin(descriptor: RecordingDescriptor, position: int) -> int:
-    """Where the message begins that comes at a position: in the next term if it does not fit."""
+    """Return where the message after a position begins: in the next term if it does not fit."""
     term_end = (position // descriptor.term_buffer_length + 1) * descriptor.term_buffer_length
     is_last = position + _length(descriptor, position) > term_end
     return term_end if is_last else position
@@ -225,7 +226,7 @@ def _end(descriptor: RecordingDescriptor, position: int) -> int:
 
 
 def _length(descriptor: RecordingDescriptor, position: int) -> int:
-    """Bytes that the frames of a message take."""
+    """Return the bytes that the frames of a message use."""
     payload = descriptor.mtu_length - HEADER.size
     parts, rest = divmod(len(placed(descriptor.stream_id, position)), payload)
     return parts * descriptor.mtu_length + (aligned(HEADER.size + rest) if rest else 0)

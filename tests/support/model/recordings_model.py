@@ -1,7 +1,7 @@
-"""A simple model of the recordings that an archive keeps, and random requests about them.
+"""A simple model of the recordings of an archive, with random requests.
 
-Written from what the reference does: descriptors, segment files, answers, error codes and what a
-replay gives are known after every step.
+Written according to the reference: descriptors, segment files, responses, error codes and the
+content of a replay are known after every step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOBODY = 1 << 40
 
 
 class ArchiveModel(RuleBasedStateMachine):
-    """Drives one archive, which the test sets, with a client that lasts for all examples."""
+    """Drives one archive, which the test sets, with a client that is used for all examples."""
 
     archive_dir: Path
     client: aerotape.ArchiveClient
@@ -44,7 +44,7 @@ class ArchiveModel(RuleBasedStateMachine):
             each.publication.close()
             self.client.try_stop_recording_subscription(each.subscription_id)
 
-    # ---- what the rules need ------------------------------------------------------------------
+    # ---- helpers ------------------------------------------------------------------------------
 
     def refused(self, codes: int | tuple[int, ...], call: Callable[..., Any], *args: Any) -> None:
         with pytest.raises(ArchiveError) as caught:
@@ -66,9 +66,9 @@ class ArchiveModel(RuleBasedStateMachine):
         recording.files |= set(range(before - before % SEGMENT, end + 1, SEGMENT))
 
     def close_publication(self, recording: Recording) -> None:
-        """Close it in the driver too, so that it is not taken for the one that an extension gets.
+        """Close it in the driver too, so that an extension does not get it.
 
-        The driver carries out a client's commands in their order.
+        The driver executes a client's commands in their order.
         """
         recording.publication.close()
         self.client.aeron.native.add_counter(5000, b"", "done").close()
@@ -88,10 +88,10 @@ class ArchiveModel(RuleBasedStateMachine):
     def start(self, count: int, auto_stop: bool) -> Recording:
         return self.started(count, auto_stop)
 
-    def started(self, count: int, auto_stop: bool, behind: Recording | None = None) -> Recording:
-        """Begin a recording, of a new stream or where another one has ended."""
-        stream_id = new_stream_id() if behind is None else behind.stream_id
-        channel = IPC if behind is None else self.channel_behind(behind)
+    def started(self, count: int, auto_stop: bool, preceding: Recording | None = None) -> Recording:
+        """Start a recording, of a new stream or at the end of another recording."""
+        stream_id = new_stream_id() if preceding is None else preceding.stream_id
+        channel = IPC if preceding is None else self.channel_after(preceding)
         subscription_id = self.client.start_recording(IPC, stream_id, auto_stop=auto_stop)
         self.refused(3, self.client.start_recording, "aeron:ipc", stream_id)
         publication = self.client.aeron.add_exclusive_publication(channel, stream_id)
@@ -111,7 +111,7 @@ class ArchiveModel(RuleBasedStateMachine):
             publication.session_id,
             subscription_id,
             publication,
-            start=0 if behind is None else behind.end,
+            start=0 if preceding is None else preceding.end,
         )
         recording.files.add(recording.start)
         self.all.append(recording)
@@ -119,13 +119,13 @@ class ArchiveModel(RuleBasedStateMachine):
         self.send(recording, count)
         return recording
 
-    def channel_behind(self, recording: Recording) -> str:
-        """The channel of a stream that begins where a recording has ended."""
+    def channel_after(self, recording: Recording) -> str:
+        """The channel of a stream that begins at the end of a recording."""
         end, first = recording.end, recording.initial_term_id
         return f"{IPC}|init-term-id={first}|term-id={first + end // TERM}|term-offset={end % TERM}"
 
     def is_stream_recorded(self, recording: Recording) -> bool:
-        """Whether this or another recording of the same stream is in progress."""
+        """Whether this or another recording of the same stream is active."""
         return any(
             each.stop is ACTIVE for each in self.all if each.stream_id == recording.stream_id
         )
@@ -177,7 +177,7 @@ class ArchiveModel(RuleBasedStateMachine):
             recording_id, IPC, stream_id, auto_stop=auto_stop
         )
         recording.publication = self.client.aeron.add_exclusive_publication(
-            self.channel_behind(recording), stream_id
+            self.channel_after(recording), stream_id
         )
         recording.session_id = recording.publication.session_id
         self.await_active(recording_id)
@@ -201,10 +201,10 @@ class ArchiveModel(RuleBasedStateMachine):
             deleted = set(recording.files)
             count = len(deleted)
         else:
-            behind = position + -position % SEGMENT
-            deleted = {base for base in recording.files if base >= behind}
-            # Where it ends on a boundary its last file may have gone before; it counts.
-            count = len({*deleted, *(base for base in recording.bases if base >= behind)})
+            following = position + -position % SEGMENT
+            deleted = {base for base in recording.files if base >= following}
+            # Its last file may have been deleted earlier where it ends on a boundary; it counts.
+            count = len({*deleted, *(base for base in recording.bases if base >= following)})
         assert self.client.truncate_recording(recording_id, position) == count
         recording.files -= deleted
         recording.stop = position
@@ -240,11 +240,11 @@ class ArchiveModel(RuleBasedStateMachine):
             self.refused(0, request, recording_id, position)
         possible = recording.bases[1:]
         if recording.held:
-            # They are where they were started or a term later, because they are not read.
+            # Replays are at their start or a term later, because they are not read.
             first = min(each.position for each in recording.held.values())
             possible = [base for base in possible if base <= first]
-            behind = [base for base in recording.bases if base > first + TERM]
-            for position in behind:
+            following = [base for base in recording.bases if base > first + TERM]
+            for position in following:
                 self.refused(0, request, recording_id, position)
         if not possible:
             return
@@ -263,7 +263,7 @@ class ArchiveModel(RuleBasedStateMachine):
             self.refused(5, self.client.delete_detached_segments, recording.recording_id)
             return
         detached = {base for base in recording.files if base < recording.bases[0]}
-        # Files are missing only before those that were deleted with a part in the middle.
+        # Files are missing only at positions lower than those of partly deleted ones.
         count = (recording.bases[0] - min(detached, default=recording.bases[0])) // SEGMENT
         assert self.client.delete_detached_segments(recording.recording_id) == count
         recording.files -= detached
@@ -297,7 +297,7 @@ class ArchiveModel(RuleBasedStateMachine):
         if recording.end == recording.start:
             return
         with client.replay(recording_id, follow=False) as replayed:
-            assert [each.payload for each in replayed] == [each[0] for each in recording.kept]
+            assert [each.payload for each in replayed] == [each[0] for each in recording.retained]
 
     def replay_from(self, recording_id: int, position: int) -> int:
         return self.client.start_replay(
@@ -319,7 +319,7 @@ class ArchiveModel(RuleBasedStateMachine):
         self.refused(5, client.detach_segments, NOBODY, 0)
         self.refused(5, client.extend_recording, NOBODY, "aeron:ipc", 1)
 
-    # ---- what must hold after each ------------------------------------------------------------
+    # ---- invariants ---------------------------------------------------------------------------
 
     def files_of(self, recording: Recording) -> set[int]:
         pattern = re.compile(rf"{recording.recording_id}-(\d+)\.rec")
@@ -327,7 +327,7 @@ class ArchiveModel(RuleBasedStateMachine):
         return {int(match[1]) for name in names if (match := pattern.fullmatch(name))}
 
     def await_files(self, recording: Recording) -> None:
-        """The DELETE signal is what a client waits for before it asks for more."""
+        """Wait for the DELETE signal, as a client does before its next request."""
         self.client.await_signal(
             aerotape.RecordingSignal.DELETE, recording_id=recording.recording_id
         )
@@ -356,7 +356,7 @@ class ArchiveModel(RuleBasedStateMachine):
         def files() -> dict[int, set[int]]:
             return {each.recording_id: self.files_of(each) for each in self.all}
 
-        # The recorder makes a file when it gets there, a moment after it has begun.
+        # The recorder creates a file at its position, a moment after the recording has started.
         with contextlib.suppress(AssertionError):
             wait_until(lambda: files() == expected_files, "files")
         assert files() == expected_files

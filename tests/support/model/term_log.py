@@ -1,8 +1,8 @@
-"""The bytes that Aeron's log buffers hold for given messages, worked out from its documents.
+"""The bytes of Aeron's log buffers for given messages, according to its documentation.
 
-A model of an exclusive publication: data frames of 32-byte headers (Aeron protocol: data frame),
-messages longer than a frame's payload cut into fragments, and a padding frame where a message does
-not fit into the rest of a term. What a padding frame covers is zero here, as in a segment file.
+A model of an exclusive publication: data frames with 32-byte headers (Aeron protocol: data frame),
+messages longer than a frame's payload in fragments, and a padding frame where a message does not
+fit into the rest of a term. The body of a padding frame is zero here, as in a segment file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PADDING, DATA = 0, 1
 
 
 def aligned(length: int) -> int:
-    """Round up to the 32 bytes at which frames begin."""
+    """Round up to the 32-byte frame alignment."""
     return (length + 31) & ~31
 
 

@@ -1,8 +1,8 @@
-"""Commands killed between any two changes that they make to files.
+"""Commands killed between any two of their changes to files.
 
-Each runs in a child process of its own, in which all ways by which Python changes files are
-counted, and which dies before the one of a given number. Of a write, half may be done by then.
-What a process has mapped, stores into included, is there after its death as after a kill.
+Each runs in a separate child process, in which all functions that change files are counted, and
+which exits before the change with a given number. Half of a write may be done by then. Stores into
+mapped memory persist after the exit, as after a kill.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _MORE_THAN_ENOUGH = 2000
 
 
 class _Counter:
-    """Counts changes, and ends the process before the last of them that it may see."""
+    """Counts changes, and ends the process before the last permitted one."""
 
     def __init__(self, left: int) -> None:
         self._left = left
 
     def change(self, data: Any = b"", write: Callable[[Any], object] = bytes) -> None:
-        """Note that a change comes; of more than a sector, half may be written."""
+        """Count a change; if it is longer than a sector, half of it may be written."""
         self._end_before()
         if len(data) > _SECTOR_LENGTH:
             half = memoryview(data)[: len(data) // 2]
@@ -121,7 +121,7 @@ def _counted(function: Callable[..., Any], counter: _Counter) -> Callable[..., A
 
 
 class _CountedStruct:
-    """A `Struct` whose stores, into what is mapped, are counted."""
+    """A `Struct` whose stores into mapped memory are counted."""
 
     def __init__(self, struct: Any, counter: _Counter) -> None:
         self._struct = struct
@@ -149,7 +149,8 @@ def _run(command: Callable[[], int], changes: int) -> NoReturn:
 
 
 def killed_after(changes: int, command: Callable[[], int]) -> int | None:
-    """Run a command in a child that dies after so many changes; its exit code if it ends before."""
+    """Run a command in a child that exits after so many changes; return its exit code if it
+    ends."""
     child = os.fork()
     if not child:
         _run(command, changes)
@@ -164,7 +165,7 @@ def crashes(
     """Run a command on copies of a directory, killed at one place after the other.
 
     With a `step`, only at every so many places. Yields each copy as the command has left it, with
-    None; in the end one where it was not killed, with its exit code.
+    None; finally one in which it was not killed, with its exit code.
     """
     for changes in range(0, _MORE_THAN_ENOUGH, step):
         copy = shutil.copytree(directory, scratch / "copy")

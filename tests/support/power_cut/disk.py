@@ -1,13 +1,13 @@
 """Files and directories on storage and as processes see them, for `power_cut`.
 
-What is known of storage:
+Guarantees of storage:
 
-* bytes of a file are there once the file was forced; of those stored since, each sector may hold
-  what it held then or at any time since, and the length of the file likewise;
-* names in a directory are there once the directory was forced; of the changes to them since, those
-  up to some place are there. Each directory is for itself, but a rename between two is whole.
+* bytes of a file are durable once the file was forced; after later stores, each sector may have
+  its content of then or of any time since, and the length of the file likewise;
+* names in a directory are durable once the directory was forced; of later changes, a prefix is
+  durable. Directories are independent, but a rename between two is atomic.
 
-Forcing a file does not force its name. File systems promise more than this; not all the same.
+Forcing a file does not force its name. Many file systems guarantee more, but not all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class Kind(enum.IntEnum):
-    """Kinds of records, in the order of `power_cut.c`; the last is for what is left out."""
+    """Kinds of records, in the order of `power_cut.c`; the last one is for omitted records."""
 
     WRITE = 0
     SIZE = 1
@@ -46,11 +46,11 @@ class Change:
     """A record of the log.
 
     Attributes:
-        inode: of the file.
-        offset: of the bytes in it, or its new length.
-        first: the bytes, or the path, or what was noted.
-        second: the other path, or where in the program something is forced to storage.
-        counters: of those that are watched, in the order in which that has begun.
+        inode: the inode of the file.
+        offset: the offset of the bytes in it, or its new length.
+        first: the bytes, the path, or the note.
+        second: the other path, or the place in the program that forces something to storage.
+        counters: values of the watched counters, in the order in which they were added.
     """
 
     kind: Kind
@@ -67,7 +67,7 @@ class File:
     def __init__(self, data: bytes = b"") -> None:
         self.forced = bytes(data)
         self.data = bytearray(data)
-        # What each sector and the length have been since the file was forced, and from when on.
+        # The content of each sector and the length since the file was forced, each with its time.
         self._sectors: dict[int, list[tuple[int, bytes]]] = {}
         self._lengths: list[tuple[int, int]] = []
 
@@ -94,11 +94,12 @@ class File:
 
     @property
     def sectors_not_forced(self) -> list[int]:
-        """Where sectors are that were written since the file was forced."""
+        """Offsets of the sectors that were written since the file was forced."""
         return sorted(self._sectors)
 
     def but_for(self, sector: int, is_only: bool) -> bytes:
-        """Return what it holds with one sector as it was forced, or with that one as it is now."""
+        """Return the content with one sector as it was forced, or with only that one as it is
+        now."""
         base, other = bytes(self.data), self.forced.ljust(len(self.data), b"\0")
         if is_only:
             base, other = other[: len(base)], base
@@ -111,9 +112,9 @@ class File:
             self._sectors.setdefault(at, []).append((now, found))
 
     def mixture(self, draw: random.Random, share: float, unit: int, now: int) -> bytes:
-        """Return what storage may hold; `share` of what has changed since it was forced.
+        """Return a possible content of storage; `share` of the changes since the last force.
 
-        What is there of each `unit` of bytes is of one moment: the last, or one before it.
+        The bytes of each `unit` are those of one moment: the last, or an earlier one.
         """
 
         def moment() -> int:
@@ -135,7 +136,7 @@ class File:
 
 
 def _at(moment: int, versions: Sequence[tuple[int, _T]], forced: _T) -> _T:
-    """Return the version of a moment."""
+    """Return the version at a moment."""
     found = forced
     for since, version in versions:
         if since <= moment:
@@ -148,7 +149,7 @@ Entry = File | None  # None: a directory
 
 @dataclass
 class Folder:
-    """The names of a directory: as forced, and the changes to them since."""
+    """The names of a directory: the forced ones, and the changes since then."""
 
     names: dict[str, Entry] = field(default_factory=dict)
     changes: list[tuple[int, str, Entry, bool]] = field(default_factory=list)
@@ -167,7 +168,7 @@ class Folder:
 
 
 class Disk:
-    """Files and directories below a root, as changes make them."""
+    """Files and directories below a root, after a sequence of changes."""
 
     def __init__(self, root: Path) -> None:
         self.folders: dict[str, Folder] = {"": Folder()}
@@ -178,7 +179,7 @@ class Disk:
             if path.is_dir():
                 self.folders[name] = Folder()
             else:
-                # A file of two names is one.
+                # A file with two names is one file.
                 inode = path.stat().st_ino
                 entry = self._inodes.get(inode) or File(path.read_bytes())
                 self._inodes[inode] = entry
@@ -229,13 +230,14 @@ class Disk:
         forced = {number for number, *_ in folder.changes}
         folder.changes.clear()
         for other in self.folders.values():
-            # A rename between two directories is whole.
+            # A rename between two directories is atomic.
             count = max((i + 1 for i, c in enumerate(other.changes) if c[0] in forced), default=0)
             other.names = other.after(count)
             del other.changes[:count]
 
     def names(self, draw: Callable[[Folder], int]) -> dict[str, dict[str, Entry]]:
-        """Return the names in each directory; `draw` says how many of its changes are there."""
+        """Return the names in each directory; `draw` returns how many of its changes are
+        durable."""
         counts = {path: draw(folder) for path, folder in self.folders.items()}
         settled = False
         while not settled:
@@ -266,7 +268,7 @@ def tree(
                 folders.add(path)
                 walk(path)
             else:
-                # A file of two names is one.
+                # A file with two names is one file.
                 if id(entry) not in read:
                     read[id(entry)] = content(path, entry)
                 files[path] = read[id(entry)]

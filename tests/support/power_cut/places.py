@@ -1,4 +1,5 @@
-"""Where a program forces something to storage, for `power_cut`: each record of that says it."""
+"""The place in a program that forces data to storage, which is added to each record of
+`power_cut`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from types import CodeType
 from typing import Any
 
 _SHIM = ctypes.CDLL(None)
-# What is called to force something, and from many places: these are what counts.
+# Functions through which many places force data: the place is their caller.
 _PASSED_THROUGH = {
     "sync_directory",
     "force_names",
@@ -26,7 +27,7 @@ _PASSED_THROUGH = {
 
 
 def say_places() -> None:
-    """Have all that is forced to storage from Python from now on say where that is."""
+    """From now on, report the place of each call in Python that forces data to storage."""
     for name in ("fsync", "fdatasync"):
         setattr(os, name, _placed(getattr(os, name)))
     plain = mmap.mmap
@@ -51,7 +52,7 @@ def _placed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _place() -> str:
-    """Return the line that forces something, and the function that it was called by."""
+    """Return the line that forces data, and the function that called it."""
     frame: Any = sys._getframe(2)
     while frame.f_code.co_qualname in _PASSED_THROUGH:
         frame = frame.f_back
@@ -64,7 +65,7 @@ def _named(code: CodeType) -> str:
 
 
 def main() -> int:
-    """Run `aerotape` with the arguments of this program, and have it say so."""
+    """Run `aerotape` with the arguments of this program, and report these places."""
     say_places()
     from aerotape.tools._cli.main import main as aerotape
 

@@ -1,10 +1,10 @@
-/* Preloaded: writes down in POWER_CUT_LOG, in their order, all changes to files below POWER_CUT_ROOT
- * and what forces them to storage. Nothing is really forced.
+/* Preloaded: logs in POWER_CUT_LOG, in order, all changes to files below POWER_CUT_ROOT and all
+ * calls that force them to storage. Nothing is really forced.
  *
- * Stores into mapped files are found by comparing, whenever something is written down: sectors that
- * differ from how they were last seen come before it. Each record is a header, the values of the
- * counters that are watched, and up to two runs of bytes; `power_cut.py` reads them. What forces
- * something to storage has as its last one where in the program that is, if the program says so. */
+ * Stores into mapped files are found by a comparison before each record: sectors that have changed
+ * since the last comparison are logged first. Each record is a header, the values of the watched
+ * counters, and up to two byte strings; `power_cut.py` reads them. For a call that forces data to
+ * storage, the last string is the place in the program, if the program has set it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -81,7 +81,7 @@ static void put(enum kind kind, ino_t inode, int64_t offset, const void *a, size
     }
 }
 
-/* Write down what was stored into mapped files since this was last done. */
+/* Record what was stored into mapped files since the last call. */
 static void put_stores(void) {
     char sector[SECTOR];
     for (int i = 0; i < MAX_REGIONS; i++) {
@@ -108,7 +108,7 @@ static void leave(void) {
     errno = kept;
 }
 
-/* Where a path is below the root, NULL when it is elsewhere. */
+/* Return the path relative to the root, NULL when it is not below it. */
 static const char *below(const char *path) {
     size_t length = strlen(root);
     return 0 == strncmp(path, root, length) && '/' == path[length] ? path + length + 1 : NULL;
@@ -163,7 +163,7 @@ static ino_t inode_of(int file) {
     return status.st_ino;
 }
 
-/* ---- what the run says of itself -------------------------------------------------------------- */
+/* ---- notes and places of the program --------------------------------------------------------- */
 
 void power_cut_watch(int64_t *counter) {
     enter();
@@ -180,7 +180,7 @@ void power_cut_note(const char *text) {
     leave();
 }
 
-/* Say where in the program is what forces something to storage next; "" for nowhere. */
+/* Set the place in the program that forces data to storage next; "" for none. */
 void power_cut_place(const char *text) {
     snprintf(place, sizeof place, "%s", text);
 }
@@ -389,7 +389,7 @@ ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offs
 
 /* ---- mapped files ----------------------------------------------------------------------------- */
 
-/* The mapped file that begins at an address; with NULL, room for another. */
+/* The mapped file that begins at an address; with NULL, an unused slot. */
 static struct region *region_at(void *address) {
     for (int i = 0; i < MAX_REGIONS; i++)
     {

@@ -1,9 +1,9 @@
-"""Power cuts: which files a machine could find after one, at every change that a process makes.
+"""Power cuts: the possible states of files after one, at every change that a process makes.
 
-`recorded` has a process write down all that it changes below a folder and what it forces to storage
-(`power_cut.c`, preloaded). `power_cuts` goes through that and gives, for each place between two
-changes, directories that storage may hold if the power fails there.
-`power_cut_disk` says what is known of storage.
+`recorded` records all changes of a process below a directory and what it forces to storage
+(`power_cut.c`, preloaded). `power_cuts` replays them and yields, for each place between two
+changes, the directories that storage may contain if the power fails there. `disk` has the
+guarantees of storage.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _HEADER = struct.Struct("<IIIIQq")
 
 @dataclass(frozen=True)
 class Cut:
-    """What a power cut may leave.
+    """A possible state after a power cut.
 
     Attributes:
-        place: how many changes had been made.
-        kind: how much of what was not forced to storage is there.
+        place: the number of changes made before.
+        kind: how much of the data that was not forced to storage is durable.
         files: content by path.
         folders: paths of directories.
-        counters: what the watched counters had said before, at least.
-        notes: what the process had noted before.
+        counters: minimum values of the watched counters before the power cut.
+        notes: the notes of the process before the power cut.
     """
 
     place: int
@@ -56,18 +56,18 @@ class Cut:
 
     @property
     def state(self) -> int:
-        """What is the same for all that leave the same after the same had been told."""
+        """A key that is equal for equal files after equal notes."""
         files = frozenset(self.files.items())
         return hash((files, self.folders, self.counters, tuple(self.notes)))
 
     def write(self, root: Path) -> None:
-        """Write it into a folder that is empty or not there."""
+        """Write it into a directory that is empty or does not exist."""
         root.mkdir(exist_ok=True)
         for folder in sorted(self.folders):
             (root / folder).mkdir()
         for name, data in self.files.items():
             with (root / name).open("wb") as file:
-                # Pages that nothing was written to are holes.
+                # Pages that were never written are holes.
                 for at in range(0, len(data), PAGE_LENGTH):
                     page = data[at : at + PAGE_LENGTH]
                     if page.strip(b"\0"):
@@ -76,7 +76,7 @@ class Cut:
 
 
 def build_shim(folder: Path) -> Path:
-    """Compile what is preloaded."""
+    """Compile the preloaded library."""
     shim = folder / "power_cut.so"
     source = ROOT / "tests" / "support" / "power_cut" / "power_cut.c"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", shim, source, "-lpthread"], check=True)
@@ -85,12 +85,12 @@ def build_shim(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Run:
-    """What a process did to the files below a root.
+    """The changes of a process to the files below a root.
 
     Attributes:
-        root: the folder.
-        changes: all of them, in their order.
-        before: what was there.
+        root: the directory.
+        changes: all changes, in their order.
+        before: the state before the run.
         code: its exit code.
     """
 
@@ -102,13 +102,14 @@ class Run:
     def power_cuts(
         self, seed: int, mixtures: int = 2, step: int = 1, segment_unit: int = SECTOR_LENGTH
     ) -> Iterator[Cut]:
-        """Give what power cuts may leave, each once while nothing changes, and at the end.
+        """Yield the possible states after power cuts, each once while nothing changes, and at the
+        end.
 
-        At each place there is all that was changed ("everything", which comes first), all that was
-        forced to storage and no more ("nothing more"), either only for names or only for what is in
-        files, and `mixtures` drawn from the seed; where a few sectors of other files than segment
-        files were written, also each of them alone, and all but each. Of segment files,
-        `segment_unit` bytes are written at once.
+        At each place these are: all changes ("everything", which comes first), all forced data and
+        no more ("nothing more"), either only for names or only for the content of files, and
+        `mixtures` drawn from the seed; where a few sectors of files other than segment files were
+        written, also each of them alone, and all except each. In segment files, `segment_unit`
+        bytes are written at once.
         """
         disk = copy.deepcopy(self.before)
         counters: tuple[int, ...] = ()
@@ -134,12 +135,12 @@ class Run:
                     notes.append(change.first.decode())
 
     def places_of_forcing(self) -> list[str]:
-        """Return where in the program something is forced to storage, each place once."""
+        """Return the places in the program that force data to storage, each once."""
         forced = (Kind.SYNC, Kind.SYNC_NAMES)
         return sorted({_place(change) for change in self.changes if change.kind in forced})
 
     def without(self, *places: str) -> Run:
-        """Return the same, had these places in the program forced nothing to storage."""
+        """Return the same run as if these places in the program had forced nothing to storage."""
         changes = [
             replace(change, kind=Kind.NOTHING) if _place(change) in places else change
             for change in self.changes
@@ -147,10 +148,10 @@ class Run:
         return replace(self, changes=changes)
 
     def check_complete(self) -> None:
-        """Check that nothing has escaped: all changes together make what is there now.
+        """Check that no change was missed: all changes together produce the current files.
 
         Raises:
-            AssertionError: they do not; it names the files.
+            AssertionError: they do not; it has the names of the files.
         """
         disk = copy.deepcopy(self.before)
         for number, change in enumerate(self.changes):
@@ -159,13 +160,13 @@ class Run:
         there = sorted(self.root.rglob("*"))
         assert folders == {str(p.relative_to(self.root)) for p in there if p.is_dir()}
         actual = {str(p.relative_to(self.root)): p.read_bytes() for p in there if p.is_file()}
-        strange = files.keys() ^ actual.keys()
-        told = [
+        unknown = files.keys() ^ actual.keys()
+        known = [
             f"{change.kind.name} {change.first.decode()} {change.second.decode()}"
             for change in self.changes
-            if not {change.first, change.second}.isdisjoint(map(str.encode, strange))
+            if not {change.first, change.second}.isdisjoint(map(str.encode, unknown))
         ]
-        assert not strange, f"known is {told}, and there are now {sorted(strange & actual.keys())}"
+        assert not unknown, f"known is {known}, and now there are {sorted(unknown & actual.keys())}"
         for name, data in actual.items():
             assert files[name] == data, f"not all changes of {name} are known"
 
@@ -173,15 +174,14 @@ class Run:
 def unnoticed(
     run: Run, check: Callable[[list[Cut]], object], together: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Find out where something may as well not be forced to storage, as far as a check can tell.
+    """Find places that need not force data to storage, as far as a check can determine.
 
     Args:
-        check: is given power cuts, the first of them before anything was done; fails or not.
-        together: patterns of places that are left out together where both match the same.
+        check: is called with power cuts, the first of them before any change; may fail.
+        together: patterns of places that are omitted together where both match the same.
 
-    Returns:
-        Where the check fails only for power cuts when the run is over, and where it never fails,
-        without numbers of lines.
+    The places for which the check fails only for power cuts after the end of the run, and those for
+    which it never fails, without line numbers.
     """
     before, *others = run.power_cuts(1, 1)
     end = len(run.changes)
@@ -212,7 +212,7 @@ def unnoticed(
 
 
 def _place(change: Change) -> str:
-    """Where in the program something is forced to storage; "" for other changes."""
+    """Return the place in the program that forces data to storage; "" for other changes."""
     if change.kind not in (Kind.SYNC, Kind.SYNC_NAMES):
         return ""
     what = "names" if change.kind is Kind.SYNC_NAMES else "bytes"
@@ -224,16 +224,16 @@ def _draw_count(draw: random.Random, folder: Folder) -> int:
 
 
 def _sectors_of_few(names: dict[str, dict[str, Entry]]) -> list[tuple[File, int]]:
-    """Return the sectors not forced to storage of files that have a few of these."""
+    """Return the sectors that were not forced, of files that have only a few of these."""
     found: list[tuple[File, int]] = []
 
-    def look(path: str, file: File) -> bytes:
+    def sectors_of(path: str, file: File) -> bytes:
         sectors = file.sectors_not_forced
         if not path.endswith(SEGMENT_SUFFIX) and 1 < len(sectors) <= _FEW:
             found.extend((file, sector) for sector in sectors)
         return b""
 
-    tree(names, look)
+    tree(names, sectors_of)
     return found
 
 
@@ -295,10 +295,10 @@ def recorded(
     *,
     may_find: bool = False,
 ) -> Run:
-    """Run a command and take note of what it does to the files below `root`.
+    """Run a command and record its changes to the files below `root`.
 
     Args:
-        may_find: it may end with the exit code by which commands say that they have found damage.
+        may_find: it may end with the exit code for damage that was found.
 
     Raises:
         AssertionError: it fails.
@@ -337,10 +337,10 @@ def recorded_command(directory: Path, scratch: Path, arguments: Sequence[str]) -
     return run
 
 
-def left_behind(run: Run, name: str, scratch: Path, cuts: Iterable[Cut]) -> Iterator[Path]:
-    """Give the directory of a name as power cuts leave it, each as a copy; at last as the run did.
+def directories_after(run: Run, name: str, scratch: Path, cuts: Iterable[Cut]) -> Iterator[Path]:
+    """Yield copies of a named directory after each power cut, and finally after the run.
 
-    What is done to a copy raises what it raises, with a note that tells the power cut.
+    An exception during the use of a copy gets a note that describes the power cut.
     """
     left = scratch / "left"
     for cut in cuts:

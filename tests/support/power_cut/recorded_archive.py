@@ -1,4 +1,4 @@
-"""What an archive at work does to files, and what its clients were told until the power failed."""
+"""Changes of a running archive to files, and the reports to its clients until the power failed."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from aerotape.catalog.layout import ChecksumName
 from support.power_cut.power_cut import Cut, Run, build_shim, recorded
 from support.power_cut.run import RUN_S
 
-# How often a run is recorded at most until its record is complete.
+# Maximum number of runs until a record is complete.
 MAX_RUNS = 3
 CHECKSUMS = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
 
 
 @dataclass
 class Promised:
-    """What clients know of a recording.
+    """The reports to clients about a recording.
 
     Attributes:
-        position: there are all bytes up to it.
+        position: all bytes up to it must exist.
         counter: index of its position counter, if that is watched.
         stop: its stop position.
-        is_ended: whether that must be in the catalog, and not what a start finds.
-        limit: a position behind which nothing was published.
-        is_entered: whether it must be in the catalog, told or not.
+        is_ended: whether the catalog must have the stop position, rather than the next start find
+            it.
+        limit: a position after which nothing was published.
+        is_entered: whether it must be in the catalog, reported or not.
     """
 
     position: int = 0
@@ -46,14 +47,14 @@ class Promised:
 
     @property
     def must_be_there(self) -> bool:
-        """Whether clients know of it, or it is in a catalog that is forced to storage."""
+        """Whether it was reported to clients, or is in a catalog that is forced to storage."""
         return not self.may_be_purged and (
             self.is_entered or self.counter >= 0 or self.stream_id > 0
         )
 
 
 def promises(cut: Cut) -> dict[int, Promised]:
-    """Work out what had been promised when the power failed."""
+    """Determine what had been promised when the power failed."""
     known: dict[int, Promised] = {}
     for text in cut.notes:
         what, *arguments = json.loads(text)
@@ -67,7 +68,7 @@ def promises(cut: Cut) -> dict[int, Promised]:
             recording.position = value
         elif what == "counter":
             recording.counter, recording.stop = value, None
-            # Until something is published there can be nothing behind.
+            # Until data is published, the recording is empty.
             recording.limit = recording.position if value >= 0 else None
         elif what == "publishing":
             recording.limit = None
@@ -97,10 +98,10 @@ def promises(cut: Cut) -> dict[int, Promised]:
 
 
 def record(aeron_dir: Path, tmp_path: Path, level: int, checksum: ChecksumName, seed: int) -> Run:
-    """Have an archive at work and return what it does to files.
+    """Run an archive and return its changes to files.
 
-    A change has escaped once in about a hundred runs, why is not known. Such a record is of no use:
-    it is made again, with a warning that tells what is missing.
+    About once in a hundred runs a change is missed; the cause is unknown. Such a record is
+    discarded, and another one is made, with a warning that describes the missing change.
     """
     for _ in range(MAX_RUNS - 1):
         run = _recorded(aeron_dir, tmp_path, level, checksum, seed)

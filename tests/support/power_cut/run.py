@@ -1,19 +1,19 @@
-"""An archive at work, for `power_cut`: a process of its own, with all that it changes written down.
+"""A running archive, for `power_cut`: a separate process whose changes are recorded.
 
     python -m support.power_cut.run ROOT AERON_DIR SEED NAME=VALUE...
 
-Makes an archive in ROOT/a/archive, with further properties, and goes through what changes files:
-recordings that are begun, stopped, extended, cut back, purged, of which the segments are purged or
-the channel becomes longer. What clients were told is noted as JSON, each note a list:
+Starts an archive in ROOT/a/archive, with more properties, and does everything that changes files:
+recordings are started, stopped, extended, truncated and purged, their segments are purged, or their
+channel becomes longer. Reports to clients are noted as JSON, each note a list:
 
-* `["made", id, stream id]`: the recording is there;
-* `["recorded", id, position]`: the position counter has been there;
+* `["made", id, stream id]`: the recording exists;
+* `["recorded", id, position]`: the position counter has reached this position;
 * `["counter", id, index]`: a position counter that is watched; index -1, no longer;
-* `["entered", id]`: the catalog has it, as far as its sync level promises;
-* `["publishing", id]`: something is going to be published;
-* `["stopped", id, position]`, `["channel", id, channel]`, `["purged", id]`: it is so;
+* `["entered", id]`: the catalog has it, as far as its sync level guarantees;
+* `["publishing", id]`: data will be published;
+* `["stopped", id, position]`, `["channel", id, channel]`, `["purged", id]`: it is done;
 * `["cut", id, position]`, `["purge", id]`, `["extend", id]`, `["start", id, position]`,
-  `["new channel", id, channel]`: it is going to be asked for.
+  `["new channel", id, channel]`: it will be requested.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _SHIM = ctypes.CDLL(None)
 
 
 def note(*what: Any) -> None:
-    """Note what clients were told."""
+    """Note a report to clients."""
     _SHIM.power_cut_note(json.dumps(what).encode())
 
 
 class _SeenStruct:
-    """A `Struct` whose stores, into what is mapped, are seen one by one."""
+    """A `Struct` whose stores into mapped memory are recorded one by one."""
 
     def __init__(self, struct: Any) -> None:
         self._struct = struct
@@ -70,7 +70,7 @@ class _SeenStruct:
 
 
 def note_entries() -> None:
-    """Have it noted when a recording has been entered into the catalog."""
+    """Add a note whenever a recording was added to the catalog."""
     plain = Catalog.add_recording
 
     def add_recording(self: Catalog, **described: Any) -> int:
@@ -82,7 +82,7 @@ def note_entries() -> None:
 
 
 class _Counters:
-    """The driver's counters, for the shim to look at."""
+    """The driver's counters, for the shim to read."""
 
     def __init__(self, aeron_dir: Path) -> None:
         self._file = CncFile(aeron_dir)
@@ -123,7 +123,7 @@ class Stream:
         else:
             descriptor = client.list_recording(recording_id)
             assert descriptor is not None
-            # The driver may still know the publication before.
+            # The driver may still know the previous publication.
             channel = f"{channel}?session-id={1000 + run.counters.count}"
             channel = aerotape.extension_channel(descriptor, channel)
             note("extend", recording_id)
@@ -140,7 +140,7 @@ class Stream:
         end = self.publication.position + length
         while self.publication.position < end:
             for _ in range(self.run.draw.randint(1, 8)):
-                # Nobody takes it any more when the recording has failed.
+                # Publishing is not possible any more when the recording has failed.
                 what = f"the publication behind {self.publication.position} of recording"
                 wait_until(self._offer, f"{what} {self.recording_id}", STEP_S)
             if self.run.draw.random() < 0.5:
@@ -169,7 +169,7 @@ class Stream:
 
 
 class Run:
-    """An archive, a client of it and what they are put through."""
+    """An archive, a client of it, and the requests that are sent."""
 
     def __init__(self, root: Path, aeron_dir: Path, seed: int, properties: dict[str, str]) -> None:
         self.draw = random.Random(seed)
@@ -191,7 +191,7 @@ class Run:
         self.counters = _Counters(aeron_dir)
 
     def go(self) -> None:
-        """Do all of it."""
+        """Send all requests."""
         client = self.client
         # Entries that are longer than a sector.
         first = Stream(self, 7, f"aeron:ipc?alias={'the-first-name-' * 20}")
@@ -227,7 +227,7 @@ class Run:
         first.await_recorded()
 
     def cut(self, recording_id: int, position: int) -> int:
-        """Ask for a truncation at the first message behind a position."""
+        """Request a truncation at the first message after a position."""
         from aerotape.replay.offline.directory import open_directory
 
         recording = open_directory(self.archive.archive_dir).recording(recording_id)
@@ -236,14 +236,14 @@ class Run:
         return self.client.truncate_recording(recording_id, found.position)
 
     def await_signal(self, ask: Callable[[int], int], position: int) -> None:
-        """Cut back and wait until the files are gone."""
+        """Truncate and wait until the files are deleted."""
         before = self.count_files()
         assert ask(position) > 0
         wait_until(lambda: self.count_files() < before, "the deletion", STEP_S)
         time.sleep(0.05)
 
     def await_sign_of_life(self) -> None:
-        """Wait until the mark file has changed, which it does once a second."""
+        """Wait until the mark file has changed, which happens once a second."""
         directory = self.archive.archive_dir
 
         def last() -> int:

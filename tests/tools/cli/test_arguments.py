@@ -65,14 +65,14 @@ WAYS_TO_STOP = "give either CHANNEL STREAM_ID, --subscription or --recording"
         (["counters", "--interval", "99999999999s"], "is longer than 1000000000 s"),
     ],
 )
-def test_wrong_arguments_are_named(
+def test_wrong_arguments_are_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     arguments: list[object],
     complaint: str,
 ) -> None:
-    """The exit code is 2, and the one line names the argument."""
+    """The exit code is 2, and the one line has the name of the argument."""
     monkeypatch.setenv("AERON_DIR", str(tmp_path / "no-driver"))
     assert main([*map(str, arguments)]) == 2
     out, err = capsys.readouterr()

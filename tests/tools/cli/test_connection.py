@@ -32,7 +32,7 @@ CONTROL_COMMANDS = [
 def test_without_a_driver_commands_fail_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
-    """The message names what a shell user can give."""
+    """The error names the options that a shell user can set."""
     begin_s = time.monotonic()
     assert main([*command, "--aeron-dir", str(tmp_path)]) == 1
     assert time.monotonic() - begin_s < 5  # the default timeout is 10 s
@@ -42,7 +42,7 @@ def test_without_a_driver_commands_fail_at_once(
 
 
 def test_messages_in_python_name_arguments(tmp_path: Path) -> None:
-    """An error in Python names no option of a command."""
+    """An error in Python does not name command options."""
     with pytest.raises(AeronError) as caught:
         aerotape.connect(aeron_dir=tmp_path, start_timeout_ns=0)
     assert "(aeron_dir, $AERON_DIR)" in str(caught.value)
@@ -52,7 +52,7 @@ def test_messages_in_python_name_arguments(tmp_path: Path) -> None:
 def test_commands_wait_for_a_driver_and_its_archive(
     tmp_path: Path, aeron_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --wait, those that start later are found, even after a driver that was killed."""
+    """With --wait, processes that start later are found, even after a driver that was killed."""
     driver = _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), **EMBEDDED_DRIVER})
     left = bytearray((aeron_dir / "cnc.dat").read_bytes())
     driver.close()
@@ -71,7 +71,7 @@ def test_commands_wait_for_a_driver_and_its_archive(
     time.sleep(0.5)
     with (
         aerotape.MediaDriver.launch(aeron_dir, EMBEDDED_DRIVER),
-        # Not at once: there is a driver and no archive.
+        # Not at once: a driver runs without an archive.
         contextlib.ExitStack() as stack,
     ):
         time.sleep(0.5)
@@ -88,10 +88,10 @@ def test_commands_wait_for_a_driver_and_its_archive(
     assert capsys.readouterr().out == "[]\n"
 
 
-def test_without_an_archive_the_options_are_named(
+def test_without_an_archive_the_error_names_the_options(
     aeron_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The timeout holds where there is a driver only."""
+    """The timeout applies only where a driver runs."""
     with aerotape.MediaDriver.launch(aeron_dir, EMBEDDED_DRIVER):
         assert main(["list", "--aeron-dir", str(aeron_dir), "--timeout", "200ms"]) == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -108,7 +108,7 @@ def test_an_empty_list_is_reported_on_a_terminal(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On standard error, and only to a person."""
+    """On standard error, and only on a terminal."""
     where = ("--aeron-dir", str(aeron_dir))
     with aerotape.Archive.launch(
         dir=tmp_path / "archive",
@@ -133,7 +133,7 @@ def test_an_empty_list_is_reported_on_a_terminal(
 
 
 def test_precedence_of_options_and_properties(cli: CommandLine) -> None:
-    """An option wins over -D, that over the environment; each alone finds the archive."""
+    """An option overrides -D, which overrides the environment; each alone finds the archive."""
     bare = {name: value for name, value in cli.environment.items() if not name.startswith("AERON_")}
     aeron_dir, channel = cli.archive.aeron_dir, cli.archive.control_channel
     by_options = ("--aeron-dir", aeron_dir, "--control-channel", channel)
@@ -142,14 +142,14 @@ def test_precedence_of_options_and_properties(cli: CommandLine) -> None:
     cli.run("list", *by_options, env=bare)
     cli.run("list", *by_properties, env=bare)
     cli.run("list", *wrong, *by_options)
-    # Without a control channel it is IPC, by which a local archive is found too.
+    # Without a control channel IPC is used, which also finds a local archive.
     cli.run("list", "--aeron-dir", aeron_dir, env=bare)
     assert "response channel" in cli.error("list", *wrong, code=2)
     assert "/nowhere" in cli.error("list", wrong[0], "--timeout", "1s")
 
 
-def test_a_connection_that_fails_is_named(cli: CommandLine, tmp_path: Path) -> None:
-    """An archive that is not there is a failure that names stream or directory."""
+def test_a_failed_connection_is_reported(cli: CommandLine, tmp_path: Path) -> None:
+    """A missing archive is a failure that names the stream or the directory."""
     absent = cli.error("list", "--control-stream-id", 4711, "--timeout", "1s")
     assert "stream 4711" in absent
     nowhere = cli.error("list", "--aeron-dir", tmp_path / "none", "--timeout", "1")

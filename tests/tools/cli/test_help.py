@@ -46,7 +46,7 @@ def check(text: str) -> None:
 
 @pytest.mark.parametrize("command", command_files())
 def test_help_is_imperative_and_plain(command: str) -> None:
-    """The help of each command starts with a verb and has no word of the list."""
+    """The help of each command starts with a verb and contains no word of the list."""
     check(aerotape(command, "--help").out)
 
 
@@ -54,8 +54,8 @@ def test_help_is_imperative_and_plain(command: str) -> None:
 def test_help_of_tool_commands_is_imperative_and_plain(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As for the commands, also for those of `aerotape tool`."""
-    # As `--help` anywhere lists the commands, the parser of the command itself is asked.
+    """The same as for the commands, also for those of `aerotape tool`."""
+    # `--help` anywhere lists the commands, so the parser of the command itself is used.
     parser = ArgumentParser(prog="tool")
     tool.configure_for(parser, ["x", command])
     with pytest.raises(SystemExit):
@@ -65,11 +65,11 @@ def test_help_of_tool_commands_is_imperative_and_plain(
 
 @pytest.mark.parametrize("action", ["detach", "delete", "purge", "attach", "migrate"])
 def test_help_of_segment_actions_is_imperative_and_plain(action: str) -> None:
-    """As for the commands, also for the actions of `aerotape segments`."""
+    """The same as for the commands, also for the actions of `aerotape segments`."""
     check(aerotape("segments", action, "--help").out)
 
 
 def test_the_overview_is_plain() -> None:
-    """The list of commands has no word of the list either."""
+    """The list of commands contains no word of the list either."""
     plain = " ".join(aerotape("--help").out.split())
     assert not REFUSED.search(plain), plain

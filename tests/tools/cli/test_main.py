@@ -1,4 +1,4 @@
-"""The command line's frame: finding commands, exit codes, one-line errors."""
+"""The command line: finding commands, exit codes, one-line errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Install = Callable[[Callable[[argparse.Namespace], int]], None]
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Puts a command `probe` with the given `run` in place."""
+    """Install a command `probe` with the given `run`."""
 
     def put(run: Callable[[argparse.Namespace], int]) -> None:
         module = types.ModuleType("aerotape.tools.probe", "Probe the frame.")
@@ -46,7 +46,7 @@ def _raise(error: BaseException) -> Callable[[argparse.Namespace], int]:
     return run
 
 
-def test_version_and_help_come_from_a_fresh_process() -> None:
+def test_version_and_help_of_a_new_process() -> None:
     """`python -m aerotape` prints the version, and its help names every command."""
     version = subprocess.run(
         [sys.executable, "-m", "aerotape", "--version"], capture_output=True, text=True, check=True
@@ -69,13 +69,13 @@ def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """A command that does not exist is named in the error."""
+    """A command that does not exist is reported with its name."""
     assert main(["no-such-thing"]) == 2
     assert "'no-such-thing'" in capsys.readouterr().err
 
 
 def test_arguments_reach_the_command(install: Install) -> None:
-    """The command gets its own arguments besides --json and --verbose, before or after it."""
+    """The command gets its own arguments and --json and --verbose, before or after it."""
     seen: list[argparse.Namespace] = []
 
     def run(args: argparse.Namespace) -> int:
@@ -92,7 +92,7 @@ def test_arguments_reach_the_command(install: Install) -> None:
 def test_wrong_arguments_of_a_command_exit_with_2(
     install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """argparse's complaint about a command's arguments is a usage error, on one line."""
+    """An argparse error for a command's arguments is a usage error, on one line."""
     install(lambda args: 0)
     assert main(["probe"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -110,7 +110,7 @@ def test_wrong_arguments_of_a_command_exit_with_2(
 def test_invalid_urls_are_usage_errors(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In one line, without the part that may be a secret."""
+    """On one line, without the part that may be a secret."""
     assert main(arguments) == 2
     printed = capsys.readouterr().err
     assert printed.count("\n") == 1
@@ -139,7 +139,7 @@ def test_errors_are_one_line(
 
 
 def test_verbose_shows_the_traceback(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
-    """With -v the traceback comes before the line."""
+    """With -v the traceback precedes the line."""
     install(_raise(AerotapeError("broken")))
     assert main(["probe", "x", "-v"]) == 1
     err = capsys.readouterr().err
@@ -148,13 +148,13 @@ def test_verbose_shows_the_traceback(install: Install, capsys: pytest.CaptureFix
 
 
 def test_interrupt_exits_with_130(install: Install) -> None:
-    """Ctrl-C ends a command quietly with the shell's code for it."""
+    """Ctrl-C ends a command without output, with the exit code of shells for it."""
     install(_raise(KeyboardInterrupt()))
     assert main(["probe", "x"]) == 130
 
 
 def test_sigterm_exits_with_143_after_cleanup(install: Install) -> None:
-    """SIGTERM unwinds a command as Ctrl-C does; afterwards it has its default action."""
+    """SIGTERM ends a command as Ctrl-C does; afterwards the default action is restored."""
     cleaned = []
 
     def run(args: argparse.Namespace) -> int:
@@ -172,13 +172,14 @@ def test_sigterm_exits_with_143_after_cleanup(install: Install) -> None:
 
 
 def test_a_closed_reader_exits_with_141(install: Install) -> None:
-    """A closed standard output ends a command quietly."""
+    """A closed standard output ends a command without output."""
     install(_raise(BrokenPipeError()))
     assert main(["probe", "x"]) == 141
 
 
 def test_closed_standard_output() -> None:
-    """A process without a reader ends quietly; argparse may have ignored the failure."""
+    """A process whose reader has closed ends without output; argparse may have ignored the
+    failure."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -195,7 +196,7 @@ def test_closed_standard_output() -> None:
 def test_closed_standard_streams_are_not_reused_for_files(
     tmp_path: Path, closed: list[int]
 ) -> None:
-    """A command does its work; none of its files gets the number of one of them."""
+    """A command runs as usual; none of its files gets one of the standard descriptors."""
     script = "import os\n"
     script += "".join(f"os.close({number})\n" for number in closed)
     script += (
@@ -211,14 +212,14 @@ def test_closed_standard_streams_are_not_reused_for_files(
 
 
 def test_results_for_a_closed_standard_output_are_dropped(tmp_path: Path) -> None:
-    """Without a traceback: as a shell's `>&-` starts it, with no stream at all in Python."""
+    """Without a traceback, if a shell's `>&-` started it without this stream."""
     command = f"{sys.executable} -m aerotape archive --print-config --dir {tmp_path / 'a'} >&-"
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_bugs_are_not_hidden(install: Install) -> None:
-    """An exception that is not caused by the user keeps its traceback."""
+    """An exception that is not caused by the user has its traceback."""
     install(_raise(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         main(["probe", "x"])
@@ -236,7 +237,7 @@ def test_bugs_are_not_hidden(install: Install) -> None:
 def test_a_start_loads_only_what_it_needs(
     tmp_path: Path, arguments: list[str], needless: set[str]
 ) -> None:
-    """Modules that take long, and are for what few starts do, are left to those."""
+    """Modules that load slowly and are rarely needed are loaded only when they are used."""
     leave(tmp_path)
     Catalog.open(tmp_path, create=True).close()
     slow = {"asyncio", "concurrent.futures", "hashlib", "json"}

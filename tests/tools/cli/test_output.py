@@ -1,4 +1,4 @@
-"""What commands print: tables, records, JSON, progress."""
+"""Output of commands: tables, records, JSON, progress."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Terminal(io.StringIO):
 
 
 def test_rows_are_an_aligned_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """Numbers are right-aligned, text left-aligned, nothing trails."""
+    """Numbers are right-aligned, text left-aligned, without trailing spaces."""
     emit([{"id": 7, "channel": "aeron:ipc"}, {"id": 1234, "channel": None}], PLAIN)
     assert capsys.readouterr().out == "  id  channel\n   7  aeron:ipc\n1234  -\n"
 
@@ -53,7 +53,7 @@ def test_rows_are_one_json_array(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    """No rows are an empty array, and nothing for people."""
+    """Without rows JSON is an empty array, and the table is empty."""
     emit([], JSON)
     emit([], PLAIN)
     assert capsys.readouterr().out == "[]\n"
@@ -74,14 +74,15 @@ def test_a_line_of_a_stream(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_control_characters_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Escape sequences in a channel are shown, not obeyed."""
+    """Escape sequences in a channel are printed as text."""
     emit([{"channel": "a\x1b[2J\nb"}], PLAIN)
     assert capsys.readouterr().out == "channel\na\\x1b[2J\\nb\n"
     assert printable("plain text") == "plain text"
 
 
 def test_progress_draws_on_a_terminal_only() -> None:
-    """On a terminal the bar shows the share and is wiped at the end; else nothing is written."""
+    """On a terminal the bar shows the share and is cleared at the end; elsewhere nothing is
+    written."""
     terminal, pipe = Terminal(), io.StringIO()
     with Progress(4, "reading", unit="files", stream=terminal) as progress:
         progress.update(2)

@@ -24,7 +24,8 @@ SEGMENT = 65536
 
 
 def test_record_and_stop(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """What `record` starts records until `stop`, given the channel or the printed id."""
+    """A recording that `record` starts continues until `stop` with the channel or the printed
+    id."""
     stream_id = new_stream_id()
     started = cli.json("record", "aeron:ipc", stream_id)
     assert started["stream_id"] == stream_id
@@ -133,14 +134,14 @@ def test_truncate_and_purge(cli: CommandLine, client: aerotape.ArchiveClient) ->
         "segment_files_deleted": made.end // SEGMENT - position // SEGMENT,
     }
     assert "position" in cli.error("truncate", made.recording_id, 8, "--yes")
-    # Nothing would be lost: no question, and the archive's own answer.
+    # No data would be lost: no question, and the archive's own error.
     assert "INVALID_POSITION" in cli.error("truncate", made.recording_id, position + 32)
     assert "--yes" in cli.error("purge", made.recording_id, code=2)
     purged = cli.record("purge", made.recording_id, "-y")
     assert purged == {"recording_id": str(made.recording_id), "segment_files_deleted": "1"}
     assert client.list_recording(made.recording_id) is None
     assert "UNKNOWN_RECORDING" in cli.error("purge", made.recording_id, "-y")
-    # What cannot be done is not asked about.
+    # There is no question for a request that cannot succeed.
     assert "UNKNOWN_RECORDING" in cli.error("purge", made.recording_id)
     live = start_recording(client, count=1)
     assert "is live: stop it first" in cli.error("truncate", live.recording_id, 0, "-y")
@@ -153,7 +154,7 @@ def test_truncate_and_purge(cli: CommandLine, client: aerotape.ArchiveClient) ->
 def test_asks_on_a_terminal(
     cli: CommandLine, client: aerotape.ArchiveClient, answer: str, code: int
 ) -> None:
-    """On a terminal the question names the deed; only yes does it."""
+    """On a terminal the question describes the change; only yes confirms it."""
     made = recorded(client, 1)
     master, slave = pty.openpty()
     process = cli.start("purge", made.recording_id, stdin=slave)
@@ -168,7 +169,7 @@ def test_asks_on_a_terminal(
 
 
 def test_segments(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """Detach, attach, delete and purge move the start and print the files."""
+    """Detach, attach, delete and purge move the start position and print the files."""
     made = recorded(client, 200)
     recording = made.recording_id
     assert cli.json("segments", "detach", recording, 3 * SEGMENT) == {
@@ -199,12 +200,12 @@ def _file(cli: CommandLine, made: Made, position: int) -> Path:
 
 
 def test_subscriptions(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """What is being recorded is listed, by channel, stream and number."""
+    """Active subscriptions are listed by channel, stream and number."""
     streams = [new_stream_id() for _ in range(3)]
     channel = "aeron:udp?endpoint=localhost:20779"
     ids = [client.start_recording(channel, each, "remote") for each in streams]
     rows = cli.json("subscriptions", "--channel", "20779")
-    # The Java archive's order is that of a hash map.
+    # The Java archive lists them in the order of a hash map.
     assert sorted(row["subscription_id"] for row in rows) == sorted(ids)
     assert {row["channel"] for row in rows} == {channel}
     (row,) = cli.json("subscriptions", "--stream-id", streams[1])
@@ -218,7 +219,7 @@ def test_subscriptions(cli: CommandLine, client: aerotape.ArchiveClient) -> None
 
 
 def test_update_channel_and_find(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """The descriptor names the new channel, by which the recording is found again."""
+    """The descriptor has the new channel, by which the recording can be found."""
     made = recorded(client, 1)
     channel = "aeron:udp?endpoint=localhost:20780|mtu=1408"
     answer = cli.json("update-channel", made.recording_id, channel)

@@ -54,7 +54,8 @@ def watch_a_recording(cli: CommandLine, client: aerotape.ArchiveClient, *options
 
 
 def test_changes_are_found_by_listings(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """Of either archive, which signals only to the client that requested a recording."""
+    """For either archive; the Java archive signals only to the client that requested a
+    recording."""
     watch_a_recording(cli, client, "--interval", "20ms")
 
 
@@ -66,7 +67,7 @@ def test_an_archive_that_signals_to_all_needs_no_listings() -> None:
 
 
 class Client:
-    """A client of an archive whose recordings and signals the test sets."""
+    """A client of an archive whose recordings and signals are set by the test."""
 
     def __init__(self) -> None:
         self.recordings: dict[int, RecordingDescriptor] = {}
@@ -129,7 +130,7 @@ def is_of_stream_6(_recording_id: int, found: RecordingDescriptor | None) -> boo
 
 
 class Rig:
-    """A watch over a client whose archive the test plays."""
+    """A watch over a client of a simulated archive."""
 
     def __init__(self, is_wanted: IsWanted = is_of_stream_6) -> None:
         self.client = Client()
@@ -146,7 +147,7 @@ class Rig:
 
 
 def test_without_signals_recordings_are_listed() -> None:
-    """Each time that nothing has come for the interval."""
+    """Whenever no signal was received for the interval."""
     rig = Rig()
     assert rig.changes() == []
     rig.client.recordings[2] = descriptor(2)
@@ -169,7 +170,7 @@ def test_a_listed_change_that_is_signalled_later_is_reported_once() -> None:
     assert rig.changes() == []
     rig.signalled(RecordingSignal.STOP, 2, 256)
     assert rig.changes() == [("stop", 2, 256)]
-    # Again from the same position: another change.
+    # From the same position again: another change.
     rig.signalled(RecordingSignal.EXTEND, 2, 256)
     rig.signalled(RecordingSignal.STOP, 2, 256)
     assert (rig.changes(), rig.changes()) == ([("extend", 2, 256)], [("stop", 2, 256)])
@@ -177,7 +178,7 @@ def test_a_listed_change_that_is_signalled_later_is_reported_once() -> None:
 
 
 def test_signals_of_other_streams_and_deleted_recordings() -> None:
-    """Other streams are left out; one that has been deleted is known from before."""
+    """Other streams are ignored; a deleted recording is known from earlier listings."""
     rig = Rig()
     rig.client.recordings[3] = descriptor(3, stream_id=7)
     rig.signalled(RecordingSignal.START, 3, 64)
@@ -192,7 +193,7 @@ def test_signals_of_other_streams_and_deleted_recordings() -> None:
 
 
 def test_a_recording_purged_before_it_is_requested_is_reported() -> None:
-    """Its signals may be read late; they are reported without a stream, and each of them once."""
+    """Its signals may be read late; each is reported once, without a stream."""
     rig = Rig(lambda _recording_id, found: True)
     for kind, position, reported in (
         (RecordingSignal.START, 0, [RecordingChange("start", 8, 0)]),
@@ -205,7 +206,7 @@ def test_a_recording_purged_before_it_is_requested_is_reported() -> None:
 
 
 def test_a_deletion_of_segment_files_is_not_one_of_the_recording() -> None:
-    """DELETE is also signalled of a truncation and of purged segments; the recording remains."""
+    """DELETE is also signalled for a truncation and for purged segments; the recording remains."""
     rig = Rig()
     rig.signalled(RecordingSignal.DELETE, 1, -1)
     assert rig.changes() == []
@@ -225,7 +226,7 @@ def test_no_signal_of_a_burst_is_lost() -> None:
     assert [rig.changes() for _ in positions] == [[("extend", 1, each)] for each in positions]
 
 
-def test_what_happened_between_two_listings() -> None:
+def test_changes_between_two_listings_are_reported() -> None:
     """Every difference between two listings is reported, in the order of recording ids."""
 
     def reported(known: dict[int, int], now: dict[int, int]) -> list[tuple[str, int, int]]:

@@ -24,7 +24,7 @@ import aerotape
 
 
 def test_replay_counts(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """Without a place to go to, a replay is counted: messages, bytes, first and last position."""
+    """Without a destination, a replay is counted: messages, bytes, first and last position."""
     made = recorded(client, 20)
     assert cli.json("replay", made.recording_id) == {
         "recording_id": made.recording_id,
@@ -39,7 +39,7 @@ def test_replay_counts(cli: CommandLine, client: aerotape.ArchiveClient) -> None
 
 
 def test_replay_to_a_file(cli: CommandLine, client: aerotape.ArchiveClient, tmp_path: Path) -> None:
-    """Payloads go to a file or standard output, one after the other or after their lengths."""
+    """Payloads are written to a file or standard output, with or without preceding lengths."""
     made = recorded(client, 20)
     payloads = [payload for payload, _, _ in made.sent]
     out = tmp_path / "payloads"
@@ -60,7 +60,7 @@ def test_replay_to_a_file(cli: CommandLine, client: aerotape.ArchiveClient, tmp_
 
 
 def test_replay_printed(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """Messages are printed a line each, for machines with all of their header and payload."""
+    """Messages are printed a line each; the JSON form has all of their header and payload."""
     made = start_recording(client)
     made.send([b"readable", bytes(range(200))])
     wait_until(lambda: client.recording_position(made.recording_id) == made.end, "the recording")
@@ -81,7 +81,7 @@ def test_replay_printed(cli: CommandLine, client: aerotape.ArchiveClient) -> Non
 
 
 def test_replay_to_a_channel(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """With --to the archive itself replays into a channel, after the command has ended."""
+    """With --to the archive itself replays into a channel, also after the command has ended."""
     made = recorded(client, 30)
     stream_id = new_stream_id()
     with client.aeron.add_subscription("aeron:ipc", stream_id) as subscription:
@@ -107,7 +107,7 @@ def test_replay_follows(cli: CommandLine, client: aerotape.ArchiveClient) -> Non
 
 
 def _read(descriptor: int, lines: int) -> list[bytes]:
-    """Read whole lines as they come, without waiting for a buffer to fill."""
+    """Read whole lines as they arrive, without waiting for a full buffer."""
     data = b""
     while data.count(b"\n") < lines:
         data += os.read(descriptor, 65536)
@@ -115,7 +115,7 @@ def _read(descriptor: int, lines: int) -> list[bytes]:
 
 
 def test_aborted_replay(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """A replay that the archive cannot finish is a failure in one line."""
+    """A replay that the archive cannot finish is a failure with one line."""
     made: Made = recorded(client, 100)
     (cli.archive.archive_dir / f"{made.recording_id}-65536.rec").unlink()
     line = cli.error("replay", made.recording_id)
@@ -193,13 +193,13 @@ def test_replicate(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
         failed = cli.run("replicate", 9999, cli.archive.control_channel, *options, expect=1)
         assert b"aerotape replicate: the archive reports an error" in failed.stderr
         assert failed.stdout == b""
-    # There is nothing more to copy.
+    # There is no more data to copy.
     whole = cli.json("replicate", *source, "--extend", copy)
     assert set(whole) == {"replication_id", "src_recording_id", "src_control_channel"}
 
 
 def test_stop_replication(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """Without --follow the command only begins; the printed id stops the replication."""
+    """Without --follow the command only starts it; the printed id stops the replication."""
     live = start_recording(client, count=3)
     row = cli.record("replicate", live.recording_id, cli.archive.control_channel)
     assert cli.json("stop-replication", row["replication_id"])["stopped"] == "replication"

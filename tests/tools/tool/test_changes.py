@@ -1,4 +1,4 @@
-"""Commands of `aerotape tool` that write: the same bytes as Aeron's ArchiveTool leaves."""
+"""Commands of `aerotape tool` that write: the same bytes as after Aeron's ArchiveTool."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from aerotape.catalog.layout import RecordingState
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """An archive directory, and files in it that belong to no recording's range."""
+    """An archive directory, and files in it that belong to no recording."""
     directory = build(tmp_path / "archive")
     for name in (
         f"0-{3 * SEGMENT_LENGTH}.rec",
@@ -62,10 +62,11 @@ def directory(tmp_path: Path) -> Path:
     ],
     ids=" ".join,
 )
-def test_files_are_left_as_archive_tool_leaves_them(
+def test_files_equal_those_of_archive_tool(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    """On two copies of one directory, with the same outcome; a dry run before changes nothing."""
+    """On two copies of one directory, with the same outcome; a preceding dry run changes
+    nothing."""
     theirs = shutil.copytree(directory, tmp_path / "theirs")
     before = content(directory)
     succeeded = tool(directory, *arguments, "--dry-run", expect=None).code == 0
@@ -80,7 +81,7 @@ def test_files_are_left_as_archive_tool_leaves_them(
 
 @pytest.mark.parametrize("target", ["VALID", "INVALID"])
 def test_an_impossible_state_is_repaired_by_mark(directory: Path, target: str) -> None:
-    """It is damage to the entry, even if the recording counts as being in the state."""
+    """It is damage to the entry, even if the recording counts as being in that state."""
     with Catalog.open(directory, read_only=True) as catalog:
         place = catalog.entry(0).offset + layout.STATE_OFFSET
     with (directory / "archive.catalog").open("r+b") as file:
@@ -98,7 +99,7 @@ def test_an_impossible_state_is_repaired_by_mark(directory: Path, target: str) -
 
 
 def test_compaction_names_the_removed_recordings(directory: Path) -> None:
-    """The first of many, all with -v."""
+    """Only the first of many, all with -v."""
     with Catalog.open(directory) as catalog:
         for _ in range(25):
             recording_id = add_entry(catalog, SegmentBuilder())
@@ -141,7 +142,7 @@ def test_a_catalog_that_is_open_is_compacted(directory: Path) -> None:
     "arguments", [["compact"], ["delete-orphaned-segments"]], ids=lambda arguments: arguments[0]
 )
 @pytest.mark.parametrize("answer", ["", "n\n", "\n"], ids=["end", "no", "empty"])
-def test_nothing_is_deleted_without_a_yes(
+def test_nothing_is_deleted_without_a_confirmation(
     directory: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], answer: str
 ) -> None:
     """Nor if standard input has ended."""
@@ -154,10 +155,10 @@ def test_nothing_is_deleted_without_a_yes(
 @pytest.mark.parametrize(
     "arguments", [["compact"], ["delete-orphaned-segments"]], ids=lambda arguments: arguments[0]
 )
-def test_an_archive_that_starts_while_it_asks_is_noticed(
+def test_an_archive_that_starts_during_the_question_is_detected(
     directory: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    """A Java archive takes no lock, so the directory is checked again after the answer."""
+    """A Java archive takes no lock, so the directory is checked again after the response."""
     before = content(directory)
     with ExitStack() as started:
 
@@ -172,7 +173,7 @@ def test_an_archive_that_starts_while_it_asks_is_noticed(
     assert changed == {"archive-mark.dat"}
 
 
-def test_a_damaged_entry_keeps_its_files_and_the_catalog(directory: Path) -> None:
+def test_a_damaged_entry_prevents_compaction_and_retains_its_files(directory: Path) -> None:
     """Compaction refuses; orphans of all others are deleted, and the exit code is 3."""
     with Catalog.open(directory, read_only=True) as catalog:
         offset = catalog.entry(0).offset
@@ -230,7 +231,7 @@ def test_a_command_that_is_not_refused_repairs_the_catalog(tmp_path: Path) -> No
 
 @pytest.mark.jvm
 def test_capacity_is_printed_and_grows(directory: Path) -> None:
-    """By zeros at the end, never down; ArchiveTool reads the catalog all the same."""
+    """It grows by zeros at the end, and never shrinks; ArchiveTool can still read the catalog."""
     before = content(directory)["archive.catalog"]
     assert tool(directory, "capacity").out == f"{len(before)}\n"
     wanted = len(before) + 12_345
@@ -260,10 +261,10 @@ def test_capacity_is_printed_and_grows(directory: Path) -> None:
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_what_writes_is_refused_while_an_archive_uses_the_directory(
+def test_writing_commands_are_refused_while_an_archive_uses_the_directory(
     directory: Path, arguments: list[str]
 ) -> None:
-    """A dry run is not, nor are commands that only read."""
+    """A dry run is not refused, nor are commands that only read."""
     with in_use(directory):
         before = content(directory)
         assert "is in use by another archive" in tool(directory, *arguments, expect=1).err
@@ -274,7 +275,8 @@ def test_what_writes_is_refused_while_an_archive_uses_the_directory(
 
 
 def test_a_damaged_start_does_not_orphan_the_last_segment(tmp_path: Path) -> None:
-    """From such a start the segment positions would differ, this file being after the last."""
+    """From such a start the segment positions would differ, and this file would be after the
+    last."""
     directory = build(tmp_path / "archive")
     with Catalog.open(directory) as catalog:
         start = SEGMENT_LENGTH + 65_536 + 64
@@ -288,8 +290,8 @@ def test_a_damaged_start_does_not_orphan_the_last_segment(tmp_path: Path) -> Non
 
 
 def test_segments_are_not_orphans_of_a_start_without_a_segment(tmp_path: Path) -> None:
-    """One flipped bit may put it there, where segments begin; detaching leaves the one it is in,
-    or, of a recording that ends where a segment does, one that ends at the start."""
+    """One flipped bit may move the start to another segment. Detaching leaves the segment that
+    contains the start or, at the end of the recording, one that ends there."""
     directory = build(tmp_path / "archive")
     before = content(directory)
     orphans = ["tool", str(directory), "delete-orphaned-segments", "3", "--yes"]

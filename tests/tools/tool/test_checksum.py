@@ -1,4 +1,4 @@
-"""`aerotape tool DIR checksum`: the same bytes as Aeron's ArchiveTool leaves."""
+"""`aerotape tool DIR checksum`: the same bytes as after Aeron's ArchiveTool."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
 def test_checksums_are_those_of_archive_tool(
     directory: Path, tmp_path: Path, arguments: list[str], code: int
 ) -> None:
-    """On two copies of one directory; 3 is for a recording whose files are gone."""
+    """On two copies of one directory; exit code 3 is for a recording whose files are missing."""
     theirs = shutil.copytree(directory, tmp_path / "theirs")
     before = content(directory)
     tool(directory, "checksum", *arguments, "--dry-run", expect=code)
@@ -62,7 +62,7 @@ def test_checksums_are_those_of_archive_tool(
 
 @pytest.mark.jvm
 def test_changes_are_reported_and_verify(directory: Path) -> None:
-    """A second run finds nothing to change; verify finds all checksums right, ArchiveTool too."""
+    """A second run changes nothing; verify finds all checksums right, ArchiveTool too."""
     arguments = ["tool", str(directory), "checksum", "crc-32c", "0", "-a", "--json"]
     (first,) = aerotape(*arguments).json
     assert (first["recording_id"], first["segments"], first["problems"]) == (0, 3, [])
@@ -81,7 +81,7 @@ def test_changes_are_reported_and_verify(directory: Path) -> None:
 def test_frames_whose_checksum_was_wrong_are_counted(
     directory: Path, tmp_path: Path, kind: str
 ) -> None:
-    """If other frames had valid ones; the bytes are those of ArchiveTool."""
+    """If other frames had valid ones; the bytes equal those of ArchiveTool."""
     checksum = ["tool", str(directory), "checksum"]
     # Recorded without checksums: damage cannot be detected.
     path = directory / "0-0.rec"
@@ -90,7 +90,7 @@ def test_frames_whose_checksum_was_wrong_are_counted(
     (outcome,) = aerotape(*checksum, "crc-32", "0", "-a", "--json").json
     assert outcome["frames_changed"] == outcome["frames"]
     assert outcome["frames_wrong"] == 0
-    # What an extension without checksums has recorded is not damaged.
+    # Data that an extension without checksums has recorded is not damaged.
     overwrite(path, 12, (-42).to_bytes(4, "little", signed=True))
     second = (int.from_bytes(path.read_bytes()[:4], "little") + 31) & ~31
     overwrite(path, second + 40, b"damaged")
@@ -109,7 +109,7 @@ def test_frames_whose_checksum_was_wrong_are_counted(
     aerotape(*checksum, kind, "0", "-a")
 
 
-def test_what_an_earlier_session_recorded_without_checksums_may_not_be_damaged(
+def test_data_of_an_earlier_session_without_checksums_may_be_valid(
     tmp_path: Path,
 ) -> None:
     """The catalog has only the session id of the last extension, so both are reported."""
@@ -129,7 +129,7 @@ def test_what_an_earlier_session_recorded_without_checksums_may_not_be_damaged(
     assert "earlier session" not in aerotape(*checksum).out
 
 
-def test_files_with_other_names_are_copied_before(
+def test_hard_linked_files_are_copied_first(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A backup of hard links does not change; with a full disk no file changes."""
@@ -167,7 +167,7 @@ def test_files_with_other_names_are_copied_before(
         ("no file", [], "1 segment files are missing, the first is 0-0.rec"),
     ],
 )
-def test_damage_has_the_exit_code_that_verify_has(
+def test_damage_has_the_exit_code_of_verify(
     tmp_path: Path, damage: str, arguments: list[str], problem: str
 ) -> None:
     """Also for frames that are not processed, after damage or without their file."""
@@ -189,8 +189,9 @@ def test_damage_has_the_exit_code_that_verify_has(
         assert problem in done.out
 
 
-def test_a_frame_that_cannot_be_ends_the_segment(directory: Path) -> None:
-    """It is reported with its position; data after it is unchanged, other segments are done."""
+def test_an_invalid_frame_ends_the_segment(directory: Path) -> None:
+    """It is reported with its position; data after it is unchanged, other segments are
+    processed."""
     path = directory / f"0-{SEGMENT_LENGTH}.rec"
     damaged = bytearray(path.read_bytes())
     second = (int.from_bytes(damaged[:4], "little") + 31) & ~31

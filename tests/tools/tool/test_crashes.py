@@ -1,6 +1,6 @@
 """Commands that write, interrupted at each change to a file: no data is lost, and a rerun works.
 
-They are killed there, or the power fails.
+They are killed, or the power fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support.builders.offline_directory import build, content
 from support.builders.old_directory import build_old, version
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.power_cut.crash_points import crashes
-from support.power_cut.power_cut import Cut, Run, left_behind, recorded_command, unnoticed
+from support.power_cut.power_cut import Cut, Run, directories_after, recorded_command, unnoticed
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.export_import import IMPORT_FOLDER_NAME
@@ -32,7 +32,8 @@ pytestmark = pytest.mark.crash
 
 
 class CutShort(Protocol):
-    """Gives what a command leaves of copies of a directory, with None; at last its exit code."""
+    """Yields copies of a directory after an interrupted command, with None; finally its exit
+    code."""
 
     def __call__(
         self, directory: Path, *arguments: str, step: int = 1
@@ -45,7 +46,7 @@ SEGMENT_LENGTH = 65_536
 
 @pytest.fixture(params=["killed", "power cut"])
 def cut_short(request: pytest.FixtureRequest, tmp_path: Path) -> CutShort:
-    """A function that runs a command of `aerotape tool` on a directory, and cuts it short."""
+    """A function that runs a command of `aerotape tool` on a directory, and interrupts it."""
 
     def killed(
         directory: Path, *arguments: str, step: int = 1
@@ -77,9 +78,9 @@ def cut_short(request: pytest.FixtureRequest, tmp_path: Path) -> CutShort:
 def with_code(
     run: Run, directory: Path, scratch: Path, cuts: Sequence[Cut]
 ) -> Iterator[tuple[Path, int | None]]:
-    """Give what is left; of power cuts when the command was over, all that it had done."""
+    """Yield the copies; power cuts after the end of the command must have all its changes."""
     done = tree(run.root / directory.name)
-    for number, left in enumerate(left_behind(run, directory.name, scratch, cuts)):
+    for number, left in enumerate(directories_after(run, directory.name, scratch, cuts)):
         is_over = number == len(cuts) or cuts[number].place == len(run.changes)
         if is_over:
             assert tree(left) == done
@@ -87,7 +88,7 @@ def with_code(
 
 
 def tree(directory: Path) -> dict[str, bytes]:
-    """Return the bytes of each file in a directory and in those in it."""
+    """Return the bytes of each file in a directory and its subdirectories."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in directory.rglob("*")
@@ -108,7 +109,7 @@ def make_stream(stream_id: int, count: int = 30) -> SegmentBuilder:
 
 
 def test_compact(tmp_path: Path, cut_short: CutShort) -> None:
-    """Valid recordings are there throughout, and in the end what an undisturbed run leaves."""
+    """Valid recordings always exist, and the final state is that of an undisturbed run."""
     directory = build(tmp_path / "archive")
     expected = {each: messages(directory, each) for each in (0, 3)}
     end = None
@@ -127,7 +128,7 @@ def test_compact(tmp_path: Path, cut_short: CutShort) -> None:
 
 
 def test_migrate(tmp_path: Path, cut_short: CutShort, capsys: pytest.CaptureFixture[str]) -> None:
-    """Run again it completes, or is refused and changes nothing where it was within a step."""
+    """A rerun completes, or is refused and changes nothing if it was interrupted within a step."""
     assert migrations_refused(tmp_path, cut_short, capsys) > 0
 
 
@@ -184,7 +185,7 @@ def damage(directory: Path, position: int, length: int) -> None:
 def test_repair_of_a_bad_middle_and_a_bad_end(
     tmp_path: Path, cut_short: CutShort, options: list[str], step: int
 ) -> None:
-    """What is good before the damage is served, what is cut is a copy, and it can be ended."""
+    """Messages preceding the damage are served, removed data is copied, and a rerun completes."""
     directory, stream = damaged_archive(tmp_path)
     frames = sorted(stream.frames)
     middle, end = frames[20], frames[-5]
@@ -210,10 +211,10 @@ def test_repair_of_a_bad_middle_and_a_bad_end(
     assert (len(served) > len(before)) == (not options)
 
 
-def test_repair_where_the_last_file_is_gone(
+def test_repair_with_a_missing_last_file(
     tmp_path: Path, cut_short: CutShort, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """However far the empty file that takes its place has come, verify has nothing to hide."""
+    """However far the empty replacement file was written, verify has nothing to hide."""
     directory, stream = damaged_archive(tmp_path)
     last = stream.segment_path(directory, stream.position - 1)
     last.unlink()
@@ -232,13 +233,13 @@ def test_repair_where_the_last_file_is_gone(
 
 
 def check_kept(copy: Path, directory: Path) -> None:
-    """Check that all that was in recording 1 can be put back, and that a mark says from where."""
+    """Check that all data of recording 1 can be restored, and that a mark has the position."""
     before, now = segments(directory), segments(copy)
     notes = open_directory(copy).recording(1).suspect_notes
     assert notes or now == before
     for note in notes:
         assert (copy / note.quarantine / NOTE_NAME).is_file()
-    # What was taken out first is what was there.
+    # The data that was removed first is the original data.
     for folder in reversed(folders_of(copy, 1)):
         if (folder / NOTE_NAME).exists():
             put_back(folder, now)
@@ -259,7 +260,7 @@ def put_back(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def segments(directory: Path) -> dict[str, bytes]:
-    """Return what is in the files of recording 1; one that is cut short has zeros there."""
+    """Return the content of the files of recording 1; a truncated one is filled with zeros."""
     return {
         path.name: path.read_bytes().ljust(SEGMENT_LENGTH, b"\0")
         for path in directory.glob("1-*.rec")
@@ -267,7 +268,7 @@ def segments(directory: Path) -> dict[str, bytes]:
 
 
 def test_import(tmp_path: Path, cut_short: CutShort) -> None:
-    """There is the whole recording or none of it, and the others are untouched."""
+    """The recording is imported completely or not, and the others are unchanged."""
     source = tmp_path / "source"
     source.mkdir()
     stream = make_stream(9)
@@ -291,7 +292,7 @@ def test_import(tmp_path: Path, cut_short: CutShort) -> None:
         assert messages(copy, 0) == before
         assert all(messages(copy, each) == expected for each in ids[1:])
         assert len(ids) == 2 if code is not None else len(ids) <= 2
-        # What brings hidden recordings back does not present half of one.
+        # Commands that restore hidden recordings do not restore a part of one.
         for command in (["repair"], ["repair", "1"], ["verify"], ["mark-valid", "1"]):
             main(["tool", str(copy), *command])
             again = [recording.recording_id for recording in directory.recordings()]
@@ -314,15 +315,15 @@ SCENARIOS: dict[str, Callable[[Path, CutShort, pytest.CaptureFixture[str]], obje
     "repair --cut": lambda path, cut_short, _: test_repair_of_a_bad_middle_and_a_bad_end(
         path, cut_short, ["--cut"], 1
     ),
-    "repair of what is gone": test_repair_where_the_last_file_is_gone,
+    "repair of what is gone": test_repair_with_a_missing_last_file,
     "import": lambda path, cut_short, _: test_import(path, cut_short),
 }
-# Left out together, for the one covers the other.
+# Omitted together, because either is sufficient.
 TOGETHER = (
     "mapped_file.py CatalogFile.close",
     "repair.py _take_out",
 )
-# What needs to be on storage only when the command says that it is done.
+# Data that needs to be on storage only when the command reports success.
 AT_THE_END = {
     "compact": ["compaction.py CompactableCatalog.compact < compaction.py compact"],
     "migrate": ["migrate_version.py _store_version < migrate_version.py migrate"],
@@ -342,19 +343,19 @@ AT_THE_END = {
 OTHERS_COVER = {
     # The catalog was not changed after it was rewritten.
     "compact": ["mapped_file.py CatalogFile.close"],
-    # The names of the quarantine, and of what is copied into a folder of it: the same directories
-    # are forced for the mark and the note, before anything goes.
+    # The names of the quarantine, and of the copies in it: the same directories are forced for the
+    # mark and the note, before any data is removed.
     "repair": [
         "quarantine.py copy_tail < quarantine.py Quarantine.copy",
         "quarantine.py make_folder < quarantine.py Quarantine.folder",
     ],
-    # That of the mark: files that are moved away from beside it afterwards.
+    # For the mark the same directory is forced; later, files next to it are moved.
     "repair --cut": [
         "quarantine.py copy_tail < quarantine.py Quarantine.copy",
         "quarantine.py make_folder < quarantine.py Quarantine.folder",
     ],
-    # Names of new files, and of the new catalog: changes to a directory come in their order, and
-    # the files come into the archive's after it, by a rename that is in both directories or none.
+    # Names of new files, and of the new catalog: changes to a directory are ordered, and the files
+    # are moved into the archive's directory later, by an atomic rename.
     "import": [
         "catalog.py Catalog.insert_recording < export_import.py _enter",
         "export_import.py _write < export_import.py import_recording",
@@ -363,10 +364,10 @@ OTHERS_COVER = {
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_commands_do_not_force_to_storage_is_noticed(
+def test_a_missing_force_to_storage_is_detected(
     tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each of the tests above fails where any one place does not force anything to storage."""
+    """Each of the previous tests fails if any one place does not force its data to storage."""
     runs: list[Run] = []
 
     def check(cuts: list[Cut]) -> None:

@@ -1,4 +1,4 @@
-"""`aerotape tool DIR dump`: each frame as it stands, beside what ArchiveTool prints."""
+"""`aerotape tool DIR dump`: all frames, compared with the output of ArchiveTool."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _payload(frame: str) -> str:
     return "" if "PADDING" in frame else "".join(HEX_LINE.findall(frame)).replace(" ", "")
 
 
-def test_the_limit_is_for_each_recording(directory: Path) -> None:
-    """Recordings of any state are shown; one without files is reported and exits 3."""
+def test_the_limit_applies_to_each_recording(directory: Path) -> None:
+    """Recordings of any state are shown; one without files is reported, with exit code 3."""
     before = content(directory)
     rows = tool(directory, "dump", "2", "--json", expect=3).json
     assert [(row["recording_id"], row["position"]) for row in rows] == [
@@ -69,7 +69,7 @@ def test_the_limit_is_for_each_recording(directory: Path) -> None:
 
 
 def test_damage_ends_a_recording_and_not_the_rest(directory: Path) -> None:
-    """All frames before it are shown, and its position is reported."""
+    """All preceding frames are shown, and its position is reported."""
     whole = tool(directory, "dump", "--json", expect=3).json
     path = directory / f"0-{SEGMENT_LENGTH}.rec"
     data = bytearray(path.read_bytes())

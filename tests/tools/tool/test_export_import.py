@@ -78,7 +78,7 @@ def payloads(directory: Path, recording_id: int) -> list[bytes]:
 @pytest.mark.parametrize(
     ("options", "recording_id"), [([], 3), (["--keep-id"], 1), (["--id", "7"], 7)], ids=str
 )
-def test_a_recording_goes_into_another_directory(
+def test_a_recording_is_imported_into_another_directory(
     source: Path,
     target: Path,
     tmp_path: Path,
@@ -86,7 +86,7 @@ def test_a_recording_goes_into_another_directory(
     options: list[str],
     recording_id: int,
 ) -> None:
-    """With the next id, its own, or any that is free; ArchiveTool and diff find it the same."""
+    """With the next id, its own, or any free one; ArchiveTool and diff find no difference."""
     file = tmp_path / "recording"
     export = ["tool", str(source), "export", "1", str(file), "-checksum", CRC_32]
     aerotape(*export, "--dry-run")
@@ -134,7 +134,7 @@ def test_no_file_is_created_after_the_last_position(target: Path, tmp_path: Path
 
 
 @pytest.mark.jvm
-def test_the_java_archive_replays_what_was_imported(
+def test_the_java_archive_replays_an_imported_recording(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, aeron_dir: Path
 ) -> None:
     """From its own directory, in which it recorded nothing itself."""
@@ -163,7 +163,7 @@ def test_the_java_archive_replays_what_was_imported(
 def test_a_file_that_is_not_whole_is_refused(
     source: Path, target: Path, tmp_path: Path, where: int, how: str
 ) -> None:
-    """Cut off or altered anywhere, in prefix, header, content or digest: nothing has changed."""
+    """Truncated or altered anywhere, in prefix, header, content or digest: nothing has changed."""
     file = tmp_path / "recording"
     tool(source, "export", "1", file)
     data = bytearray(file.read_bytes())
@@ -188,7 +188,7 @@ def test_a_file_that_is_not_whole_is_refused(
 
 
 def put_index(source: Path, stream: SegmentBuilder) -> list[TimePoint]:
-    """Give the recording a time index, a point after each message."""
+    """Write a time index for the recording, with a point after each message."""
     begin_ns = 1_600_000_000 * 10**9
     points = [TimePoint(begin_ns, stream.start_position, stream.session_id)]
     for message in stream.messages:
@@ -223,7 +223,8 @@ def test_times_are_found_in_a_recording_that_was_imported(
 def test_a_file_without_a_time_index_is_of_the_first_version(
     source: Path, tmp_path: Path, stream: SegmentBuilder
 ) -> None:
-    """Which older programs read; with an index it is the second, which they refuse."""
+    """Older programs can read it; a file with an index is of the second version, which they
+    refuse."""
     versions = []
     for name in ("without", "with"):
         tool(source, "export", "1", tmp_path / name)
@@ -233,7 +234,7 @@ def test_a_file_without_a_time_index_is_of_the_first_version(
 
 
 @pytest.mark.parametrize("how", ["cut short", "altered", "damaged", "too long"])
-def test_a_file_whose_time_index_is_not_whole_is_refused(
+def test_a_file_with_a_damaged_time_index_is_refused(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, how: str
 ) -> None:
     points = put_index(source, stream)
@@ -263,7 +264,7 @@ def test_a_file_whose_time_index_is_not_whole_is_refused(
         assert content_of(target) == before
 
 
-def test_a_damaged_time_index_is_left_out_with_a_warning(
+def test_a_damaged_time_index_is_omitted_with_a_warning(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder
 ) -> None:
     put_index(source, stream)
@@ -288,12 +289,12 @@ def test_an_id_that_is_taken_is_refused(source: Path, target: Path, tmp_path: Pa
 
 
 def test_files_of_a_lost_catalog_are_not_changed(source: Path, tmp_path: Path) -> None:
-    """An import gets an id that no file name has, and so does the next recording."""
+    """An import gets an id that is in no file name, and so does the next recording."""
     file = tmp_path / "recording"
     tool(source, "export", "1", file)
     directory = tmp_path / "lost"
     (directory / "aerotape-quarantine" / "4-1700000000000").mkdir(parents=True)
-    # Ids are given out in order: 5 is the first that is free, 7 the one after it.
+    # Ids are assigned in order: 5 is the first free one, 7 the next one.
     for name in (
         "0-0.rec",
         "1-65536.rec.del",
@@ -319,7 +320,7 @@ def test_files_of_a_lost_catalog_are_not_changed(source: Path, tmp_path: Path) -
 
 
 def test_a_damaged_recording_is_not_exported(source: Path, tmp_path: Path) -> None:
-    """The position is named; and an export does not replace a file."""
+    """The position is reported; and an export does not replace a file."""
     file = tmp_path / "recording"
     file.write_bytes(b"mine")
     assert "exists: name another file" in tool(source, "export", "1", file, expect=1).err
@@ -338,7 +339,7 @@ def test_a_damaged_recording_is_not_exported(source: Path, tmp_path: Path) -> No
 def test_an_import_is_refused_while_an_archive_uses_the_directory(
     source: Path, target: Path, tmp_path: Path
 ) -> None:
-    """An export is not: of a live recording it takes the current data."""
+    """An export is not refused: of a live recording it contains the current data."""
     file = tmp_path / "recording"
     with Catalog.open(source) as catalog:
         catalog.set_stop_position(1, -1)

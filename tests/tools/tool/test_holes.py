@@ -1,4 +1,4 @@
-"""`verify` and `repair` after a power cut, before an archive was started."""
+"""`verify` and `repair` after a power cut, before the start of an archive."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def end_with(cut: Cut, count: int) -> list[int]:
     return list(range(last - count + 1, last + 1))
 
 
-def test_verify_names_last_frames_in_holes_and_leaves_the_end_to_a_start(cut: Cut) -> None:
-    """With a stop position after them they would never be found again."""
+def test_verify_reports_last_frames_in_holes_and_sets_no_stop_position(cut: Cut) -> None:
+    """With a stop position after them they would never be detected again."""
     first, _ = end_with(cut, 2)
     position = cut.lose(first)
     cut.lose(first + 1)
@@ -93,7 +93,7 @@ def test_verify_names_last_frames_in_holes_and_leaves_the_end_to_a_start(cut: Cu
     assert cut.served() == list(range(first))
 
 
-def test_verify_names_frames_in_holes_that_good_ones_follow(cut: Cut) -> None:
+def test_verify_reports_frames_in_holes_followed_by_good_ones(cut: Cut) -> None:
     position = cut.lose(cut.frames_with_a_page()[2])
     before = content(cut.path)
     code, row = cut.run("verify", "-a")
@@ -106,7 +106,7 @@ def test_verify_names_frames_in_holes_that_good_ones_follow(cut: Cut) -> None:
 
 
 def test_repair_removes_frames_that_were_never_written(cut: Cut) -> None:
-    """At the end as a start does, padding in the middle; a copy of it is retained."""
+    """At the end as a start does, by padding in the middle; a copy is retained."""
     [last] = end_with(cut, 1)
     middle = cut.frames_with_a_page()[2]
     end, filled = cut.lose(last), cut.lose(middle)
@@ -129,7 +129,7 @@ def test_repair_removes_frames_that_were_never_written(cut: Cut) -> None:
 def test_holes_are_ignored_with_a_checksum_or_a_stop_position(
     tmp_path: Path, checksum: bool
 ) -> None:
-    """A checksum that is right, or a stop position that was set when all was recorded."""
+    """With a valid checksum, or a stop position that was set after everything was recorded."""
     cut = Cut(tmp_path)
     zeros = SegmentBuilder(mtu_length=4 * PAGE_LENGTH, checksum=crc32)
     for _ in range(5):

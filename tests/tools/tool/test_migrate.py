@@ -1,4 +1,4 @@
-"""`aerotape tool DIR migrate`: the same bytes as Aeron's ArchiveTool leaves."""
+"""`aerotape tool DIR migrate`: the same bytes as after Aeron's ArchiveTool."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ from aerotape.catalog.file.catalog import Catalog
     ],
     ids=hex,
 )
-def test_files_are_left_as_archive_tool_leaves_them(
+def test_files_equal_those_of_archive_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_version: int
 ) -> None:
-    """On two copies of one directory; all recordings are found by both, whole where valid."""
+    """On two copies of one directory; all recordings are found by both, and valid ones are
+    whole."""
     directory = build_old(tmp_path / "archive", of_version)
     theirs = shutil.copytree(directory, tmp_path / "theirs")
     before = content(directory)
@@ -56,7 +57,7 @@ def test_files_are_left_as_archive_tool_leaves_them(
 
 
 def test_steps_are_printed(tmp_path: Path) -> None:
-    """With versions before and the names of files before and after."""
+    """With previous versions, and the old and new names of files."""
     directory = build_old(tmp_path / "archive", version(1, 2, 3))
     printed = tool(directory, "migrate", "--yes", "--json").json
     assert (printed["mark_file_version"], printed["catalog_version"]) == ("1.2.3", "1.2.3")
@@ -128,7 +129,7 @@ def _in_use(directory: Path) -> None:
 def test_a_directory_that_cannot_be_migrated_is_not_changed(
     tmp_path: Path, spoil: object, message: str
 ) -> None:
-    """A migration that cannot be completed is not begun."""
+    """A migration that cannot be completed is not started."""
     directory = build_old(tmp_path / "archive", version(1))
     assert callable(spoil)
     spoil(directory)

@@ -1,4 +1,4 @@
-"""`aerotape tool DIR repair`: what is good stays served, what is not is kept as a copy."""
+"""`aerotape tool DIR repair`: valid data stays readable, damaged data is copied to quarantine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def stream() -> SegmentBuilder:
 
 @pytest.fixture
 def archive(tmp_path: Path, stream: SegmentBuilder) -> Path:
-    """A directory with this recording and a sound one before and after it."""
+    """A directory with this recording and a valid one at a lower and at a higher id."""
     directory = tmp_path / "archive"
     directory.mkdir()
     others = [SegmentBuilder(stream_id=stream_id, checksum=crc32) for stream_id in (5, 6)]
@@ -60,7 +60,7 @@ def overwrite(archive: Path, position: int, data: bytes) -> None:
 def run(
     archive: Path, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 3
 ) -> dict[str, Any]:
-    """Repair the recording, after a dry run that must say the same and change nothing."""
+    """Repair the recording, after a dry run that must report the same and change nothing."""
     before = content_of(archive)
     command = ["tool", str(archive), "repair", "1", *arguments, "--json"]
     assert main([*command, "--dry-run"]) == code
@@ -89,7 +89,7 @@ def served(archive: Path, recording_id: int = 1) -> list[tuple[int, bytes]]:
 
 
 def outside(stream: SegmentBuilder, begin: int, end: int) -> list[tuple[int, bytes]]:
-    """Return the messages that are not touched by a range of positions."""
+    """Return the messages outside of a range of positions."""
 
     def is_whole(message: BuiltMessage) -> bool:
         return message.end_position <= begin or message.position >= end
@@ -98,7 +98,7 @@ def outside(stream: SegmentBuilder, begin: int, end: int) -> list[tuple[int, byt
 
 
 def is_sound(archive: Path) -> None:
-    """ArchiveTool finds nothing wrong, and the others are as they were."""
+    """ArchiveTool finds no damage, and the other recordings are unchanged."""
     verified = archive_tool(
         archive, "verify", "-a", "-checksum", "io.aeron.archive.checksum.Crc32", answers="n\n"
     )
@@ -107,8 +107,8 @@ def is_sound(archive: Path) -> None:
         assert [payload for _, payload in served(archive, recording_id)] == [b"untouched" * 500]
 
 
-def kept(archive: Path, result: dict[str, Any]) -> dict[str, bytes]:
-    """Return what is in quarantine, by name; its note must name each."""
+def quarantined(archive: Path, result: dict[str, Any]) -> dict[str, bytes]:
+    """Return the files in quarantine, by name; its note must have each name."""
     folder = Path(result["quarantine"])
     assert folder.parent == archive / "aerotape-quarantine"
     note = json.loads((folder / "note.json").read_text())
@@ -132,7 +132,7 @@ def test_a_bad_middle_becomes_padding(
     assert result["filled"] == [{"position": begin, "length": end - begin}]
     assert result["stop_position"] == stream.position
     assert served(archive) == outside(stream, begin, end)
-    assert list(kept(archive, result).values()) == [damaged]
+    assert list(quarantined(archive, result).values()) == [damaged]
     assert open_directory(archive).recording(1).suspect_notes
     is_sound(archive)
 
@@ -141,7 +141,7 @@ def test_a_bad_middle_becomes_padding(
 def test_a_frame_that_fails_its_checksum_becomes_padding(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only when checksums are asked for, for otherwise nothing is wrong with it."""
+    """Only when checksums are verified, because the frame is valid otherwise."""
     position = sorted(stream.frames)[60]
     overwrite(archive, position + 40, b"\xee")
     assert main(["tool", str(archive), "repair"]) == 0
@@ -167,7 +167,7 @@ def test_a_bad_end_is_cut_off(
     result = run(archive, capsys)
     assert result["stop_position"] == begin
     assert served(archive) == outside(stream, begin, stream.position)
-    files = kept(archive, result)
+    files = quarantined(archive, result)
     assert files[last.name] == b"\xee" * SEGMENT_LENGTH != last_data
     assert not last.exists()
     assert any(data[40:44] == b"left" for data in files.values())
@@ -185,7 +185,7 @@ def test_with_cut_the_recording_ends_before_the_first_damage(
     before = {p.name: p.read_bytes() for p in archive.glob("1-*.rec")}
     result = run(archive, capsys, "--cut")
     assert (result["stop_position"], result["filled"]) == (begin, [])
-    files = kept(archive, result)
+    files = quarantined(archive, result)
     for number in (2, 3):
         name = f"1-{number * SEGMENT_LENGTH}.rec"
         assert files.pop(name) == before[name]
@@ -197,10 +197,10 @@ def test_with_cut_the_recording_ends_before_the_first_damage(
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_missing_segment_comes_back_as_padding(
+def test_a_missing_segment_is_replaced_by_padding(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
-    """In frames that a replay can carry, none of them across the end of a term."""
+    """In frames that a replay can send, none of them across the end of a term."""
     base = number * SEGMENT_LENGTH
     (archive / f"1-{base}.rec").unlink()
     result = run(archive, capsys)
@@ -210,7 +210,7 @@ def test_a_missing_segment_comes_back_as_padding(
 
 
 @pytest.mark.jvm
-def test_a_segment_cut_short_is_filled(
+def test_a_truncated_segment_is_filled(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It has its full length again, and the frames of the next one follow."""
@@ -229,7 +229,7 @@ def test_a_segment_cut_short_is_filled(
 def test_a_recording_that_ends_with_a_segment_has_an_empty_next_file(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str], cause: str
 ) -> None:
-    """As recorders leave it: verify, which looks for it, takes the recording for a sound one."""
+    """As recorders leave it: verify checks for it, and accepts the recording."""
     end = 3 * SEGMENT_LENGTH
     last = archive / f"1-{end}.rec"
     last.unlink()
@@ -274,15 +274,15 @@ def test_a_recording_without_stop_position_gets_one(
     result = run(archive, capsys)
     assert result["stop_position"] == stream.position
     assert served(archive) == outside(stream, begin, begin + 64)
-    assert b"torn" in kept(archive, result).values()
+    assert b"torn" in quarantined(archive, result).values()
     is_sound(archive)
 
 
 @pytest.mark.jvm
-def test_a_recording_that_verify_has_hidden_comes_back(
+def test_a_recording_that_verify_has_hidden_is_restored(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As it does with ArchiveTool once nothing is wrong any more."""
+    """As with ArchiveTool once the recording has no damage any more."""
     begin = sorted(stream.frames)[30]
     overwrite(archive, begin, b"\xee" * 64)
     archive_tool(archive, "verify", "-a")
@@ -292,7 +292,7 @@ def test_a_recording_that_verify_has_hidden_comes_back(
     assert served(archive) == outside(stream, begin, begin + 64)
 
 
-def test_a_sound_recording_that_was_hidden_comes_back_only_by_its_id(
+def test_a_valid_hidden_recording_is_restored_only_by_its_id(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["tool", str(archive), "mark-invalid", "1"]) == 0
@@ -308,10 +308,10 @@ def test_a_sound_recording_that_was_hidden_comes_back_only_by_its_id(
     assert len(served(archive)) > 0
 
 
-def test_what_nothing_good_is_left_of_is_not_touched(
+def test_a_recording_without_valid_data_is_not_changed(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All files gone, none of the frames of this stream, or a checksum it was recorded without."""
+    """All files missing, no frame of this stream, or a checksum without which it was recorded."""
     before = content_of(archive)
     assert main(["tool", str(archive), "repair", "1", "-checksum", "crc-32c"]) == 3
     assert "recorded without" in capsys.readouterr().out
@@ -334,12 +334,12 @@ def test_what_nothing_good_is_left_of_is_not_touched(
 @pytest.mark.parametrize(
     ("bit", "started"), [(16, False), (17, False), (45, False), (16, True), (45, True)]
 )
-def test_a_start_position_that_no_segment_file_fits_is_not_taken_for_an_empty_recording(
+def test_a_damaged_start_position_does_not_make_a_recording_empty(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], bit: int, started: bool
 ) -> None:
     """One bit of it is wrong, and it has no stop position unless an archive has started since.
 
-    An empty recording behind a detached segment then looks the same for one of the bits.
+    An empty recording after a detached segment then looks the same for one of the bits.
     """
     stream = SegmentBuilder()
     stream.message(b"good" * 500)
@@ -366,10 +366,10 @@ def test_a_start_position_that_no_segment_file_fits_is_not_taken_for_an_empty_re
     assert content(tmp_path) == before
 
 
-def test_it_is_refused_while_an_archive_uses_the_directory(
+def test_repair_is_refused_while_an_archive_uses_the_directory(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A dry run is not."""
+    """A dry run is not refused."""
     overwrite(archive, 96, b"\xee" * 64)
     with in_use(archive):
         before = content(archive)
@@ -380,10 +380,10 @@ def test_it_is_refused_while_an_archive_uses_the_directory(
 
 
 @pytest.mark.jvm
-def test_the_java_archive_replays_what_was_repaired(
+def test_the_java_archive_replays_a_repaired_recording(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str], aeron_dir: Path
 ) -> None:
-    """Over a gap within a term and one of a whole segment, checksums looked at."""
+    """Over a gap within a term and one of a whole segment, with verified checksums."""
     frames = sorted(stream.frames)
     begin, end = frames[10], frames[12]
     overwrite(archive, begin, bytes(end - begin))
@@ -404,8 +404,10 @@ def test_the_java_archive_replays_what_was_repaired(
     assert polled["digest"] == digest(expected)
 
 
-def test_states_of_others_stay(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Deleted recordings are not looked at; a sound directory has exit code 0."""
+def test_states_of_other_recordings_are_unchanged(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Deleted recordings are ignored; a directory without damage has exit code 0."""
     with Catalog.open(archive) as catalog:
         catalog.change_state(0, RecordingState.DELETED)
     assert main(["tool", str(archive), "repair"]) == 0
@@ -416,8 +418,8 @@ def test_states_of_others_stay(archive: Path, capsys: pytest.CaptureFixture[str]
 def test_data_that_verify_put_after_the_end_is_preserved(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It has a recording end where a page is lost, as ArchiveTool's does: an extension would
-    overwrite the valid frames after it, without a copy."""
+    """It ends a recording where a page is lost, as ArchiveTool does: an extension would overwrite
+    the valid frames after it, without a copy."""
     base = 3 * SEGMENT_LENGTH
     [gap, *behind] = [m for m in stream.messages if m.position >= base + 1000]
     overwrite(archive, gap.position, bytes(gap.end_position - gap.position))

@@ -1,4 +1,4 @@
-"""`aerotape tool DIR stats`: the picture of a recording in a terminal, and its numbers."""
+"""`aerotape tool DIR stats`: the charts of a recording in a terminal, and its numbers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def picture(directory: Path, recording_id: int, width: int, encoding: str) -> li
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 @pytest.mark.parametrize("width", [40, 120])
 def test_the_picture_fits_the_terminal(directory: Path, width: int, encoding: str) -> None:
-    """No line is wider; the bars take the room there is; ASCII where it must be."""
+    """No line is wider; the bars use the available width; ASCII only where required."""
     lines = picture(directory, 1, width, encoding)
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)
@@ -133,7 +133,7 @@ def test_bars_are_as_long_as_there_are_messages(directory: Path) -> None:
 
 
 def test_all_recordings_are_a_line_each(directory: Path) -> None:
-    """What cannot be read is named and the others are shown."""
+    """Unreadable recordings are reported, and the others are shown."""
     path = directory / "archive.catalog"
     data = bytearray(path.read_bytes())
     offset = data.index(b"aeron:udp", data.index(b"aeron:udp", data.index(b"alias") + 1))
@@ -149,7 +149,7 @@ def test_all_recordings_are_a_line_each(directory: Path) -> None:
     assert re.fullmatch(r"skipped: .*damaged descriptor.*\n", captured.err)
 
 
-def test_bad_use_is_one_line(directory: Path) -> None:
+def test_wrong_usage_is_one_line(directory: Path) -> None:
     """An unknown recording is a failure, an impossible number of bins a usage error."""
     [line] = tool(directory, "stats", "77", expect=1).err.splitlines()
     assert ": no recording with id 77 " in line
@@ -169,7 +169,7 @@ def test_a_terminal_that_shows_no_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_charts_reach_from_axis_to_top() -> None:
-    """The largest value fills its column, zero none, and anything else can be seen."""
+    """The largest value fills its column, zero is empty, and any other value is visible."""
     lines = chart.columns([0, 1e-9, 5, 10], 2, 10, chart.UNICODE)
     assert lines == ["   █", " ▁██"]
     assert chart.columns([0, 1e-9, 5, 10], 2, 10, chart.ASCII) == ["   #", " .##"]

@@ -21,7 +21,7 @@ def built(tmp_path: Path) -> Built:
 
 
 def between(built: Built, first: int, last: int) -> tuple[str, str]:
-    """Options for the time in which the messages of these numbers were recorded."""
+    """Options for the times at which the messages of these numbers were recorded."""
     messages = built.stream.messages
     from_ns = built.time_of(messages[first].position)
     to_ns = built.time_of(messages[last].position) + 1
@@ -31,7 +31,7 @@ def between(built: Built, first: int, last: int) -> tuple[str, str]:
 # ---- dump and verify -----------------------------------------------------------------------------
 
 
-def test_dump_prints_the_frames_of_a_time(built: Built) -> None:
+def test_dump_prints_the_frames_of_a_time_range(built: Built) -> None:
     done = tool(built.archive_dir, "dump", *between(built, 20, 39), "--json")
     rows, err = done.json, done.err
     assert err == ""
@@ -46,7 +46,7 @@ def test_dump_prints_the_frames_of_a_time(built: Built) -> None:
     assert tool(built.archive_dir, "dump", "--from-time=2040-01-01T00:00Z", "--json").json == []
 
 
-def test_verify_looks_into_the_segments_of_a_time(built: Built) -> None:
+def test_verify_checks_the_segments_of_a_time_range(built: Built) -> None:
     segment = built.stream.segment_length
     broken = built.stream.segment_path(built.archive_dir, 0)
     data = bytearray(broken.read_bytes())
@@ -133,7 +133,7 @@ def test_an_index_is_shown(built: Built) -> None:
     tool(built.archive_dir, "time-index", "7", "--json", expect=1)
 
 
-def test_a_lost_index_is_estimated_from_untouched_files(built: Built) -> None:
+def test_a_lost_index_is_estimated_from_unmodified_files(built: Built) -> None:
     built.path.unlink()
     segment, stop_ns = built.stream.segment_length, built.points[-1].time_ns
     built.touch_segments(START_NS + SECOND, START_NS + 2 * SECOND, stop_ns)
@@ -170,7 +170,7 @@ def test_a_lost_index_is_estimated_from_untouched_files(built: Built) -> None:
         ([2, 1, 2], "not written to last in their order"),
     ],
 )
-def test_files_that_were_touched_since_are_no_estimates(
+def test_modified_files_are_not_used_for_estimates(
     built: Built, times: list[int], doubt: str
 ) -> None:
     built.path.unlink()

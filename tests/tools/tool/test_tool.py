@@ -26,7 +26,7 @@ CRC_32 = "io.aeron.archive.checksum.Crc32"
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """A directory with a sound recording of three segments and one that was deleted."""
+    """A directory with a valid recording of three segments and one that was deleted."""
     stream = SegmentBuilder(checksum=crc32)
     while stream.position < 2 * stream.segment_length + 5000:
         stream.message(b"z" * 3000)
@@ -58,7 +58,7 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
 
 
 def test_describe_shows_mark_file_catalog_and_recordings(archive: Path) -> None:
-    """The readable form names all three; deleted recordings show only with describe-all."""
+    """The readable form has all three; deleted recordings are shown only by describe-all."""
     text = tool(archive, "describe").out
     for expected in ("mark file:", "archive_id:", " 42", "catalog:", "3.1.0", "recording 0:"):
         assert expected in text
@@ -82,8 +82,8 @@ def test_describe_as_json(archive: Path) -> None:
     assert tool(archive, "describe", "1", "--json").json["state"] == "DELETED"
 
 
-def test_many_recordings_are_described_as_each_is(archive: Path) -> None:
-    """Whatever their strings and states, in both forms; only times read otherwise for people."""
+def test_many_recordings_are_described_like_single_ones(archive: Path) -> None:
+    """With any strings and states, in both forms; only times differ in the readable form."""
     odd = ("", " blank ", "%s%d", "a\x1b[2Jb", "q'\"\\")
     with Catalog.open(archive) as catalog:
         for number, text in enumerate(odd):
@@ -112,15 +112,15 @@ def test_many_recordings_are_described_as_each_is(archive: Path) -> None:
 
 
 def test_pid_errors_and_count(archive: Path) -> None:
-    """The small commands print what ArchiveTool's do."""
+    """The small commands print the same as those of ArchiveTool."""
     assert tool(archive, "pid").out == f"{os.getpid()}\n"
     assert tool(archive, "count-entries").out == "1\n"
     assert "no paper" in tool(archive, "errors").out
 
 
 @pytest.mark.parametrize("name", ["crc-32", CRC_32, "CRC32"])
-def test_a_sound_recording_verifies(archive: Path, name: str) -> None:
-    """All segments and checksums, in ArchiveTool's argument form; nothing is written."""
+def test_verify_accepts_a_valid_recording(archive: Path, name: str) -> None:
+    """All segments and checksums, with ArchiveTool's arguments; nothing is written."""
     before = snapshot(archive)
     (check,) = tool(archive, "verify", "0", "-a", "-checksum", name, "--json").json
     assert (check["ok"], check["segments"], check["problems"]) == (True, 3, [])
@@ -129,7 +129,7 @@ def test_a_sound_recording_verifies(archive: Path, name: str) -> None:
 
 
 def test_only_the_last_segment_is_verified_unless_all_are_asked_for(archive: Path) -> None:
-    """Damage in the first segment shows with -a, with its position, and exits 3."""
+    """Damage in the first segment is reported with -a, with its position, and exits 3."""
     overwrite(archive / "0-0.rec", 40, b"?")
     assert "1 segment files" in tool(archive, "verify", "-checksum", "crc-32").out
     text = tool(archive, "verify", "-a", "-checksum", "crc-32", expect=3).out
@@ -145,8 +145,8 @@ def test_without_checksum_headers_are_checked(archive: Path) -> None:
     assert snapshot(archive) == before
 
 
-def test_a_missing_segment_is_named(archive: Path) -> None:
-    """Without -a too, for it needs no looking into files."""
+def test_a_missing_segment_is_reported(archive: Path) -> None:
+    """Without -a too, because it does not require reading files."""
     (archive / "0-131072.rec").unlink()
     (check,) = tool(archive, "verify", "--json", expect=3).json
     assert check["problems"][0]["position"] == 131_072
@@ -166,7 +166,7 @@ def test_bytes_after_the_stop_position_and_a_lost_end_are_problems(archive: Path
 
 
 def test_a_wrong_descriptor_checksum_is_reported(archive: Path) -> None:
-    """A catalog kept without the checksum fails the check for it, as in ArchiveTool."""
+    """A catalog that was written without the checksum fails the check, as in ArchiveTool."""
     with Catalog.open(archive) as catalog:
         catalog.set_start_position(0, 0)
         offset = catalog.entry(0).offset
@@ -178,7 +178,7 @@ def test_a_wrong_descriptor_checksum_is_reported(archive: Path) -> None:
 
 
 def test_a_recording_marked_as_suspect_exits_3(archive: Path) -> None:
-    """What a start found stays visible: in verify, and in describe."""
+    """Damage found by a start stays visible: in verify, and in describe."""
     with Catalog.open(archive, checksum="crc-32") as catalog:
         end = catalog.stop_position(0)
         catalog.set_stop_position(0, -1)
@@ -215,7 +215,7 @@ def test_a_copy_without_its_mark_file_is_described(archive: Path) -> None:
 def test_mistakes_are_one_line(
     archive: Path, arguments: list[str], code: int, message: str
 ) -> None:
-    """Wrong usage exits 2, what is not there exits 1, nothing goes to standard output."""
+    """Wrong usage exits 2, a missing file exits 1, and nothing is printed to standard output."""
     captured = tool(archive, *arguments, expect=code)
     assert message in captured.err
     assert "Traceback" not in captured.err
@@ -232,7 +232,7 @@ def test_a_path_that_is_not_an_archive_directory_exits_1(tmp_path: Path) -> None
 def test_all_commands_refuse_a_path_that_is_not_an_archive_directory(
     tmp_path: Path, command: str
 ) -> None:
-    """With the words of `tool`, wherever it is that they find out."""
+    """With the error of `tool`, at whatever point they detect it."""
     policy = tmp_path / "policy.toml"
     policy.write_text('[directory]\nmax_size = "1g"\n')
     Catalog.open(tmp_path, create=True, capacity_bytes=4096).close()

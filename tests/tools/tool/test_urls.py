@@ -49,7 +49,7 @@ def url(store: ObjectStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> st
 def test_reading_commands_print_the_same_as_for_a_local_copy(
     url: str, folder: Path, command: str
 ) -> None:
-    """The same JSON and exit code; where files are named, they are those in the storage."""
+    """The same JSON and exit code; reported files have the URLs of the storage."""
 
     def printed(place: str) -> tuple[int, Any]:
         done = tool(place, *command.split(), "--json", expect=None)
@@ -64,13 +64,13 @@ def test_reading_commands_print_the_same_as_for_a_local_copy(
         assert report.pop("mark_file") is None
         assert expected.pop("mark_file") is not None
     if command.startswith("verify"):
-        # What it would mark: nothing in a storage.
+        # The entries that it would mark: none in remote storage.
         assert [row.pop("marked") for row in report] == [None] * len(report)
         assert any([row.pop("marked") for row in expected])
     assert (code, report) == (expected_code, expected)
 
 
-def test_statistics_look_as_far_ahead_as_damage_reaches(
+def test_statistics_skip_many_damaged_segments(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through many segments without a frame, one of them missing, as for a local copy."""
@@ -100,7 +100,7 @@ def test_statistics_look_as_far_ahead_as_damage_reaches(
     "command", ["pid", "errors", "mark-invalid 0", "compact", "checksum crc-32", "export 0 x"]
 )
 def test_other_commands_are_refused(store: ObjectStore, url: str, command: str) -> None:
-    """In one line, without a request to the storage."""
+    """With one line, without a request to the storage."""
     error = tool(url, *command.split(), expect=2).err
     assert f"{command.split()[0]} works on folders of this machine only; copy {url}" in error
     assert "Traceback" not in error

@@ -28,7 +28,7 @@ FRAME = 1408
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """The recordings of `offline_directory`, of which 4 has a file that says little."""
+    """The recordings of `offline_directory`, of which 4 has a file with little content."""
     directory = build(tmp_path / "archive")
     (directory / "4-0.rec").write_bytes(bytes(SEGMENT_LENGTH))
     return directory
@@ -60,7 +60,7 @@ def delete(*paths: Path) -> None:
         path.unlink()
 
 
-# What is done to recording 0.
+# Changes to recording 0.
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "none": lambda d: None,
     "frame of another place": lambda d: overwrite(d / LAST, 8, b"\x20"),
@@ -86,7 +86,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 def without_times(files: dict[str, bytes], directory: Path) -> dict[str, bytes]:
-    """Leave out stop timestamps, which are those of the moment."""
+    """Remove stop timestamps, which are the current time."""
     catalog = bytearray(files["archive.catalog"])
     with Catalog.open(directory, read_only=True) as opened:
         for entry in opened.entries():
@@ -105,14 +105,14 @@ def without_times(files: dict[str, bytes], directory: Path) -> dict[str, bytes]:
     ],
     ids=str,
 )
-def test_the_catalog_is_left_as_archive_tool_leaves_it(
+def test_the_catalog_equals_that_of_archive_tool(
     directory: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     damage: str,
     arguments: list[str],
 ) -> None:
-    """On two copies of one directory; a dry run before changes nothing."""
+    """On two copies of one directory; a preceding dry run changes nothing."""
     if "-checksum" in arguments:
         for recording_id in ("0", "2", "3"):
             tool(directory, "checksum", CRC_32, recording_id, "-a", expect=None)
@@ -136,9 +136,9 @@ def test_the_catalog_is_left_as_archive_tool_leaves_it(
 def test_a_last_frame_that_may_be_torn_is_cut_off_on_request(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As ArchiveTool cuts it, but the bytes are retained."""
+    """At the same position as ArchiveTool, but the bytes are retained."""
     path = directory / LAST
-    # The first frame of the second message reaches over the first page.
+    # The first frame of the second message crosses the end of the first page.
     begin = 2 * FRAME + 288
     torn = path.read_bytes()[begin:4096].rstrip(b"\0")
     overwrite(path, 4096, bytes(SEGMENT_LENGTH - 4096))
@@ -173,7 +173,7 @@ def test_each_bad_frame_is_reported(directory: Path) -> None:
 
 
 def served(directory: Path) -> list[tuple[int, bytes]]:
-    """Return end and payload of the messages that readers get of recording 0, until they fail."""
+    """Return end and payload of the messages of recording 0 that readers return until they fail."""
     messages = []
     with suppress(SegmentError):
         for message in open_directory(directory).recording(0).messages():
@@ -191,10 +191,11 @@ def served(directory: Path) -> list[tuple[int, bytes]]:
         ("first segment cut short", 3 * FRAME),
     ],
 )
-def test_what_is_marked_invalid_can_be_brought_back(
+def test_a_recording_marked_invalid_can_be_restored(
     directory: Path, damage: str, begin: int, way: str
 ) -> None:
-    """Only the catalog was written; all before the damage is served again, the report says how."""
+    """Only the catalog was written; messages preceding the damage are readable again, and the
+    report says how."""
     before_damage = [message for message in served(directory) if message[0] <= begin]
     assert before_damage
     DAMAGES[damage](directory)
@@ -215,7 +216,7 @@ def test_what_is_marked_invalid_can_be_brought_back(
 
 
 def test_a_changed_stop_position_is_reported(directory: Path) -> None:
-    """With its former value, which is stored nowhere else."""
+    """With its previous value, which is not stored in any other place."""
     end = end_of(directory)
     stop_at(directory, end - 96)
     [check] = tool(directory, "verify", "0", "--dry-run", "--json", expect=None).json
@@ -228,7 +229,7 @@ def test_a_changed_stop_position_is_reported(directory: Path) -> None:
 
 
 def test_frames_after_a_lowered_stop_position_are_reported(directory: Path) -> None:
-    """With what retains them: `repair` before it in place, after it as a copy."""
+    """With the command that retains them: `repair` before it in place, after it as a copy."""
     path = directory / LAST
     DAMAGES["hole in the last segment"](directory)
     frames = path.read_bytes()
@@ -268,8 +269,8 @@ def test_a_directory_in_use_is_checked_and_not_marked(directory: Path) -> None:
     assert states[2] == RecordingState.INVALID
 
 
-def test_nothing_is_cut_off_a_recording_with_another_damage(directory: Path) -> None:
-    """Its start position is damaged: valid frames there look like one that may be torn."""
+def test_a_recording_with_other_damage_is_not_truncated(directory: Path) -> None:
+    """Its start position is damaged: valid frames there look like a torn one."""
     tool(directory, "checksum", CRC_32, "0", "-a", expect=None)
     with Catalog.open(directory) as catalog:
         catalog.set_start_position(0, 2 * SEGMENT_LENGTH + 64)
