@@ -284,7 +284,7 @@ async def _rest(signals: aio.AsyncSignals) -> list[aerotape.RecordingSignalEvent
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_archive_goes_away(kind: Kind) -> None:
+def test_the_archive_stops(kind: Kind) -> None:
     """When the archive stops, pending waits raise ClosedError, and closing still works."""
 
     async def main() -> None:
@@ -366,8 +366,8 @@ async def _enter(archive: ServedArchive) -> None:
         pass
 
 
-def test_a_forgotten_client_is_gone(archive: ServedArchive) -> None:
-    """An unreferenced client is garbage collected, as a synchronous one is."""
+def test_an_unreferenced_client_is_collected(archive: ServedArchive) -> None:
+    """An unreferenced client is garbage collected, as a synchronous client is."""
 
     async def main() -> weakref.ref[object]:
         client = await connected(archive)
