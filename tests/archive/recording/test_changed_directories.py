@@ -1,6 +1,6 @@
 """Directories with extended, truncated and purged recordings, opened by the other archive.
 
-Also states that a kill leaves: built step by step, with some of the archive's changes missing.
+States after a kill are built step by step, with some of the archive's changes missing.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def replay(client: JavaClient, recording_id: int, *, details: bool = False) -> d
 
 
 def is_verified(archive_dir: Path, checksum: str = "") -> bool:
-    """Whether ArchiveTool finds no fault with the directory."""
+    """Return whether ArchiveTool verifies the directory without an error."""
     done: subprocess.CompletedProcess[str] = java.archive_tool(
         archive_dir, "verify", "-a", *(["-checksum", checksum] if checksum else []), answers="y\n"
     )
@@ -94,7 +94,7 @@ def is_verified(archive_dir: Path, checksum: str = "") -> bool:
 def test_the_other_archive_takes_over(
     tmp_path: Path, aeron_dir: Path, first: str, second: str
 ) -> None:
-    """With checksums: extended, truncated and purged by one, and again by the other."""
+    """With checksums, each archive extends, truncates and purges recordings of the other."""
     archive_dir = tmp_path / "archive"
     with client_of(first, archive_dir, aeron_dir, CHECKED) as client:
         stream, gone = record(client, count=200), record(client, count=100)
@@ -155,10 +155,10 @@ class Cut:
 
 
 @pytest.mark.parametrize("position", [None, 2 * SEGMENT_LENGTH, 0])
-def test_an_extension_clears_what_a_truncation_has_left(
+def test_an_extension_clears_the_remains_of_a_truncation(
     tmp_path: Path, aeron_dir: Path, position: int | None
 ) -> None:
-    """The recorder writes past all of it, and a kill meanwhile brings none of it back."""
+    """The stale data does not reappear, even after a kill during the extension."""
     archive_dir = tmp_path / "archive"
     cut = Cut(archive_dir, aeron_dir, position)
     recording_id = cut.recording_id
@@ -193,10 +193,10 @@ def test_an_extension_clears_what_a_truncation_has_left(
     assert is_verified(archive_dir)
 
 
-def test_a_second_truncation_removes_what_the_first_has_left(
+def test_a_second_truncation_removes_the_remains_of_the_first(
     tmp_path: Path, aeron_dir: Path
 ) -> None:
-    """Also when it is to the same position."""
+    """It does so even with the same position."""
     archive_dir = tmp_path / "archive"
     cut = Cut(archive_dir, aeron_dir)
     with client_of("aerotape", archive_dir, aeron_dir) as client:
@@ -210,7 +210,7 @@ def test_a_second_truncation_removes_what_the_first_has_left(
         assert replay(client, cut.recording_id)["digest"] == cut.digest(cut.kept)
 
 
-def test_a_purge_that_was_cut_short_is_finished(tmp_path: Path, aeron_dir: Path) -> None:
+def test_an_interrupted_purge_is_completed(tmp_path: Path, aeron_dir: Path) -> None:
     """Our next start deletes the remaining files, except those with frames of another recording;
     the Java archive accepts the directory.
     """
@@ -235,8 +235,9 @@ def test_a_purge_that_was_cut_short_is_finished(tmp_path: Path, aeron_dir: Path)
     assert is_verified(archive_dir)
 
 
-def test_a_kill_while_it_truncates(tmp_path: Path, aeron_dir: Path) -> None:
-    """At any point: the recording ends at the old or the new position, and can be extended."""
+def test_a_kill_during_a_truncation(tmp_path: Path, aeron_dir: Path) -> None:
+    """After a kill at any point the recording ends at the old or new position, and can be
+    extended."""
     archive_dir = tmp_path / "archive"
     position = 3 * SEGMENT_LENGTH
     with client_of("aerotape", archive_dir, aeron_dir) as client:
