@@ -45,7 +45,7 @@ def recording(archive_dir: Path) -> Recording:
 
 
 def test_fields_are_columns_beside_those_of_the_message(ir: Path, tmp_path: Path) -> None:
-    """Each field under its name, but for names that the table has; in batches of any size; all
+    """Fields have their names, except for names that the table uses; in batches of any size; all
     else as without a schema, and no payload."""
     record(tmp_path, *(order.encode() for order in ORDERS))
     plain = [name for name in COLUMNS if name not in ("payload", "_corrupt")]
@@ -224,7 +224,7 @@ def test_ir_needs_neither_java_nor_jar(
 def test_xml_and_ir_are_distinguished_by_content(
     ir: Path, jars: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Whatever the file is called, in any encoding of XML; anything else is refused by name."""
+    """Any file name and any XML encoding work; other files are refused by name."""
     record(tmp_path, ORDERS[5].encode())
     expected = recording(tmp_path).to_arrow(schema=ir, template="Order")
     utf16 = tmp_path / "orders-16.xml"
@@ -242,7 +242,7 @@ def test_xml_and_ir_are_distinguished_by_content(
 
 
 def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
-    """Arguments that make no sense, before anything is read."""
+    """Invalid arguments are refused before anything is read."""
     record(tmp_path, ORDERS[0].encode())
     read = PayloadSchema.from_ir(ir, "Order")
     with pytest.raises(CodecError, match=r"no message 'Trade'; it has Order \(1\), Cancel \(2\)"):
@@ -261,14 +261,14 @@ def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
 
 
 def test_the_table_has_the_arguments_of_the_stream() -> None:
-    """With the same defaults."""
+    """The defaults are the same, too."""
     stream = inspect.signature(Recording.to_batches).parameters
     table = inspect.signature(Recording.to_arrow).parameters
     assert list(table.values()) == list(stream.values())
 
 
 def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:
-    """A query over typed columns, read as DuckDB asks for them."""
+    """DuckDB queries typed columns."""
     duckdb = pytest.importorskip("duckdb")
     record(tmp_path, *(order.encode() for order in ORDERS))
     orders = recording(tmp_path).to_batches(schema=ir, template="Order")  # noqa: F841
@@ -283,7 +283,7 @@ def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:
 
 
 def test_polars_takes_the_table(ir: Path, tmp_path: Path) -> None:
-    """Typed columns in Polars, with structs and lists."""
+    """Polars reads typed columns, with structs and lists."""
     polars = pytest.importorskip("polars")
     record(tmp_path, *(order.encode() for order in ORDERS))
     table = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=TYPED)
@@ -291,7 +291,7 @@ def test_polars_takes_the_table(ir: Path, tmp_path: Path) -> None:
 
 
 def test_pandas_takes_the_table(ir: Path, tmp_path: Path) -> None:
-    """Typed columns in pandas."""
+    """pandas reads typed columns."""
     pytest.importorskip("pandas")
     record(tmp_path, *(order.encode() for order in ORDERS))
     table = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["note", "side"])
