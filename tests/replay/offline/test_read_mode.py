@@ -53,8 +53,8 @@ def recording(tmp_path: Path) -> Recording:
 def test_permissive_has_a_row_with_the_error(
     built: SegmentBuilder, victims: list[int], tmp_path: Path
 ) -> None:
-    """A damaged message is one row: no payload, the reason, and all else as it stands there; the
-    others are as they were, whatever the size of the batches."""
+    """A damaged message is one row: no payload, the reason, and all other fields as stored; other
+    messages are unchanged, for any batch size."""
     sound = recording(tmp_path).to_arrow().to_pylist()
     table = recording(tmp_path).to_arrow(checksum="crc-32", mode="PERMISSIVE")
     assert table.column_names == list(COLUMNS)

@@ -73,7 +73,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without what would show the way to the checkout."""
+    """Return the environment without references to the checkout."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return kept | {"PYSPARK_PYTHON": sys.executable}
 

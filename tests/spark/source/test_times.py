@@ -35,7 +35,7 @@ def test_options_name_times() -> None:
 
 
 def test_segments_of_other_times_are_not_opened(spark: SparkSession, built: Built) -> None:
-    """They may even be gone; positions narrow the rest further."""
+    """The files may even be missing; positions narrow the range further."""
     length = built.stream.segment_length
     messages = built.stream.messages
     chosen = [n for n, m in enumerate(messages) if length <= m.position < 2 * length][5:40]

@@ -138,8 +138,8 @@ def test_a_batch_that_is_repeated_after_a_loss(
     begin: int | None,
     complaint: str,
 ) -> None:
-    """A batch in the checkpoint that can no longer be read as a whole is an error, or what is left
-    of it."""
+    """A batch in the checkpoint that can no longer be read completely is an error, or by option its
+    remaining rows."""
     builder = fill(SegmentBuilder(segment_length=65_536), 100)
     add_recording(tmp_path, builder)
     query = Query(tmp_path)
@@ -187,7 +187,7 @@ def test_purged_recordings(tmp_path: Path, named: bool) -> None:
         assert query.run() == []
 
 
-def test_recordings_that_were_never_there(tmp_path: Path) -> None:
+def test_unknown_recordings(tmp_path: Path) -> None:
     """An id in the options must exist, as in a batch query."""
     builder = SegmentBuilder()
     add_recording(tmp_path, builder)

@@ -23,7 +23,7 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
     kind: archives.Kind, tmp_path: Path
 ) -> None:
     """While a publisher sends, each job adds what was recorded since, up to a whole message; in the
-    end the table has all that was sent. Cut back by the archive, the recording is told of."""
+    end the table has all that was sent. A truncation of the recording is reported."""
     out = tmp_path / "out"
     with archives.serve(kind) as archive, archive.connect() as client:
         live = Live(client, 50, "aeron:ipc?term-length=65536")

@@ -2,7 +2,7 @@
 
 The credentials of a client decide the outcome:
 
-    open:NAME      let in as NAME
+    open:NAME let in as NAME
     ask:NAME       challenged with `who is NAME?`, let in as NAME for the answer `it is NAME`
     hang           never decided
     fail:STEP      the plug-in raises at that step: request, connected, response, challenged
