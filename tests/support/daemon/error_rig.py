@@ -185,8 +185,8 @@ _NEWER = {
 def words(answer: Any, rig: Rig) -> str:
     """Return the text of an error without numbers and addresses, which differ between runs.
 
-    Of the Java archive's, the category that its exceptions begin with is left out as well, and all
-    from where the Java archive has another text.
+    In texts of the Java archive, the category at the beginning is removed too, and everything from
+    the point at which the texts differ.
     """
     text = answer.error_message.replace(str(rig.archive.archive_dir), "DIR")
     text = re.sub(r"\b(ERROR|WARN|FATAL) - ", "", text)

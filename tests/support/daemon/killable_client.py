@@ -247,11 +247,11 @@ COURSES: dict[str, Callable[[_Client], object]] = {
 NAMES = [*(kind.__name__ for kind in REQUESTS), *COURSES]
 
 
-def _run_and_be_killed(aeron_dir: str, control_channel: str, number: int, name: str, task: Task) -> None:
-    tell_to = sys.stdout.fileno()
+def _run_killed(aeron_dir: str, control_channel: str, number: int, name: str, task: Task) -> None:
+    output = sys.stdout.fileno()
 
     def report(value: int) -> None:
-        os.write(tell_to, (json.dumps({name: value}) + "\n").encode())
+        os.write(output, (json.dumps({name: value}) + "\n").encode())
 
     aeron = _native.AeronClient(aeron_dir)
     raw = RawClient(
@@ -276,7 +276,7 @@ def _run_child(
     number: int, aeron_dir: str, control_channel: str, name: str, task: Task
 ) -> NoReturn:
     try:
-        _run_and_be_killed(aeron_dir, control_channel, number, name, task)
+        _run_killed(aeron_dir, control_channel, number, name, task)
     except BaseException as error:
         print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     os._exit(1)
