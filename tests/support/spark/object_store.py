@@ -134,7 +134,7 @@ def serve() -> Iterator[ObjectStore]:
 
     server = make_server("127.0.0.1", 0, noting, threaded=True)
     endpoint = f"http://127.0.0.1:{server.port}"
-    session = boto3.Session("unknown", "none", region_name="us-east-1")
+    session = boto3.Session("nobody", "nothing", region_name="us-east-1")
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
