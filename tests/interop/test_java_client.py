@@ -30,10 +30,10 @@ def rows(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in found:
         assert row["startTimestamp"] > 1_500_000_000_000
         assert row["stopTimestamp"] == -1 or row["stopTimestamp"] >= row["startTimestamp"]
-    kept = [{name: row[name] for name in row.keys() - VOLATILE} for row in found]
-    for row in kept:
+    retained = [{name: row[name] for name in row.keys() - VOLATILE} for row in found]
+    for row in retained:
         row["sourceIdentity"] = re.sub(r":\d+$", ":port", row["sourceIdentity"])
-    return kept
+    return retained
 
 
 def attempt(client: JavaClient, method: str, *args: Any) -> Any:
@@ -220,7 +220,8 @@ def test_auto_stop_ends_all_of_a_subscription(run_on_both: Callable[..., Any]) -
 
 def test_replay_ranges(run_on_both: Callable[..., Any]) -> None:
     """Ranges given as null, to the present end, beyond the end or too long mean the same; what
-    the client says of terms is overruled by the recording, what it says of the session is not."""
+    the client sets for terms is overridden by the recording, what it sets for the session is
+    not."""
 
     def script(client: JavaClient, port: int) -> Any:
         seen: list[Any] = []

@@ -297,7 +297,7 @@ def test_the_index_can_be_turned_off(start_archive: StartArchive, stream: TimedS
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_replay_command_takes_times(
+def test_the_replay_command_accepts_times(
     start_archive: StartArchive,
     stream: TimedStream,
     tmp_path: Path,

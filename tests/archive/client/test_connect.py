@@ -122,7 +122,7 @@ def test_an_idle_client_stays_connected() -> None:
     }
     with (
         serve("java", impatient) as archive,
-        archive.connect(keep_alive_interval_ns=50_000_000) as kept,
+        archive.connect(keep_alive_interval_ns=50_000_000) as idle,
         archive.connect(keep_alive_interval_ns=0) as dropped,
     ):
         wait_until(
@@ -130,7 +130,7 @@ def test_an_idle_client_stays_connected() -> None:
             "the archive dropping the client that does not read",
             30.0,
         )
-        assert kept.get_archive_id() == kept.archive_id
+        assert idle.get_archive_id() == idle.archive_id
         with pytest.raises(ClosedError, match="went away"):
             dropped.get_archive_id()
             dropped.get_archive_id()

@@ -18,7 +18,7 @@ PROPERTIES = {
 }
 
 
-def test_objects_show_what_they_are_open_and_closed(tmp_path: Path, aeron_dir: Path) -> None:
+def test_objects_show_their_state(tmp_path: Path, aeron_dir: Path) -> None:
     """Each shows its class, its identity, and whether it is closed."""
     opened: list[tuple[object, str]] = []
     with aerotape.Archive.launch(tmp_path / "a", aeron_dir, properties=PROPERTIES) as archive:

@@ -78,7 +78,7 @@ def test_another_major_version_is_refused(either: Any, raw: RawClient) -> None:
 
 
 def test_a_close_request_ends_the_session(either: Any, raw: RawClient) -> None:
-    """After a close request the session's counter and response stream are gone."""
+    """After a close request the session's counter and response stream are closed."""
     raw.connect()
     assert is_alive(raw)
     raw.send(codecs.CloseSessionRequest(control_session_id=raw.control_session_id))

@@ -322,10 +322,10 @@ def test_a_response_publication_that_is_busy_is_requested_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "told"),
+    ("why", "text"),
     [((), "authentication rejected"), (("no time",), "authentication rejected: no time")],
 )
-def test_rejection_carries_its_error_code(why: tuple[str, ...], told: str) -> None:
+def test_rejection_carries_its_error_code(why: tuple[str, ...], text: str) -> None:
     """A rejection reaches the client as AUTHENTICATION_REJECTED with the given reason."""
 
     class Refuse(AllowAll):
@@ -339,7 +339,7 @@ def test_rejection_carries_its_error_code(why: tuple[str, ...], told: str) -> No
         ControlResponseCode.ERROR,
         ErrorCode.AUTHENTICATION_REJECTED,
     )
-    assert response.error_message == told
+    assert response.error_message == text
     rig.work(5_003)
     assert rig.session.is_done
 

@@ -179,7 +179,7 @@ def assert_done(archive: Any, client: aerotape.ArchiveClient, tasks: dict[str, T
     def bases(name: str) -> list[int]:
         return segment_bases(archive.archive_dir, id_of(name))
 
-    kept = [SEGMENT, 2 * SEGMENT, 3 * SEGMENT]
+    retained = [SEGMENT, 2 * SEGMENT, 3 * SEGMENT]
     for name in ("StopRecording", "StopRecordingSubscription", "StopRecordingByIdentity"):
         await_true(lambda name=name: client.stop_position(id_of(f"{name}Request")) == END)  # type: ignore[misc]
     for name in ("StartRecording", "ExtendRecording"):
@@ -189,10 +189,10 @@ def assert_done(archive: Any, client: aerotape.ArchiveClient, tasks: dict[str, T
     assert client.list_recording(id_of("PurgeRecordingRequest")) is None
     await_true(lambda: bases("PurgeRecordingRequest") == [])
     assert client.start_position(id_of("DetachSegmentsRequest")) == SEGMENT
-    assert bases("DetachSegmentsRequest") == [0, *kept]
+    assert bases("DetachSegmentsRequest") == [0, *retained]
     assert client.start_position(id_of("PurgeSegmentsRequest")) == SEGMENT
-    await_true(lambda: bases("PurgeSegmentsRequest") == kept)
-    await_true(lambda: bases("DeleteDetachedSegmentsRequest") == kept)
+    await_true(lambda: bases("PurgeSegmentsRequest") == retained)
+    await_true(lambda: bases("DeleteDetachedSegmentsRequest") == retained)
     assert client.start_position(id_of("AttachSegmentsRequest")) == 0
     assert client.start_position(tasks["MigrateSegmentsRequest"].other_id) == 0
     updated = client.list_recording(id_of("UpdateChannelRequest"))

@@ -169,7 +169,7 @@ def answers(raw: RawClient) -> list[codecs.ControlResponse]:
 
 @pytest.fixture(scope="module")
 def rig(either: Any) -> Iterator[Rig]:
-    """A client beside the Java one."""
+    """A raw client on the same driver as the Java client."""
     native = _native.AeronClient(str(either.aeron_dir))
     try:
         made = Rig(either, native)

@@ -130,10 +130,10 @@ def test_the_other_archive_takes_over(
 
 
 class Cut:
-    """A directory in which a truncation has come as far as the catalog.
+    """A directory in which a truncation was interrupted after the catalog's update.
 
     Attributes:
-        kept: messages before the new stop position.
+        retained: messages before the new stop position.
     """
 
     def __init__(self, archive_dir: Path, aeron_dir: Path, position: int | None = None) -> None:
@@ -145,7 +145,7 @@ class Cut:
             played = replay(client, stream.recording_id, details=True)
         ends = [each["position"] for each in played["messages"]]
         self.position = ends[120] if position is None else position
-        self.kept = sum(end <= self.position for end in ends)
+        self.retained = sum(end <= self.position for end in ends)
         self.files = segment_bases(archive_dir, self.recording_id)
         with Catalog.open(archive_dir) as catalog:
             catalog.set_stop_position(self.recording_id, self.position)
@@ -179,17 +179,17 @@ def test_an_extension_clears_the_remains_of_a_truncation(
         )
         counter = client.recording_counter(publication["sessionId"])
         offered = client.offer(
-            publication, seed=cut.seed, first_index=cut.kept, count=3, max_length=400
+            publication, seed=cut.seed, first_index=cut.retained, count=3, max_length=400
         )
         client.await_counter(counter["counterId"], offered["position"])
         archive.kill()
     age_mark_file(archive_dir)
     with client_of("aerotape", archive_dir, aeron_dir) as client:
         assert client.call("getStopPosition", recording_id) == offered["position"]
-        assert replay(client, recording_id)["count"] == cut.kept + 3
+        assert replay(client, recording_id)["count"] == cut.retained + 3
         end = extend(client, recording_id, seed=cut.seed, first_index=0)
         assert end > offered["position"] + 2 * SEGMENT_LENGTH
-        assert replay(client, recording_id)["count"] == cut.kept + 103
+        assert replay(client, recording_id)["count"] == cut.retained + 103
     assert is_verified(archive_dir)
 
 
@@ -200,14 +200,14 @@ def test_a_second_truncation_removes_the_remains_of_the_first(
     archive_dir = tmp_path / "archive"
     cut = Cut(archive_dir, aeron_dir)
     with client_of("aerotape", archive_dir, aeron_dir) as client:
-        kept = [base for base in cut.files if base < cut.position]
+        retained = [base for base in cut.files if base < cut.position]
         deleted = client.call("truncateRecording", cut.recording_id, cut.position)
-        assert deleted == len(cut.files) - len(kept)
+        assert deleted == len(cut.files) - len(retained)
         Signals(client).await_of(cut.recording_id, 1)
-        assert segment_bases(archive_dir, cut.recording_id) == kept
-        path = archive_dir / f"{cut.recording_id}-{kept[-1]}.rec"
-        assert not any(path.read_bytes()[cut.position - kept[-1] :])
-        assert replay(client, cut.recording_id)["digest"] == cut.digest(cut.kept)
+        assert segment_bases(archive_dir, cut.recording_id) == retained
+        path = archive_dir / f"{cut.recording_id}-{retained[-1]}.rec"
+        assert not any(path.read_bytes()[cut.position - retained[-1] :])
+        assert replay(client, cut.recording_id)["digest"] == cut.digest(cut.retained)
 
 
 def test_an_interrupted_purge_is_completed(tmp_path: Path, aeron_dir: Path) -> None:

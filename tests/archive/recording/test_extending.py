@@ -180,11 +180,11 @@ def test_an_extension_that_begins_with_a_segment(
     if is_file_there:
         path = Path(either.archive_dir, f"{stream.recording_id}-{end}.rec")
         path.write_bytes(bytes(SEGMENT_LENGTH))
-    kept = replay_all(client, stream.recording_id, end)["count"]
+    retained = replay_all(client, stream.recording_id, end)["count"]
     extended = Extended(client, stream)
-    extended.offer(client, seed=extended.stream_id, first_index=kept, count=100)
-    played = replay_live(client, stream.recording_id, kept + 100)
-    assert played["digest"] == digest(messages(extended.stream_id, kept + 100, max_length=4000))
+    extended.offer(client, seed=extended.stream_id, first_index=retained, count=100)
+    played = replay_live(client, stream.recording_id, retained + 100)
+    assert played["digest"] == digest(messages(extended.stream_id, retained + 100, max_length=4000))
     client.call("stopRecording", IPC, extended.stream_id)
 
 

@@ -101,8 +101,8 @@ def test_only_that_recording_ends(
     assert f"position {end}" in error.error_message
 
     assert rig.value(CounterType.ERRORS) == errors_before + 1
-    [kept] = [e for e in MarkFile.read(disk.path / "archive").errors if "No space" in e.text]
-    assert (kept.count, f"at position {end}" in kept.text) == (1, True)
+    [retained] = [e for e in MarkFile.read(disk.path / "archive").errors if "No space" in e.text]
+    assert (retained.count, f"at position {end}" in retained.text) == (1, True)
     assert rig.value(CounterType.LOW_STORAGE) == 1
     assert rig.value(CounterType.RECORDING_SESSIONS) == 1
     assert rig.messages(0, finished.position) == [content(index) for index in range(100)]

@@ -268,13 +268,13 @@ def test_an_interrupted_truncation_can_be_completed(
     if is_cleared:
         for file in cut_back(conductor.archive_dir, descriptor, position)[:deleted]:
             file.unlink()
-    kept = [base for base in conductor.bases if base <= conductor.built.segment_base(position)]
+    retained = [base for base in conductor.bases if base <= conductor.built.segment_base(position)]
     if deleted % 2:
         conductor.truncate(position)
         conductor.finish()
     else:
         clear_stale_tail(conductor.archive_dir, conductor.descriptor, 1)
-    assert conductor.bases == kept
+    assert conductor.bases == retained
     assert path.read_bytes() == original[:offset].ljust(SEGMENT, b"\0")
     conductor.purge()
     conductor.finish()

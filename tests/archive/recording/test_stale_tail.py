@@ -120,7 +120,7 @@ def copies(directory: Path) -> dict[str, bytes]:
 def test_data_after_the_stop_position_is_quarantined(lowered: Lowered) -> None:
     """Stale data is copied with position and time in the file names, and a mark names the
     copies."""
-    kept = clear(lowered.path)
+    retained = clear(lowered.path)
     offset = lowered.stop - SEGMENT
     tail = lowered.segments[f"0-{SEGMENT}.rec"][offset:].rstrip(b"\0")
     end, last = offset + len(tail), f"0-{2 * SEGMENT}.rec"
@@ -132,15 +132,15 @@ def test_data_after_the_stop_position_is_quarantined(lowered: Lowered) -> None:
     assert lowered.is_cleared(lowered.path)
     notes = suspect_marks.read_marks(lowered.path)[0]
     assert {note.quarantine for note in notes} == expected.keys()
-    assert sorted(note.detail for note in notes) == sorted(kept)
-    assert all(any(name in each for each in kept) for name in expected)
+    assert sorted(note.detail for note in notes) == sorted(retained)
+    assert all(any(name in each for each in retained) for name in expected)
 
 
 def refuse(*_: object) -> int:
     raise AssertionError("it was read")
 
 
-def test_a_stop_position_where_a_segment_begins(
+def test_a_stop_position_at_a_segment_boundary(
     lowered: Lowered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file that begins at the stop position is stale as a whole."""
@@ -203,8 +203,8 @@ def test_a_kill_at_any_step_loses_nothing(lowered: Lowered, tmp_path: Path) -> N
         # After a kill between mark and move, the file is in the folder of the next attempt.
         there = {Path(name).name for name in copies(copy)}
         assert {Path(note.quarantine).name for note in marks} <= there
-        kept = list(copies(copy).values())
-        assert len(set(kept)) == len(kept)
+        retained = list(copies(copy).values())
+        assert len(set(retained)) == len(retained)
     assert killed > 10
 
 
@@ -221,11 +221,11 @@ clear_stale_tail(directory, open_directory(directory).recording(0).descriptor, 1
 """
 
 
-# Left out together: at the end, the directory is forced for all files that have gone.
+# Omitted together: at the end, the directory is forced for all deleted files.
 TOGETHER = ("quarantine.py move_segment|extension.py clear_stale_tail",)
 AT_THE_END = [*TOGETHER, "quarantine.py erase_tail < stale_tail.py StaleTail.clear_tail"]
 # Names of folders and copies: the directories are forced for the note and the mark, before
-# anything goes.
+# anything is deleted.
 NAMES = [
     "quarantine.py copy_tail < quarantine.py Quarantine.copy",
     "quarantine.py make_folder < quarantine.py Quarantine.folder",

@@ -70,8 +70,8 @@ def test_truncating_within_a_segment(either: Any, client: JavaClient) -> None:
     stream = record(client, count=300)
     ends = message_ends(client, stream)
     assert stream.position > 4 * SEGMENT_LENGTH
-    kept = next(index for index, end in enumerate(ends) if end > SEGMENT_LENGTH + 100) + 1
-    position = ends[kept - 1]
+    retained = next(index for index, end in enumerate(ends) if end > SEGMENT_LENGTH + 100) + 1
+    position = ends[retained - 1]
     before = descriptor(client, stream.recording_id)
     files = segment_bases(either.archive_dir, stream.recording_id)
     path = Path(either.archive_dir, f"{stream.recording_id}-{SEGMENT_LENGTH}.rec")
@@ -91,7 +91,7 @@ def test_truncating_within_a_segment(either: Any, client: JavaClient) -> None:
         "correlationId": client.call("lastCorrelationId"),
     }
     played = replay(client, stream.recording_id, position)
-    assert (played["count"], played["digest"]) == (kept, sent(stream, kept))
+    assert (played["count"], played["digest"]) == (retained, sent(stream, retained))
     assert error_code(client, "startReplay", stream.recording_id, position, 1, IPC, 1) == 16
 
 
@@ -153,21 +153,21 @@ def test_truncated_and_extended(either: Any, client: JavaClient) -> None:
     """New messages follow the remaining ones without a trace of those that were truncated."""
     stream = record(client, count=300)
     ends = message_ends(client, stream)
-    kept = 120
-    client.call("truncateRecording", stream.recording_id, ends[kept - 1])
+    left = 120
+    client.call("truncateRecording", stream.recording_id, ends[left - 1])
     Signals(client).await_of(stream.recording_id, 3)
     row = descriptor(client, stream.recording_id)
     stream_id = row["streamId"]
     client.call("extendRecording", stream.recording_id, IPC, stream_id, "LOCAL", True)
-    publication = client.add_exclusive_publication(channel_at(row, ends[kept - 1]), stream_id)
+    publication = client.add_exclusive_publication(channel_at(row, ends[left - 1]), stream_id)
     counter = client.recording_counter(publication["sessionId"])
     assert counter["recordingId"] == stream.recording_id
-    new = client.offer(publication, seed=stream_id, first_index=kept, count=250, max_length=4000)
+    new = client.offer(publication, seed=stream_id, first_index=left, count=250, max_length=4000)
     client.await_counter(counter["counterId"], new["position"])
     client.close_resource(publication)
     await_true(lambda: client.call("getStopPosition", stream.recording_id) == new["position"])
     played = replay(client, stream.recording_id, new["position"])
-    assert (played["count"], played["digest"]) == (kept + 250, sent(stream, kept + 250))
+    assert (played["count"], played["digest"]) == (left + 250, sent(stream, left + 250))
 
 
 def test_refused_truncations(either: Any, client: JavaClient) -> None:

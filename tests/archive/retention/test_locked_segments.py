@@ -57,7 +57,7 @@ def test_a_reader_protects_its_segment_and_those_after_it(directory: Path) -> No
     del idle
 
 
-def test_a_limit_of_all_deletes_from_others_what_is_read(directory: Path) -> None:
+def test_a_directory_limit_deletes_from_recordings_not_being_read(directory: Path) -> None:
     size = segment(directory, 1, 0).stat().st_blocks * 512
     policy = RetentionPolicy(max_directory_size=Limit(3 * size, "3"))
     assert new_starts(plan_directory(directory, policy, NOW_NS)) == {0: 3}

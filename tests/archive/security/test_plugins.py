@@ -150,11 +150,11 @@ def test_a_proxy_is_invalid_after_its_call() -> None:
             self.rejected = True
 
     class Keeper(AllowAll):
-        kept: Any = None
+        retained: Any = None
         principal: Any = "alice"
 
         def on_connected_session(self, session_proxy: Any, now_ms: int, /) -> None:
-            self.kept = session_proxy
+            self.retained = session_proxy
             session_proxy.authenticate(self.principal)
 
     keeper, session = Keeper(), Session()
@@ -165,7 +165,7 @@ def test_a_proxy_is_invalid_after_its_call() -> None:
     guarded.connected(session)
     assert session.principals == [b"alice"]
     with pytest.raises(RuntimeError, match="only during the call"):
-        keeper.kept.authenticate(b"mallory")
+        keeper.retained.authenticate(b"mallory")
     assert session.principals == [b"alice"]
 
 

@@ -381,7 +381,7 @@ def _may(_client: aerotape.ArchiveClient, call: Callable[..., Any], *args: Any) 
     return True
 
 
-def test_a_users_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+def test_an_invalid_users_file_prevents_the_start(tmp_path: Path) -> None:
     """The error is one line, before anything is created."""
     with pytest.raises(aerotape.ConfigurationError, match="No such file"):
         aerotape.Archive.launch(dir=tmp_path / "archive", users_file=tmp_path / "missing")

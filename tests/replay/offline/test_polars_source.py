@@ -63,7 +63,7 @@ C = polars.col
         (C("length") > C("position"), {}),
     ],
 )
-def test_filters_select_the_same_rows_and_narrow_what_is_read(
+def test_filters_select_the_same_rows_and_limit_reads(
     archive_dir: Path, predicate: Any, bounds: dict[str, tuple[int, int | None]]
 ) -> None:
     """Comparisons of recording id and position narrow the ranges; others only select rows."""
@@ -78,7 +78,7 @@ def test_filters_select_the_same_rows_and_narrow_what_is_read(
         assert set(bounds_of(predicate).values()) == {(0, (1 << 63) - 1)}
 
 
-def test_only_what_a_query_needs_is_built_and_read(
+def test_only_data_that_a_query_needs_is_read(
     archive_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only columns of query and filter, recordings of the filter and the first rows are read."""

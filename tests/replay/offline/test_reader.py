@@ -39,7 +39,7 @@ def test_messages_of_every_recording(tmp_path: Path) -> None:
     assert read[0][7].length == len(read[0][7].payload)
 
 
-def test_a_range_holds_the_messages_that_begin_in_it(tmp_path: Path) -> None:
+def test_a_range_has_the_messages_that_begin_in_it(tmp_path: Path) -> None:
     """Messages that begin at `from_position` or later, but below `to_position`, are in the
     range."""
     builder = fill(SegmentBuilder(), 100)
@@ -97,7 +97,7 @@ def test_bad_arguments_are_refused_at_the_call(
         recording.messages(**arguments)
 
 
-def test_ranges_are_clipped_to_what_is_recorded(tmp_path: Path) -> None:
+def test_ranges_are_limited_to_recorded_positions(tmp_path: Path) -> None:
     """A range never begins before the start position nor ends after the recorded position."""
     builder = fill(SegmentBuilder(start_position=4096), 30)
     add_recording(tmp_path, builder)

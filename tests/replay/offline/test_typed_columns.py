@@ -44,7 +44,7 @@ def recording(archive_dir: Path) -> Recording:
     return open_directory(archive_dir).recording(0)
 
 
-def test_fields_are_columns_beside_those_of_the_message(ir: Path, tmp_path: Path) -> None:
+def test_fields_are_additional_columns(ir: Path, tmp_path: Path) -> None:
     """Fields have their names, except for names that the table uses; in batches of any size; all
     else as without a schema, and no payload."""
     record(tmp_path, *(order.encode() for order in ORDERS))
@@ -99,8 +99,8 @@ def test_other_messages_are_no_rows_or_rows_of_nulls(ir: Path, tmp_path: Path) -
         "position": [positions[1], positions[3], positions[5]],
         "note": [order.note for order in ORDERS[1:4]],
     }
-    kept = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=columns, others="null")
-    assert kept.to_pydict() == {
+    table = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=columns, others="null")
+    assert table.to_pydict() == {
         "orderId": [None, 1, None, 2, None, 3],
         "position": positions,
         "note": [None, ORDERS[1].note, None, ORDERS[2].note, None, ORDERS[3].note],
@@ -174,11 +174,11 @@ def test_the_mode_decides_about_malformed_payloads(ir: Path, tmp_path: Path) -> 
         b"short",
         *whole[4:],
     ]
-    kept = recording(tmp_path).to_arrow(
+    table = recording(tmp_path).to_arrow(
         schema=ir, template="Order", columns=chosen, mode="PERMISSIVE", others="null"
     )
-    assert kept.column("orderId").to_pylist() == [None, 0, 1, 2, None, None, 4, 5]
-    assert kept.column("_corrupt").to_pylist() == [None] * 4 + complaints + [None] * 2
+    assert table.column("orderId").to_pylist() == [None, 0, 1, 2, None, None, 4, 5]
+    assert table.column("_corrupt").to_pylist() == [None] * 4 + complaints + [None] * 2
 
 
 def test_damaged_frames_and_malformed_payloads_together(ir: Path, tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_the_table_has_the_arguments_of_the_stream() -> None:
     assert list(table.values()) == list(stream.values())
 
 
-def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:
+def test_duckdb_reads_the_stream(ir: Path, tmp_path: Path) -> None:
     """DuckDB queries typed columns."""
     duckdb = pytest.importorskip("duckdb")
     record(tmp_path, *(order.encode() for order in ORDERS))
@@ -282,7 +282,7 @@ def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_polars_takes_the_table(ir: Path, tmp_path: Path) -> None:
+def test_polars_reads_the_table(ir: Path, tmp_path: Path) -> None:
     """Polars reads typed columns, with structs and lists."""
     polars = pytest.importorskip("polars")
     record(tmp_path, *(order.encode() for order in ORDERS))
@@ -290,7 +290,7 @@ def test_polars_takes_the_table(ir: Path, tmp_path: Path) -> None:
     assert polars.from_arrow(table).to_dicts() == [order.columns() for order in ORDERS]
 
 
-def test_pandas_takes_the_table(ir: Path, tmp_path: Path) -> None:
+def test_pandas_reads_the_table(ir: Path, tmp_path: Path) -> None:
     """pandas reads typed columns."""
     pytest.importorskip("pandas")
     record(tmp_path, *(order.encode() for order in ORDERS))

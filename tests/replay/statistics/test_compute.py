@@ -33,7 +33,7 @@ def nearest_rank(lengths: list[int], share: float) -> int:
 
 @pytest.mark.parametrize("start_position", [0, 64, 98_304])
 @pytest.mark.parametrize("live", [False, True])
-def test_counts_are_those_of_what_was_written(
+def test_counts_equal_the_frames_written(
     tmp_path: Path, start_position: int, live: bool
 ) -> None:
     """Counts are right with fragments, padding, several terms and segments, any start, and live."""
@@ -68,7 +68,7 @@ def test_counts_are_those_of_what_was_written(
         assert part.padding_bytes == sum(length for p, length in padding if p in in_part)
 
 
-def test_a_range_counts_what_begins_in_it(tmp_path: Path) -> None:
+def test_a_range_counts_messages_that_begin_in_it(tmp_path: Path) -> None:
     """Adjacent ranges count each message once, wherever they are split."""
     builder = fill(SegmentBuilder(), 120)
     recording = built(tmp_path, builder)
@@ -121,7 +121,7 @@ def test_padding_within_a_term_is_a_filler(tmp_path: Path) -> None:
     assert (stats.filler_frames, stats.filler_bytes) == (1, 1024)
 
 
-def test_a_purged_beginning_leaves_no_mean_rate(tmp_path: Path) -> None:
+def test_a_purged_beginning_has_no_mean_rate(tmp_path: Path) -> None:
     """The start timestamp is that of the purged beginning, so that no rate is reported."""
     builder = fill(SegmentBuilder(start_position=131_072), 30)
     stats = built(tmp_path, builder).stats()

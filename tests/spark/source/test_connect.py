@@ -74,8 +74,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def _environment() -> dict[str, str]:
     """Return the environment without references to the checkout."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return kept | {"PYSPARK_PYTHON": sys.executable}
+    retained = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return retained | {"PYSPARK_PYTHON": sys.executable}
 
 
 def _listens(port: int) -> bool:

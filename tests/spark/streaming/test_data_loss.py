@@ -68,9 +68,9 @@ def test_a_truncation_that_was_extended_again(tmp_path: Path) -> None:
         query.restart(failOnDataLoss=False)
         with pytest.warns(RuntimeWarning, match=rf"no longer holds .* {read_to}"):
             rows = query.run()
-        kept = [m for m in builder.messages if m.position >= min(read_to, builder.position)]
-        assert positions(rows) == places(kept)
-        assert (len(kept) > 5) == (count == 60)
+        retained = [m for m in builder.messages if m.position >= min(read_to, builder.position)]
+        assert positions(rows) == places(retained)
+        assert (len(retained) > 5) == (count == 60)
         if live:
             added = len(builder.messages)
             fill(builder, 10, seed=5).write(archive_dir)

@@ -298,7 +298,7 @@ def test_available_now_ignores_recordings_not_selected(tmp_path: Path) -> None:
         query.reader.prepareForTriggerAvailableNow()
 
 
-def test_the_query_reports_where_recordings_end(tmp_path: Path) -> None:
+def test_the_query_reports_the_ends_of_recordings(tmp_path: Path) -> None:
     """The end of each recording is reported for the query's progress."""
     builder = fill(SegmentBuilder(), 20)
     add_recording(tmp_path, builder, live=True)

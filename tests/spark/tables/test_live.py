@@ -52,10 +52,10 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
         ]
         assert rows == live.made.sent
 
-        kept = live.made.sent[:40]
-        client.truncate_recording(id, kept[-1][1])
+        rest = live.made.sent[:40]
+        client.truncate_recording(id, rest[-1][1])
         [report] = run_here("folder", archive.archive_dir, out).recordings
-        assert f"it ends at {kept[-1][1]}" in str(report.error)
+        assert f"it ends at {rest[-1][1]}" in str(report.error)
         [report] = run_here("folder", archive.archive_dir, out, replace_changed=True).recordings
         assert (report.result, report.messages) == ("replaced", 40)
-        assert [row["payload"] for row in rows_of("folder", out)] == [sent for sent, _, _ in kept]
+        assert [row["payload"] for row in rows_of("folder", out)] == [sent for sent, _, _ in rest]

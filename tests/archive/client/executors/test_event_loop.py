@@ -144,7 +144,7 @@ def test_cancelled_requests(
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", None])
-def test_replays_beside_requests(
+def test_replays_and_concurrent_requests(
     archive: ServedArchive, client: aerotape.ArchiveClient, channel: str | None
 ) -> None:
     """Waiting replays block neither requests nor other replays; no message is lost."""
@@ -327,7 +327,7 @@ def test_connect(archive: ServedArchive) -> None:
 def test_from_a_recording_into_the_live_stream(
     archive: ServedArchive, client: aerotape.ArchiveClient, kind: str
 ) -> None:
-    """A recording and then its live stream are iterated beside requests, without a gap."""
+    """A recording and then its live stream are iterated during requests, without a gap."""
     live = Live(client, 200)
 
     async def main() -> None:

@@ -78,7 +78,7 @@ def test_an_interrupt_ends_the_steps_at_once() -> None:
         begun.append(step)
         raise KeyboardInterrupt
 
-    kept = steps()
+    pending = steps()
     with pytest.raises(KeyboardInterrupt):
-        perform(kept, interrupt)
+        perform(pending, interrupt)
     assert (ended, len(begun)) == ([GeneratorExit], 1)

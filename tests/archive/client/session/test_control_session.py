@@ -219,7 +219,7 @@ def test_signals_are_stored_between_requests() -> None:
     assert session.signals.take_all() == []
 
 
-def test_service_leaves_a_busy_session_alone() -> None:
+def test_service_does_not_poll_a_busy_session() -> None:
     """`service` does not poll while a request of another thread does."""
     streams = ScriptedStreams()
     session = session_over(streams, timeout_ns=200_000_000)

@@ -60,12 +60,12 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 def test_the_signal_follows_the_deletion(rig: Rig) -> None:
     """OK has the number and is sent at once; DELETE follows when the files are deleted."""
     paths = rig.files("3-0.rec", "3-65536.rec")
-    kept = rig.files("33-0.rec", "4-0.rec")
+    retained = rig.files("33-0.rec", "4-0.rec")
     rig.deletions.delete(rig.client, 7, 3, paths)
     assert rig.client.received[0] == ("ok", 7, 2)
     rig.work_until(rig.is_deleted)
     assert rig.client.received == [("ok", 7, 2), ("DELETE", 7, 3, -1, -1)]
-    assert [path.exists() for path in paths + kept] == [False, False, True, True]
+    assert [path.exists() for path in paths + retained] == [False, False, True, True]
 
 
 def test_without_files_both_are_sent_at_once(rig: Rig) -> None:
@@ -194,26 +194,26 @@ def test_a_granted_deletion_continues_at_the_next_start(rig: Rig) -> None:
     """Until then the files are renamed; those of a deletion without an OK remain."""
     [busy] = rig.files("4-0.rec")
     granted = rig.files("3-196608.rec", "3-131072.rec")
-    kept = rig.files("3-0.rec", "3-65536.rec", "5-0.rec", "5-0.rec.del.bak")
+    retained = rig.files("3-0.rec", "3-65536.rec", "5-0.rec", "5-0.rec.del.bak")
 
     def wait_for_the_end() -> None:
         rig.deletions._closing.wait(60)
 
     rig.deletions.delete(rig.client, 6, 4, [busy], finish=wait_for_the_end)
     rig.deletions.delete(rig.client, 7, 3, granted)
-    rig.deletions.delete(rig.client, 8, 5, kept[2:3], is_ready=lambda: False)
+    rig.deletions.delete(rig.client, 8, 5, retained[2:3], is_ready=lambda: False)
     rig.deletions.close()
     assert ("ok", 7, 2) in rig.client.received and not rig.is_deleted()
-    assert [each.path for each in list_segment_files(rig.directory, 3)] == kept[:2]
-    assert not busy.exists() and all(path.exists() for path in kept)
-    left = {path.name for path in rig.directory.iterdir()} - {path.name for path in kept}
+    assert [each.path for each in list_segment_files(rig.directory, 3)] == retained[:2]
+    assert not busy.exists() and all(path.exists() for path in retained)
+    left = {path.name for path in rig.directory.iterdir()} - {path.name for path in retained}
     assert left == {f"{path.name}.del" for path in granted}
     again = Rig(rig.directory)
     again.deletions.delete_left_over(rig.directory, [])
     assert again.woken.wait(60)
     again.deletions.do_work()
     again.deletions.close()
-    assert {path.name for path in rig.directory.iterdir()} == {path.name for path in kept}
+    assert {path.name for path in rig.directory.iterdir()} == {path.name for path in retained}
 
 
 def purge(directory: Path, recording_id: int, count: int, **others: int) -> None:
@@ -246,7 +246,7 @@ def test_files_of_purged_recordings_are_deleted_at_a_start(
     """Only entries of recordings with files are read; files of other recordings remain."""
     purge(rig.directory, 3, 40)
     rig.files("3-0.rec.del", "aerotape-3.time-index")
-    kept = rig.files("0-0.rec", "41-0.rec", "3-x.rec", "aerotape-41.time-index")
+    retained = rig.files("0-0.rec", "41-0.rec", "3-x.rec", "aerotape-41.time-index")
     read: list[int] = []
 
     def note(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
@@ -256,7 +256,7 @@ def test_files_of_purged_recordings_are_deleted_at_a_start(
     monkeypatch.setattr(lookup, "read_entry", note)
     delete_left_over(rig)
     left = {path.name for path in rig.directory.iterdir()}
-    assert left == {path.name for path in kept} | {"archive.catalog"}
+    assert left == {path.name for path in retained} | {"archive.catalog"}
     assert read == [3]
 
 

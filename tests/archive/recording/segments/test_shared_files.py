@@ -95,7 +95,7 @@ def test_data_truncated_in_one_recording_remains_in_the_other(
     assert links == [2, 1]
 
 
-def test_padding_that_fills_a_gap_goes_into_one_recording(shared: Shared) -> None:
+def test_padding_that_fills_a_gap_is_written_to_one_recording(shared: Shared) -> None:
     with (shared.path / f"{KEPT}-0.rec").open("r+b") as file:
         file.seek(shared.stream.messages[3].position)
         file.write(b"\xff" * 32)
@@ -157,14 +157,14 @@ def test_remains_of_killed_copies_are_removed(shared: Shared) -> None:
     """They are removed with the recording, or at a start; then the id can be compacted."""
     names = {"0-0.rec.own", f"1-{SEGMENT_LENGTH}.rec.own", "10-0.rec.own"}
     others = {"x-0.rec.own", "0-0.own", "0-0.rec.owner"}
-    kept = {path.name for path in shared.path.iterdir()} | others
+    retained = {path.name for path in shared.path.iterdir()} | others
 
     def write() -> None:
-        for name in names | kept:
+        for name in names | retained:
             (shared.path / name).touch()
 
     def left() -> set[str]:
-        return {path.name for path in shared.path.iterdir()} - kept
+        return {path.name for path in shared.path.iterdir()} - retained
 
     write()
     clear_marks(shared.path, OTHER)
