@@ -99,8 +99,8 @@ def test_other_messages_are_no_rows_or_rows_of_nulls(ir: Path, tmp_path: Path) -
         "position": [positions[1], positions[3], positions[5]],
         "note": [order.note for order in ORDERS[1:4]],
     }
-    table = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=columns, others="null")
-    assert table.to_pydict() == {
+    rows = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=columns, others="null")
+    assert rows.to_pydict() == {
         "orderId": [None, 1, None, 2, None, 3],
         "position": positions,
         "note": [None, ORDERS[1].note, None, ORDERS[2].note, None, ORDERS[3].note],
