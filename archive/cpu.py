@@ -13,13 +13,13 @@ NO_AFFINITY = -1
 
 @contextmanager
 def started_on(cpu: int, name: str) -> Iterator[None]:
-    """Have the threads that are started inside run on one processor; -1 on any.
+    """Pin the threads that are started in the block to one processor; -1 pins none.
 
-    A thread begins with the affinity of the one that starts it, native ones too: nobody has to be
-    told, and none runs elsewhere first.
+    A thread, native ones too, inherits the affinity of the thread that starts it, so that it never
+    runs on another processor.
 
     Args:
-        name: the property that says so, for errors.
+        name: the property with the value, for errors.
 
     Raises:
         ConfigurationError: this process may not run there, or nowhere in particular.

@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs root, and let `java` fail in tests that are not marked `jvm` or `spark`."""
+    """Skip tests that need root; make `java` fail in tests not marked `jvm` or `spark`."""
     markers = {marker.name for marker in item.iter_markers()}
     if "root" in markers and os.geteuid() != 0:
         pytest.skip("needs root")
@@ -73,7 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def seeds(pytestconfig: pytest.Config) -> range:
-    """The seeds for random input, for more tests than those of the continuous integration."""
+    """The seeds for random input; more seeds run more tests than the continuous integration."""
     first: int = pytestconfig.getoption("--seed")
     return range(first, first + pytestconfig.getoption("--seeds"))
 
@@ -104,7 +104,7 @@ def driver(aeron_dir: Path) -> Iterator[_native.MediaDriver]:
 
 @pytest.fixture
 def free_port() -> Callable[[], int]:
-    """A function that returns a free UDP port of the loopback interface at each call."""
+    """A function that returns another free UDP port of the loopback interface at each call."""
     return java.free_port
 
 

@@ -162,8 +162,8 @@ class RecordingFileReader:
     def content(self, progress: Progress = lambda done, total: None) -> Iterator[memoryview]:
         """Iterate the recorded bytes in pieces; the digest is checked after the last.
 
-        A piece is good only until the next one. Whoever does not come to the end has not seen
-        whether any of it is right.
+        A piece is valid only until the next one. The content is verified only when the iteration is
+        complete.
 
         Raises:
             StorageError: the file is cut short or altered, or cannot be read.

@@ -82,7 +82,7 @@ class RemoteRecording(StoredRecording):
 
     def find_end(self, checksum: ChecksumName = "none") -> RecordingEnd:
         """As for a local recording; the last two segment files are fetched for it."""
-        # Behind a full segment there may be one that nothing was written to yet.
+        # A full segment may be followed by one without data.
         last = self.segment_files()[-2:]
         with self.local_copies(last) as copies:
             end = find_recording_end(self.descriptor, copies, checksum)

@@ -72,7 +72,7 @@ def run_archive() -> Callable[..., AbstractContextManager[ArchiveProcess]]:
     return running
 
 
-# Both, so that a test shows that our archive does what the reference does. One archive serves a
+# Both, so that a test shows that our archive behaves as the reference does. One archive serves a
 # whole module, because starting it takes longer than most tests; each test uses its own streams and
 # recordings.
 @pytest.fixture(scope="module", params=KINDS)
@@ -114,7 +114,7 @@ def sides(run_archive: Any) -> Iterator[Callable[[str, str], Side]]:
 
 @pytest.fixture(scope="module", params=KINDS)
 def destination(request: pytest.FixtureRequest, sides: Callable[[str, str], Side]) -> Side:
-    """The archive that replicates."""
+    """The archive that runs the replication."""
     return sides("destination", request.param)
 
 

@@ -10,7 +10,7 @@ from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
 
 
 def test_tasks_advance_side_by_side() -> None:
-    """Each runs to its next yield, at the start and in each duty cycle, until it returns."""
+    """Each task runs to its next yield, at the start and in each duty cycle, until it returns."""
     steps: list[str] = []
 
     def task(name: str, count: int) -> Task[None]:
@@ -29,7 +29,7 @@ def test_tasks_advance_side_by_side() -> None:
 
 
 def test_an_exception_ends_a_task_and_is_raised() -> None:
-    """The other tasks continue."""
+    """After the exception of one task the others continue."""
     futures: list[Future[int]] = [Future(), Future()]
     results: list[int] = []
 
@@ -48,7 +48,7 @@ def test_an_exception_ends_a_task_and_is_raised() -> None:
 
 
 def test_closing_cancels_the_tasks() -> None:
-    """Their cleanup runs."""
+    """The cleanup code of the tasks runs."""
     closed: list[bool] = []
 
     def task() -> Task[None]:

@@ -1,4 +1,4 @@
-"""Events that an archive has not handled when it closes still have their effect."""
+"""Events that are pending when an archive closes are still handled."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ class Held:
 
     @property
     def wants_within_ns(self) -> None:
-        """It is never due."""
+        """Never due by itself."""
 
     def hold(self, *, with_replay: bool = False) -> None:
-        """Hold it in the next duty cycle, or in the one that passes a replay to the replayer."""
+        """Hold the conductor in the next duty cycle, or in the one that passes a replay to the
+        replayer."""
         self._with_replay = with_replay
         self._is_due.set()
         if not with_replay:
@@ -107,10 +108,10 @@ def test_a_time_index_that_could_not_be_written_is_logged(held: Held, tmp_path: 
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_replay_that_was_answered_is_not_refused(
+def test_a_replay_with_a_response_is_not_refused(
     held: Held, tmp_path: Path, driver: _native.MediaDriver, fails: bool
 ) -> None:
-    """And the reason of a failed one is in the error log."""
+    """The reason of a failed replay is in the error log."""
     directory = tmp_path / "archive"
     with connected(held) as client:
         made = recorded(client, 20) if fails else start_recording(client, count=20)

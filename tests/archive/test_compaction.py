@@ -1,4 +1,4 @@
-"""The catalog compacted when an archive starts."""
+"""Compaction of the catalog when an archive starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOW_NS = 1_700_000_000 * 10**9
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Seven recordings: 1, 3, 4 and 6 purged, of 3 there is a file left; 2 invalid."""
+    """Seven recordings: 1, 3, 4 and 6 purged, 3 with a remaining file; 2 invalid."""
     made = tmp_path / "archive"
     for number in range(7):
         add_recording(made, [1], now_ns=NOW_NS, channel=f"aeron:ipc?alias={'x' * 40 * number}")
@@ -52,7 +52,7 @@ def bodies(catalog: Catalog) -> dict[int, bytes]:
 
 
 def test_purged_recordings_without_files_are_removed(directory: Path) -> None:
-    """All others stay to the byte, ids continue, and the open catalog is used as before."""
+    """Other entries are unchanged, ids continue, and the open catalog remains usable."""
     with open_catalog(directory) as catalog:
         before, capacity = bodies(catalog), catalog.capacity_bytes
         assert compact_at_start(catalog, directory, 0) == [1, 4, 6]
@@ -75,7 +75,7 @@ def test_purged_recordings_without_files_are_removed(directory: Path) -> None:
 
 
 def test_half_of_the_entries_is_not_enough(directory: Path) -> None:
-    """Three of six are purged without a file, and the catalog stays the same file."""
+    """With three of six purged without a file, the catalog is not compacted."""
     inode = (directory / "archive.catalog").stat().st_ino
     with open_catalog(directory) as catalog:
         add_to(catalog)
@@ -99,7 +99,7 @@ def add_to(catalog: Catalog) -> int:
     )
 
 
-def test_a_reader_of_the_old_file_retains_what_it_held(directory: Path) -> None:
+def test_a_reader_of_the_old_file_is_not_affected(directory: Path) -> None:
     """A catalog that is open for reading lists the same recordings as before."""
     with open_catalog(directory) as catalog, Catalog.open(directory, read_only=True) as reader:
         held = [entry.recording_id for entry in reader.entries()]
@@ -108,7 +108,7 @@ def test_a_reader_of_the_old_file_retains_what_it_held(directory: Path) -> None:
 
 
 def test_the_file_has_the_configured_capacity(directory: Path) -> None:
-    """A running archive has room after the last entry, of zeros."""
+    """A running archive has free, zeroed space after the last entry."""
     with open_catalog(directory) as catalog:
         assert compact_at_start(catalog, directory, 64 * 1024)
         assert catalog.capacity_bytes == 64 * 1024
@@ -118,7 +118,7 @@ def test_the_file_has_the_configured_capacity(directory: Path) -> None:
 def test_damage_is_logged_and_nothing_is_changed(
     directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A damaged entry may be of a recording that was not purged."""
+    """A damaged entry may belong to a recording that was not purged."""
     with open_catalog(directory) as catalog:
         place = catalog.entry(5)
         catalog.data[place.offset + 32 + 80 : place.offset + 32 + 84] = b"\xff\xff\xff\x7f"
@@ -137,7 +137,7 @@ def test_a_failure_at_any_step_leaves_the_old_catalog(
     monkeypatch: pytest.MonkeyPatch,
     call: str,
 ) -> None:
-    """The archive starts with it, and the next start tries again."""
+    """The archive starts with the old catalog, and the next start tries again."""
     with open_catalog(directory) as catalog:
         before = (directory / "archive.catalog").read_bytes()
         held = bodies(catalog)
@@ -185,7 +185,7 @@ def test_a_crash_at_any_step_leaves_one_catalog_or_the_other(
 
 @pytest.mark.jvm
 def test_an_archive_compacts_when_it_starts(tmp_path: Path, aeron_dir: Path) -> None:
-    """Clients see no difference, and the Java archive takes the directory over."""
+    """Clients get the same listings, and the Java archive opens the directory."""
     archive_dir = tmp_path / "archive"
     properties = {
         "aeron.archive.low.storage.space.threshold": "1m",

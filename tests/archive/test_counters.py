@@ -34,7 +34,7 @@ Row = tuple[int, bytes, str]
 
 @contextmanager
 def on_a_driver(kind: str, mode: str, cycle_thresholds: str = "2s") -> Iterator[Any]:
-    """An archive with an external driver: embedded, the Java archive counts in the driver's."""
+    """An archive with an external driver (an embedded Java archive uses the driver's counters)."""
     with tempfile.TemporaryDirectory(prefix="aerotape-test-", dir="/dev/shm") as parent:
         driver = _native.MediaDriver.launch({"aeron.dir": f"{parent}/aeron", **EMBEDDED_DRIVER})
         properties = {
@@ -120,7 +120,7 @@ def normal(type_id: int, key: bytes, label: str) -> Row:
 @pytest.mark.jvm
 @pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])
 def test_both_archives_show_the_same_counters(mode: str) -> None:
-    """Type ids, keys and labels of all counters, and the values that do not depend on time."""
+    """Type ids, keys and labels of all counters are equal, and values independent of time."""
     with on_a_driver("java", mode) as archive:
         theirs = used_archive(archive)
     with on_a_driver("aerotape", mode) as archive:
@@ -141,7 +141,7 @@ def test_both_archives_show_the_same_counters(mode: str) -> None:
 
 
 def test_cycles_beyond_the_threshold_are_counted() -> None:
-    """With tiny thresholds each duty cycle counts; an idle worker has none."""
+    """With tiny thresholds each duty cycle counts; an idle worker runs no duty cycles."""
     with on_a_driver("aerotape", "DEDICATED", "1ns") as archive:
         aeron = _native.AeronClient(str(archive.aeron_dir))
 
@@ -158,8 +158,8 @@ def test_cycles_beyond_the_threshold_are_counted() -> None:
 @pytest.mark.parametrize(
     "kind", [*KINDS, pytest.param("java with the driver", marks=pytest.mark.jvm)]
 )
-def test_an_archive_id_that_is_taken(kind: str, run_archive: Callable[..., Any]) -> None:
-    """Clients find recordings by archive id: two archives of one driver cannot share it. The
+def test_an_archive_id_in_use(kind: str, run_archive: Callable[..., Any]) -> None:
+    """Clients find recordings by archive id: archives of one driver cannot share it. The
     second one leaves its directory unlocked.
     """
     first = (
@@ -179,7 +179,7 @@ def test_an_archive_id_that_is_taken(kind: str, run_archive: Callable[..., Any])
         assert MarkFile.read(second.archive_dir).header.activity_timestamp_ms == -1
 
 
-def misdeeds(raw: RawClient) -> dict[str, Callable[[], Any]]:
+def failures(raw: RawClient) -> dict[str, Callable[[], Any]]:
     """Requests that fail, each followed by its response, if it has one."""
 
     def start(channel: str) -> Any:
@@ -235,19 +235,19 @@ def misdeeds(raw: RawClient) -> dict[str, Callable[[], Any]]:
 
 @pytest.mark.jvm
 def test_the_same_failures_count_as_errors() -> None:
-    """Refusals with an error code count in neither archive, others in both."""
+    """Refusals with an error code count in neither archive, other failures in both."""
 
     def counted(archive: Any) -> dict[str, int]:
         aeron = _native.AeronClient(str(archive.aeron_dir))
         raw = RawClient(aeron, LOCAL)
         raw.connect()
-        misdeeds(raw)["start of what is being recorded"]()
+        failures(raw)["start of what is being recorded"]()
         publication = aeron.add_exclusive_publication(LOCAL, STREAM_ID)
         assert publication.offer_within(MESSAGES[0], 5_000_000_000) > 0
         counters = aeron.counters()
         await_true(lambda: [row[7] for row in counters.rows(100)] == [publication.position])
         found = {}
-        for name, commit in misdeeds(raw).items():
+        for name, commit in failures(raw).items():
             [before] = [row[7] for row in counters.rows(101)]
             commit()
             # The response to the next request shows that this one was handled.

@@ -12,7 +12,7 @@ from aerotape.errors import ClosedError
 
 
 class Sink:
-    """A counter and a file that record; the file has space for a number of texts."""
+    """A counter and a file that store errors; the file has space for a number of texts."""
 
     def __init__(self, room: int = 1_000) -> None:
         self.count = 0
@@ -33,7 +33,7 @@ class Sink:
 def test_repetitions_are_counted_but_not_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thousand equal errors are one line; after a second another, with the number."""
+    """A thousand equal errors are one line; after a second another line has their number."""
     now_s = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     sink = Sink()
@@ -52,7 +52,8 @@ def test_repetitions_are_counted_but_not_logged(
 
 
 def test_varied_errors_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """The first of a kind are logged apart, the others together; other kinds are unaffected."""
+    """The first errors of a kind are logged singly, later ones together; other kinds are
+    unaffected."""
     sink = Sink(room=40)
     log = ErrorLog(sink, sink)
     with caplog.at_level(logging.WARNING):
@@ -63,10 +64,10 @@ def test_varied_errors_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> 
     assert sink.texts["bad message: number 0"] == sink.texts["bad message: number 31"] == 1
     assert sink.texts["bad message: more of this kind"] == 1000 - 32
     assert sink.texts["recording failed: no paper"] == 1
-    told = [record.getMessage() for record in caplog.records]
-    assert told[0] == "bad message: number 0"
-    assert told[-1] == "recording failed: no paper"
-    assert 33 <= len(told) < 50
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0] == "bad message: number 0"
+    assert lines[-1] == "recording failed: no paper"
+    assert 33 <= len(lines) < 50
 
 
 def test_a_full_file_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -78,14 +79,14 @@ def test_a_full_file_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
             log.record(kind, "what")
     assert sink.count == 4
     assert sink.texts == {"first: what": 2}
-    told = [record.getMessage() for record in caplog.records]
-    assert [line for line in told if line.startswith("third")] == ["third: what"]
-    [full] = [line for line in told if "is full" in line]
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line for line in lines if line.startswith("third")] == ["third: what"]
+    [full] = [line for line in lines if "is full" in line]
     assert "aeron.archive.error.buffer.length" in full
 
 
 def test_an_internal_error_is_stored_with_its_traceback() -> None:
-    """So that the file shows where it was raised."""
+    """The error log shows where an internal error was raised."""
     sink = Sink()
     try:
         raise ValueError("internal")
@@ -104,7 +105,7 @@ def test_memory_does_not_grow_with_kinds() -> None:
     assert len(log._kinds) <= 256
 
 
-def test_a_counter_that_is_gone_does_no_harm() -> None:
+def test_errors_are_logged_without_a_counter() -> None:
     """After the loss of the driver errors are still logged."""
 
     class Gone(Sink):
@@ -116,7 +117,7 @@ def test_a_counter_that_is_gone_does_no_harm() -> None:
     assert list(sink.texts) == ["driver lost: at last"]
 
 
-def test_what_clients_send_forges_no_lines(caplog: pytest.LogCaptureFixture) -> None:
+def test_text_of_clients_is_escaped(caplog: pytest.LogCaptureFixture) -> None:
     """Line ends and terminal codes, in a channel for example, are escaped."""
     sink = Sink()
     log = ErrorLog(sink, sink)

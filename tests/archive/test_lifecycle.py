@@ -1,4 +1,4 @@
-"""Starting, stopping and losing things: the command `aerotape archive` and `Archive.launch`."""
+"""The lifecycle of an archive: the command `aerotape archive` and `Archive.launch`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOCAL = "aeron:ipc?term-length=64k"
 
 
 def aerotape(*args: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line to its end."""
+    """Run the command line until it exits."""
     return subprocess.run(
         [sys.executable, "-m", "aerotape", *args],
         capture_output=True,
@@ -44,7 +44,7 @@ def aerotape(*args: str) -> subprocess.CompletedProcess[str]:
 
 
 class Live:
-    """A recording in progress: the client, the publication that feeds it, and how far it is."""
+    """A live recording: its client, its publication and its position."""
 
     def __init__(self, aeron: _native.AeronClient, publication: Any, position: int) -> None:
         self.aeron = aeron
@@ -71,7 +71,8 @@ def record_one(aeron_dir: Path, stream_id: int = 1) -> Live:
 def test_a_signal_stops_it_cleanly(
     start_daemon: Callable[..., Any], number: signal.Signals
 ) -> None:
-    """Exit code 0, running recordings get their stop position, the directory is free at once."""
+    """The exit code is 0, live recordings get stop positions, and the directory is unlocked at
+    once."""
     daemon = start_daemon()
     live = record_one(daemon.aeron_dir)
     assert daemon.stop(number) == 0
@@ -100,7 +101,8 @@ def test_an_ignored_hangup_stays_ignored(start_daemon: Callable[..., Any]) -> No
 
 @pytest.mark.parametrize("text", ["index out of bounds", ""])
 def test_a_panic_ends_it_with_a_failure(tmp_path: Path, aeron_dir: Path, text: str) -> None:
-    """A panic of native code on the conductor: exit code 1, a line that says why, all closed."""
+    """After a panic in native code on the conductor the exit code is 1, one line has the reason,
+    all is closed."""
     script = f"""
 import sys
 from aerotape.archive.conductor import Conductor
@@ -124,7 +126,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_worker_that_panics_ends_the_archive(tmp_path: Path, aeron_dir: Path) -> None:
-    """An archive that can no longer record ends."""
+    """An archive whose recorder panics ends."""
     properties = {
         "aeron.archive.control.channel.enabled": "false",
         "aeron.threading.mode": "SHARED",
@@ -136,8 +138,8 @@ def test_a_worker_that_panics_ends_the_archive(tmp_path: Path, aeron_dir: Path) 
 
 
 @pytest.mark.jvm
-def test_it_says_where_it_is(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:
-    """The ready line names channel, directories and id; describe of ArchiveTool agrees."""
+def test_the_ready_line(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:
+    """The ready line has channel, directories and id, as ArchiveTool describes them."""
     archive_dir = tmp_path / "archive"
     aeron_dir = tmp_path / "aeron"
     file = tmp_path / "my.properties"
@@ -182,7 +184,7 @@ def test_it_says_where_it_is(tmp_path: Path, start_daemon: Callable[..., Any]) -
 
 
 def test_a_second_archive_on_the_directory_is_refused(start_daemon: Callable[..., Any]) -> None:
-    """Exit code 1 with one line that names the owner; the first is not affected."""
+    """The exit code is 1 with one line that names the owner; the first archive is not affected."""
     daemon = start_daemon()
     live = record_one(daemon.aeron_dir)
     before = {path.name: path.stat().st_mtime_ns for path in daemon.archive_dir.glob("*.*")}
@@ -231,10 +233,10 @@ def test_the_mark_file_in_the_drivers_directory(
         assert not MarkFile.read(daemon.archive_dir).is_active()
 
 
-def test_the_directory_is_taken_before_the_driver_is_started(
+def test_the_directory_is_locked_before_the_driver_is_started(
     tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second archive is refused while the first one starts its driver, and starts none."""
+    """A second archive is refused while the first starts its driver, and does not start another."""
     launched = []
     real = launch_driver
 
@@ -259,8 +261,8 @@ def test_the_directory_is_taken_before_the_driver_is_started(
     assert launched == [str(aeron_dir)]
 
 
-def test_what_the_archive_creates_is_not_for_everyone(start_daemon: Callable[..., Any]) -> None:
-    """Files are 0640 and directories 0750, whatever the umask leaves: segment files too."""
+def test_files_and_directories_are_not_world_readable(start_daemon: Callable[..., Any]) -> None:
+    """Files, including segment files, are 0640 and directories 0750 whatever the umask."""
     before = os.umask(0)
     try:
         daemon = start_daemon()
@@ -274,7 +276,7 @@ def test_what_the_archive_creates_is_not_for_everyone(start_daemon: Callable[...
     assert stat.S_IMODE(daemon.archive_dir.stat().st_mode) == 0o750
 
 
-def test_the_mark_file_is_kept_fresh(start_daemon: Callable[..., Any]) -> None:
+def test_the_mark_file_is_updated(start_daemon: Callable[..., Any]) -> None:
     """The activity timestamp is updated about once a second."""
     daemon = start_daemon()
 
@@ -298,7 +300,7 @@ def test_the_mark_file_is_kept_fresh(start_daemon: Callable[..., Any]) -> None:
     ],
 )
 def test_usage_errors_are_one_line(tmp_path: Path, args: list[str], name: str) -> None:
-    """Exit code 2, the property named, and no directory created."""
+    """The exit code is 2, the line names the property, and no directory is created."""
     refused = aerotape("archive", "--dir", str(tmp_path / "a"), *args)
     assert refused.returncode == 2
     assert len(refused.stderr.splitlines()) == 1
@@ -306,8 +308,8 @@ def test_usage_errors_are_one_line(tmp_path: Path, args: list[str], name: str) -
     assert not (tmp_path / "a").exists()
 
 
-def test_an_archive_directory_that_cannot_be_made(tmp_path: Path) -> None:
-    """A file where the directory should be is a failure with its path."""
+def test_an_archive_directory_that_cannot_be_created(tmp_path: Path) -> None:
+    """A file in place of the directory is an error with its path."""
     (tmp_path / "file").write_text("")
     refused = aerotape("archive", "--dir", str(tmp_path / "file"))
     assert refused.returncode == 1
@@ -316,7 +318,7 @@ def test_an_archive_directory_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_no_external_driver(tmp_path: Path) -> None:
-    """An external driver that does not run is a failure, and the directory is free again."""
+    """An external driver that does not run is an error, and the directory is unlocked again."""
     archive_dir = tmp_path / "archive"
     refused = aerotape(
         "archive", "--dir", str(archive_dir), "--driver", "external",
@@ -330,10 +332,10 @@ def test_no_external_driver(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_external_driver_and_its_death(
+def test_an_external_driver_that_is_killed(
     tmp_path: Path, aeron_dir: Path, start_daemon: Callable[..., Any]
 ) -> None:
-    """The archive uses `aerotape driver`; when that is killed it ends with stop positions."""
+    """When the driver (`aerotape driver`) is killed, the archive ends with stop positions."""
     command = [sys.executable, "-m", "aerotape", "driver", "--aeron-dir", str(aeron_dir)]
     command += ["-Daeron.threading.mode=SHARED"]
     driver = subprocess.Popen(
@@ -361,7 +363,7 @@ def test_an_external_driver_and_its_death(
         driver.stdout.close()
 
 
-def test_a_control_channel_that_is_taken(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:
+def test_a_control_channel_in_use(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:
     """The error names the property, the channel and what to check."""
     other = start_daemon()
     refused = aerotape(
@@ -377,7 +379,7 @@ def test_a_control_channel_that_is_taken(tmp_path: Path, start_daemon: Callable[
 def test_two_archives_with_one_id_on_a_driver(
     tmp_path: Path, aeron_dir: Path, start_daemon: Callable[..., Any]
 ) -> None:
-    """The second is refused: clients could not tell their recordings apart."""
+    """The second archive is refused, because clients could not distinguish the recordings."""
     with closing(_native.MediaDriver.launch({"aeron.dir": str(aeron_dir)})):
         properties = {"aeron.archive.id": "5"}
         daemon = start_daemon(driver="external", properties=properties)
@@ -393,7 +395,8 @@ def test_two_archives_with_one_id_on_a_driver(
 
 
 def test_delete_on_start_empties_the_directory(start_daemon: Callable[..., Any]) -> None:
-    """aeron.archive.dir.delete.on.start removes recordings, but only from a free directory."""
+    """aeron.archive.dir.delete.on.start removes recordings, but only if the directory is not
+    locked."""
     daemon = start_daemon()
     live = record_one(daemon.aeron_dir)
     assert daemon.stop() == 0
@@ -407,7 +410,7 @@ def test_delete_on_start_empties_the_directory(start_daemon: Callable[..., Any])
 
 @pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])
 def test_launch_in_process(tmp_path: Path, aeron_dir: Path, mode: str) -> None:
-    """Archive.launch serves clients of this process and closes twice without harm."""
+    """Archive.launch serves clients of this process; closing twice is allowed."""
     properties = {
         "aeron.archive.control.channel.enabled": "false",
         "aeron.archive.threading.mode": mode,
@@ -433,7 +436,7 @@ def test_launch_in_process(tmp_path: Path, aeron_dir: Path, mode: str) -> None:
 
 @pytest.mark.parametrize("properties", [[("aeron.archive.id", 5)], {5: "aeron.archive.id"}])
 def test_launch_with_invalid_properties(tmp_path: Path, properties: Any) -> None:
-    """Nothing is created."""
+    """Invalid properties are refused before anything is created."""
     with pytest.raises(ConfigurationError, match="properties"):
         Archive.launch(dir=tmp_path / "archive", properties=properties)
     assert list(tmp_path.iterdir()) == []
@@ -466,10 +469,11 @@ def test_a_recording_left_open_by_a_crash_is_repaired(
     again.await_log("recording 0")
 
 
-def test_an_archive_forgotten_open_leaves_its_stop_positions(
+def test_an_archive_that_was_not_closed_writes_stop_positions(
     tmp_path: Path, aeron_dir: Path
 ) -> None:
-    """A script that ends without closing its archive loses nothing and frees the directory."""
+    """When a script ends without closing its archive, positions are written and the directory is
+    unlocked."""
     script = """
 import sys, time, aerotape
 archive = aerotape.Archive.launch(dir=sys.argv[1], aeron_dir=sys.argv[2], properties={

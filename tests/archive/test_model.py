@@ -1,6 +1,6 @@
-"""Random requests, valid and not, against a model of the archive: Java's and ours.
+"""Random requests, valid and invalid, to both archives, compared with a model of the archive.
 
-The continuous integration always draws the same ones. For others, and more of them::
+The continuous integration always runs the same requests. For others, and more of them::
 
     pytest tests/archive/test_model.py --seeds 30
 """
@@ -25,8 +25,8 @@ PROPERTIES = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_archives_do_as_the_model(kind: str, seeds: range) -> None:
-    """For any requests, in any order, and after restarts and crashes."""
+def test_archives_behave_as_the_model(kind: str, seeds: range) -> None:
+    """They do so for any requests, in any order, and after restarts and crashes."""
     with tempfile.TemporaryDirectory(prefix="aerotape-model-", dir="/dev/shm") as folder:
         served = Served(
             lambda: ARCHIVES[kind](

@@ -36,7 +36,8 @@ class Driver:
 
 @pytest.mark.parametrize("deadline_ns", [None, 1 << 62], ids=["without", "with a deadline"])
 def test_a_temporary_refusal_is_retried(deadline_ns: int | None) -> None:
-    """Once a poll, until the driver agrees; what was added is not cancelled."""
+    """It is repeated at each poll until the driver accepts it; the added resource is not
+    cancelled."""
     driver = Driver(BUSY, None, BUSY, BUSY, "added")
     retrying: Retrying[str] = Retrying(driver.begin, deadline_ns)
     assert [retrying.poll() for _ in range(5)] == [None, None, None, None, "added"]
@@ -48,8 +49,8 @@ def test_a_temporary_refusal_is_retried(deadline_ns: int | None) -> None:
 @pytest.mark.parametrize(
     ("error", "deadline_ns"), [(AeronError("invalid channel", -1), None), (BUSY, 0)]
 )
-def test_a_refusal_for_good_is_raised(error: AeronError, deadline_ns: int | None) -> None:
-    """Any other error at once, the temporary one at the deadline."""
+def test_a_permanent_refusal_is_raised(error: AeronError, deadline_ns: int | None) -> None:
+    """Any other error is raised at once, a temporary refusal at the deadline."""
     driver = Driver(error)
     retrying: Retrying[str] = Retrying(driver.begin, deadline_ns)
     with pytest.raises(AeronError, match=str(error)):
@@ -58,7 +59,7 @@ def test_a_refusal_for_good_is_raised(error: AeronError, deadline_ns: int | None
 
 
 def test_a_request_is_cancelled_once() -> None:
-    """Also between a refusal and the next request, when there is none."""
+    """Between a refusal and the next request there is nothing to cancel."""
     driver = Driver(None, BUSY)
     for answered, cancelled in ((1, 1), (1, 1)):
         retrying: Retrying[str] = Retrying(driver.begin)

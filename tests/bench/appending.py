@@ -1,6 +1,6 @@
-"""Messages on standard input, appended one after the other, into a Parquet file with pyarrow.
+"""Append messages from standard input, one by one, to a Parquet file with pyarrow.
 
-What one would write to get a replay into Parquet in Python; `parquet.py` measures it.
+A straightforward program for a replay to Parquet in Python; `parquet.py` measures it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The two archives of a benchmark, ours and the Java one, each in its own process.
 
 Both run on the same kind of media driver with the same settings and in the same threading mode,
-so that a ratio between them is about the archives.
+so that a ratio compares only the archives.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def media_driver(aeron_dir: Path) -> Child:
 
 
 class BenchedArchive:
-    """How to start one of the archives, and where its control channel is."""
+    """The commands to start one of the archives, and its control channel."""
 
     def __init__(self, name: str, aeron_dir: Path, archive_dir: Path) -> None:
         self.name = name
@@ -91,7 +91,7 @@ class BenchedArchive:
     def start(
         self, driver: str, properties: Mapping[str, str], *, await_ready: bool = True
     ) -> Child:
-        """Start it with an "embedded" or on an "external" driver."""
+        """Start the archive with an "embedded" or on an "external" driver."""
         settings = {
             "aeron.archive.threading.mode": FAST_ARCHIVE["aeron.archive.threading.mode"],
             "aeron.archive.replication.channel": FAST_ARCHIVE["aeron.archive.replication.channel"],

@@ -3,12 +3,12 @@
     python tests/bench/control.py [--rounds N] [--measure find cycle replay]
                                   [--driver external|embedded] [--udp] [--json]
 
-Both archives run side by side, on one C media driver or each with its own (C in ours, Java in
-theirs), and one busy Java client sends requests to them in turns; the first round of each warms up
-and does not count. Measured are recordings listed by id (`find`, calls a second), whole lives of
-recordings (`cycle`: new publication, start, one message recorded, stop, close; a second) and the
-time from asking for a replay until its first fragment (`replay`). Ratios are ours to theirs: of
-rates above 1, of times below 1, we are faster.
+Both archives run concurrently, on one C media driver or each with an embedded one (C in ours, Java
+in theirs). One busy Java client sends requests to them alternately; the first round is a warm-up
+and does not count. Measured are recordings listed by id (`find`, calls per second), lifecycles of
+recordings (`cycle`: new publication, start, one message recorded, stop, close; per second) and the
+time from a replay request to its first fragment (`replay`). Ratios are ours to theirs: above 1 for
+rates, or below 1 for times, ours is faster.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def run(
 
 
 def parse(output: str) -> dict[str, dict[str, list[list[float]]]]:
-    """Return the samples of each measurement and archive, a list a round, without the first."""
+    """Return the samples of each measurement and archive, a list per round, without the first."""
     samples: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
     for line in output.splitlines():
         measure, name, round_number, values = line.split(" ")

@@ -2,13 +2,13 @@
 
     python tests/bench/listing.py [--rounds N] [--recordings 1000 10000] [--together] [--json]
 
-One Java client lists the whole catalog again and again, over IPC and over UDP, and then asks for
-each recording by its id, once and in no order (`by id`), and for the recordings of one channel and
-stream, one in seven (`for uri`); both archives serve a catalog of the same
-recordings, on the same kind of media driver, and take turns: each with a driver and a client of its
-own, or, with `--together`, both on one driver with one client that goes from one to the other,
-which takes out what differs from one start of a driver to the next. Figures are medians of
-descriptors a second; the ratio is that of the rounds, ours to theirs (above 1: we are faster).
+One Java client lists the whole catalog repeatedly, over IPC and over UDP, then requests each
+recording by its id, once and in random order (`by id`), and the recordings of one channel and
+stream, one in seven (`for uri`). Both archives serve a catalog of the same recordings, on the same
+kind of media driver, alternately: each with a separate driver and client, or, with `--together`,
+both on one driver with one client, which removes differences between starts of a driver. Figures
+are medians of descriptors per second; the ratio is the median of the rounds, ours to theirs (above
+1: ours is faster).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def make_catalog(archive_dir: Path, recordings: int) -> None:
 def list_recordings(
     names: Sequence[str], media: str, recordings: int, folder: Path, options: Namespace, turns: int
 ) -> dict[str, dict[str, list[float]]]:
-    """Start archives on one driver and have a Java client list them in turn: rates by way."""
+    """Start archives on one driver, list them alternately by a Java client; return the rates."""
     aeron_dir = folder / "aeron"
     archive_dirs = [folder / f"archive-{name}" for name in names]
     try:

@@ -1,19 +1,19 @@
-"""Benchmark: recordings to Parquet, the Spark job against what one would write without it.
+"""Benchmark: recordings to Parquet, the Spark job against programs without Spark.
 
     python tests/bench/parquet.py [--bytes N …] [--rounds N] [--against avro pyarrow] [--json]
 
-A recording is written into memory (`/dev/shm`). The job converts it from the files. Against it, a
-Java archive on the same directory replays it over IPC to a Java client, which appends each message
-with parquet-avro (`avro`), or hands it through a pipe to a Python process that appends it with
-pyarrow (`pyarrow`). All write zstd and the same columns, and take turns. Times are those of whole
-processes: of the job with the start of Spark, of the others with that of their JVM but without
-that of driver and archive; `steady` is the job's own time, without Spark's start. Memory is the
-largest sum over all processes of one side (proportional set size), and of the job the largest
+A recording is written into memory (`/dev/shm`). The job converts its files. For comparison, a Java
+archive on the same directory replays it over IPC to a Java client, which appends each message with
+parquet-avro (`avro`), or passes it through a pipe to a Python process that appends it with pyarrow
+(`pyarrow`). All write the same columns with zstd, and run alternately. Times are those of whole
+processes: for the job including the start of Spark, for the others including that of their JVM but
+not of driver and archive; `steady` is the job's time without the start of Spark. Memory is the
+peak sum over all processes of one side (proportional set size), and for the job also the largest
 Python worker.
 
-The tables take memory that the machine has already.
+Tables are written into memory that is already allocated to the machine.
 
-Payloads are like market data: half of their bytes are hard to compress.
+Payloads are similar to market data: half of their bytes are hard to compress.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class Run:
 
     Attributes:
         seconds: of the whole process.
-        steady_s: without the start of Spark.
+        steady_s: time without the start of Spark.
         parquet_bytes: length of the files.
-        peak_bytes: most memory of all its processes together.
-        worker_bytes: most memory of one Python process below another.
+        peak_bytes: peak memory of all its processes together.
+        worker_bytes: peak memory of one Python process below another.
     """
 
     seconds: float
@@ -82,7 +82,7 @@ class Run:
 
 
 def payloads(length: int) -> list[bytes]:
-    """Make payloads of order book updates: ids, prices that move a little, names, checksums."""
+    """Generate payloads of order book updates: ids, prices that move a little, names, checksums."""
     rng = random.Random(1)
     price = 100_000_000
     made = []
@@ -99,7 +99,7 @@ def payloads(length: int) -> list[bytes]:
 
 
 class Memory:
-    """Samples the memory of a process and all below it."""
+    """Samples the memory of a process and its descendants."""
 
     def __init__(self, pid: int) -> None:
         self.peak_bytes = 0
@@ -130,7 +130,7 @@ class Memory:
                         b"python" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
                     )
                 except (OSError, ValueError):
-                    continue  # it has ended
+                    continue  # the process has ended
                 total += size
                 if is_python and pid != self._pid:
                     self.worker_bytes = max(self.worker_bytes, size)
@@ -167,7 +167,7 @@ def run_job(archive_dir: Path, out: Path) -> Run:
 def run_alternative(
     name: str, classes: Path, aeron_dir: Path, control_channel: str, end_position: int, out: Path
 ) -> Run:
-    """Replay through a Java client and append what comes."""
+    """Replay to a Java client and append each message."""
     out.mkdir()
     file = out / "messages.parquet"
     java = [
@@ -198,7 +198,7 @@ def run_alternative(
 
 
 def class_path() -> list[str]:
-    """Spark brings all that parquet-avro needs."""
+    """Return the class path; Spark includes all that parquet-avro needs."""
     spark = Path(pyspark.__file__).parent / "jars" / "*"
     return [str(find_jar(AERON_ALL)), str(find_jar(PARQUET_AVRO)), str(spark)]
 
@@ -222,7 +222,7 @@ def size_of(folder: Path) -> int:
 def compare(
     folder: Path, length: int, message_bytes: int, rounds: int, against: list[str]
 ) -> list[dict[str, Any]]:
-    """Convert one recording in all ways; return a row for each."""
+    """Convert one recording with each program; return a row for each."""
     archive_dir, aeron_dir, tables = folder / "archive", folder / "aeron", folder / "tables"
     tables.mkdir()
     _, messages = write_recording(archive_dir, payloads(message_bytes), length)
@@ -256,7 +256,7 @@ def compare(
 def row(
     name: str, runs: dict[str, list[Run]], messages: int, length: int, message_bytes: int
 ) -> dict[str, Any]:
-    """Sum up the rounds of one way; ratios are those of the rounds."""
+    """Summarise the rounds of one program; ratios are medians of the rounds."""
     ours, these = runs["aerotape"], runs[name]
 
     def ratio(field: str) -> float:

@@ -3,10 +3,10 @@
     python tests/bench/recording.py [--rounds N] [--bytes N] [--sizes 32 256 …] [--json]
 
 For each message size, with and without CRC-32C, the same Java publisher floods a stream that is
-being recorded; the clock stops when the recording position counter has reached the end. The two
-archives take turns, each warmed up by a flood that does not count; figures are medians and the
-ratio that of the rounds, ours to theirs (above 1: we are faster). Also measured: the processor
-time of each archive's process for a GB of frames, and when idle.
+being recorded; the time ends when the recording position counter has reached the end. The two
+archives run alternately, each after a warm-up that does not count; figures are medians, and the
+ratio is the median of the rounds, ours to theirs (above 1: ours is faster). Also measured: the
+processor time of each archive's process per GB of frames, and when idle.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def flood_ns(aeron_dir: Path, length: int, count: int) -> int:
 
 
 class Flooded(NamedTuple):
-    """What recording one flood took.
+    """The cost of recording one flood.
 
     Attributes:
-        bytes_per_s: frames recorded, by the clock on the wall.
+        bytes_per_s: frames recorded, by wall-clock time.
         cpu_s_per_gb: processor time of the archive's process for 10^9 bytes of frames.
     """
 
@@ -68,7 +68,7 @@ def record_once(name: str, checksum: str, length: int, volume: int, folder: Path
             try:
                 client.connect(archive.control_channel)
                 client.call("startRecording", CHANNEL, STREAM_ID, "LOCAL")
-                # Once without the clock: a JVM compiles what it runs often.
+                # A warm-up without measuring: a JVM compiles what it runs often.
                 flood_ns(aeron_dir, length, count)
                 cpu_before_s = child.cpu_seconds()
                 took_ns = flood_ns(aeron_dir, length, count)
@@ -101,7 +101,7 @@ def main() -> int:
     with memory_folder() as folder:
         for checksum in options.checksums:
             for length in options.sizes:
-                # A small message costs more: keep the runs of about one length.
+                # Small messages cost more: fewer bytes of them keep the runs about equally long.
                 volume = options.bytes // 2 if length < 256 else options.bytes
                 record = partial(
                     record_once, checksum=checksum, length=length, volume=volume, folder=folder

@@ -1,4 +1,4 @@
-"""Options, a folder in memory, rounds and printing for all benchmarks."""
+"""Options, a folder in memory, alternating runs and printing for all benchmarks."""
 
 from __future__ import annotations
 
@@ -52,12 +52,11 @@ def memory_folder() -> Iterator[Path]:
 
 @contextmanager
 def memory_in_use(folder: Path, length: int, out: Path) -> Iterator[None]:
-    """Let what is written into `out` take memory that this machine has already.
+    """Make writes into `out` use memory that is already allocated to this machine.
 
-    A virtual machine may get a page of memory only as it is touched, and lose it soon after it was
-    freed: writing a file in memory is then four times as slow where the memory was idle, for
-    whatever writes it. Here a file of `length` bytes holds memory, and is cut by as much as the
-    files in `out` grow, a few times a second.
+    A virtual machine may get a page of memory only when it is touched, and lose it soon after it
+    was freed: writing a file in memory is then four times as slow. Here a file of `length` bytes
+    holds memory, and is truncated by as much as the files in `out` grow, many times a second.
     """
     ballast, done = folder / "ballast", threading.Event()
     with ballast.open("wb") as file:
@@ -88,13 +87,13 @@ def _bytes_below(folder: Path) -> int:
 
 
 def turns(rounds: int, names: Sequence[str] = NAMES) -> Iterator[str]:
-    """Yield each name once a round, in the opposite order in every other round."""
+    """Yield each name once per round, in reverse order in every other round."""
     for number in range(rounds):
         yield from names if number % 2 == 0 else names[::-1]
 
 
 def in_turns(rounds: int, measure: Callable[[str], T]) -> dict[str, list[T]]:
-    """Measure both in turns and return the results of the rounds by name."""
+    """Measure both alternately and return the results of the rounds by name."""
     results: dict[str, list[T]] = {name: [] for name in NAMES}
     for name in turns(rounds):
         results[name].append(measure(name))
@@ -102,7 +101,7 @@ def in_turns(rounds: int, measure: Callable[[str], T]) -> dict[str, list[T]]:
 
 
 def compare_seconds(rounds: int, measure: Callable[[str], float]) -> dict[str, float]:
-    """Measure both in turns and return their medians, and the ratio of theirs to ours."""
+    """Measure both alternately and return their medians, and the ratio of theirs to ours."""
     times = in_turns(rounds, measure)
     return {
         "ratio": median_ratio(times["java"], times["aerotape"]),
@@ -117,26 +116,26 @@ def median_ratio(over: Sequence[float], under: Sequence[float]) -> float:
 
 
 class Report:
-    """Rows that are printed as they come, or all together as JSON."""
+    """Rows that are printed one by one, or all together as JSON."""
 
     def __init__(self, name: str, line: str, *, as_json: bool) -> None:
-        """Take the name that the rows have in JSON, and the format of a row's line for people."""
+        """Set the key of the rows in JSON, and the format of a row's text line."""
         self._name = name
         self._line = line
         self._as_json = as_json
         self._rows: list[dict[str, Any]] = []
 
     def add(self, row: dict[str, Any]) -> None:
-        """Show a row, or keep it for JSON."""
+        """Print a row, or store it for JSON."""
         self._rows.append(row)
         self.say(self._line.format(**row))
 
     def say(self, line: str) -> None:
-        """Print a line for people."""
+        """Print a line, unless the output is JSON."""
         if not self._as_json:
             print(line, flush=True)
 
     def close(self, **more: Any) -> None:
-        """Print the JSON, with what there is besides rows."""
+        """Print the JSON with the rows and further values."""
         if self._as_json:
             print(json.dumps({self._name: self._rows, **more}, indent=2))

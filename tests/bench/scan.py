@@ -2,10 +2,10 @@
 
     python tests/bench/scan.py [--bytes N] [--rounds N] [--cases TEXT …] [--json]
 
-Recordings are written at once into memory (`/dev/shm`), so that reading them is a matter of the
-processor. Each case is measured in its own process, bound to one processor, after one reading
-that does not count; figures are medians of the rounds. GB/s count what is in the segment files,
-frame headers too; the memory is the most that the process ever had.
+Recordings are written into memory (`/dev/shm`), so that reading them is bound by the processor.
+Each case is measured in a separate process on one processor, after one warm-up that does not
+count; figures are medians of the rounds. GB/s count the bytes of the segment files, including
+frame headers; the memory is the peak of the process.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LINE = (
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured.
+    """A measurement.
 
     Attributes:
         columns: None for all; of a quote typed ones.
@@ -84,7 +84,7 @@ QUOTE_COLUMNS = (
 
 
 def measure(case: Case, archive_dir: Path, ir: Path, rounds: int) -> dict[str, Any]:
-    """Read the recording of a case again and again; return what a row of the table needs."""
+    """Read the recording of a case repeatedly; return the values of its row."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     recording = open_directory(archive_dir).recording(0)
     schema = PayloadSchema.from_ir(ir, "Quote") if case.quotes else None
@@ -93,7 +93,7 @@ def measure(case: Case, archive_dir: Path, ir: Path, rounds: int) -> dict[str, A
         arguments |= {"schema": schema, "columns": case.columns or QUOTE_COLUMNS}
     payloads: list[pyarrow.Array] = []
     if case.decode_only:
-        # A few batches are enough: what is decoded lies in the cache in a scan, too.
+        # A few batches are enough: in a scan the decoded data is in the cache, too.
         limit = recording.start_position + min(recording.recorded_position, 64 << 20)
         scanned = recording.to_batches(to_position=limit, columns=["payload"])
         payloads = [batch.column("payload") for batch in scanned]

@@ -3,8 +3,8 @@
     python tests/bench/startup.py [--rounds N] [--recordings 0 1000 10000] [--unclean N] [--json]
 
 Both archives start on the same kind of C media driver, which runs already, in a directory of the
-same recordings, some of which were not stopped and must be looked into. Medians of the rounds in
-seconds; the ratio is that of the rounds, theirs to ours (above 1: we are faster).
+same recordings, some of which were not stopped and need recovery. Figures are medians in
+seconds; the ratio is the median of the rounds, theirs to ours (above 1: ours is faster).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LINE = (
 
 
 def make_directory(archive_dir: Path, recordings: int, unclean: int) -> None:
-    """Create a directory of recordings, the last ones of which were not stopped."""
+    """Create a directory of recordings, of which the last ones were not stopped."""
     unclean = min(unclean, recordings)
     make_catalog(archive_dir, recordings - unclean)
     content = SegmentBuilder(term_length=SEGMENT_LENGTH, segment_length=SEGMENT_LENGTH)
@@ -63,14 +63,15 @@ def make_directory(archive_dir: Path, recordings: int, unclean: int) -> None:
 
 
 def seconds(name: str, folder: Path, catalog: bytes) -> float:
-    """Start an archive in the directory as it was, and return how long a client had to wait."""
+    """Start an archive in the restored directory; return the seconds until a client is
+    connected."""
     archive_dir, aeron_dir = folder / "archive", folder / "aeron"
     (archive_dir / "archive.catalog").write_bytes(catalog)
     (archive_dir / "archive-mark.dat").unlink(missing_ok=True)
     with media_driver(aeron_dir):
         archive = BenchedArchive(name, aeron_dir, archive_dir)
         started_at = time.perf_counter()
-        # The client waits for the archive to come, and does not look for it in intervals.
+        # The client waits for the archive without polling in intervals.
         with (
             archive.start("external", {}, await_ready=False),
             aerotape.connect(

@@ -2,10 +2,10 @@
 
     python tests/bench/tools.py [--rounds N] [--bytes N] [--recordings N] [--json]
 
-Two things: `verify -a` of one recording of 256-byte messages, with and without CRC-32C, and
-`describe` of a catalog of many recordings. Times are those of whole processes, start-up included,
-from the shell's side; medians of the rounds, the ratio is that of the rounds, theirs to ours
-(above 1: we are faster). Files are in memory.
+Two measurements: `verify -a` of one recording of 256-byte messages, with and without CRC-32C, and
+`describe` of a catalog of many recordings. Times are those of whole processes including
+the start; figures are medians, and the ratio is the median of the rounds, theirs to ours
+(above 1: ours is faster). Files are in memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LINE = "{subject:32} aerotape {aerotape_s:6.2f} s, ArchiveTool {java_s:6.2f} s, 
 
 
 def seconds(name: str, archive_dir: Path, arguments: list[str]) -> float:
-    """Run a command of one of the tools, and return how long its process took."""
+    """Run a command of one of the tools; return the seconds that its process took."""
     if name == "aerotape":
         command = [sys.executable, "-m", "aerotape", "tool", str(archive_dir), *arguments]
     else:

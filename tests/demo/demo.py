@@ -30,7 +30,7 @@ from aerotape.replay.offline.directory import open_directory
 HERE = Path(__file__).parent
 CHECKSUM = "io.aeron.archive.checksum.Crc32c"
 UDP_STREAM, IPC_STREAM, CRASH_STREAM = 1001, 1002, 1003
-# How old the activity timestamp of a killed archive must be before another may take over.
+# The age of a killed archive's activity timestamp at which another archive may start.
 MARK_FILE_LIVENESS_S = 10.0
 STARTED_AT = time.perf_counter()
 

@@ -1,6 +1,6 @@
-"""A made-up market: the same seed gives the same SBE-encoded messages in every process.
+"""A simulated market: the same seed yields the same SBE-encoded messages in every process.
 
-The publishers send them, and the demo makes them again to compare what came back.
+The publishers send the messages; the demo generates them again to compare the recorded ones.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ _LEVEL = struct.Struct("<qii")
 
 
 def messages(seed: int, count: int | None = None) -> Iterator[bytes]:
-    """Yield `count` encoded messages (or endless ones): quotes, trades and book snapshots.
+    """Yield `count` encoded messages (or without end): quotes, trades and book snapshots.
 
-    Sizes go from 52 bytes to about 16 KB, so that some are larger than the MTU and travel in
-    fragments.
+    Sizes are 52 bytes to about 16 KB, so that some are larger than the MTU and are fragmented.
     """
     quote, trade, book = market_data.Quote, market_data.Trade, market_data.BookSnapshot
     dice = random.Random(seed)
@@ -83,7 +82,7 @@ class Digest:
             self.add(payload)
 
     def add(self, payload: bytes) -> None:
-        """Add a message; its length is included, so that message boundaries count."""
+        """Add a message and its length, so that message boundaries count."""
         self._hash.update(len(payload).to_bytes(4, "little"))
         self._hash.update(payload)
         self.count += 1

@@ -1,4 +1,4 @@
-"""Both archives through one function, so that a test can do the same with each."""
+"""A fixture that starts either archive, so that tests treat both alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ StartArchive = Callable[..., ArchiveProcess]
 def start_archive(tmp_path: Path, aeron_dir: Path) -> Iterator[StartArchive]:
     """A function that starts an archive: `start("aerotape" or "java", **options)`.
 
-    The directory is tmp_path/archive for both unless another is given, the driver's own one.
+    Both use tmp_path/archive unless another directory is given, and a separate driver directory.
     """
     with ExitStack() as stack:
 

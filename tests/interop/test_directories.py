@@ -29,7 +29,7 @@ MAX_LENGTH = 6_000
 
 
 def record(client: JavaClient, stream_id: int, seed: int) -> dict[str, Any]:
-    """Record one stream, which rolls over several segments, and leave it live."""
+    """Record a stream over several segments; the recording stays live."""
     channel = "aeron:ipc?term-length=64k"
     client.call("startRecording", channel, stream_id, "LOCAL")
     publication = client.add_exclusive_publication(channel, stream_id)
@@ -49,7 +49,7 @@ def listed(client: JavaClient) -> list[dict[str, Any]]:
 
 
 def changes(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[Any]:
-    """What differs between two listings: recording, field, value before, value now."""
+    """Return the differences between two listings: recording, field, old value, new value."""
     return [
         (old["recordingId"], name, old[name], new[name])
         for old, new in zip(before, now, strict=True)
@@ -59,7 +59,7 @@ def changes(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[Any
 
 
 def await_stopped(client: JavaClient, recording_id: int) -> None:
-    """A stop is answered when it has been ordered: the position is written a little later."""
+    """Wait for the stop position, which is written after the response to the stop."""
     deadline = time.monotonic() + 60
     while client.call("getStopPosition", recording_id) == -1:
         assert time.monotonic() < deadline, "the recording does not stop"
@@ -78,8 +78,8 @@ def replayed(client: JavaClient, recording_id: int, end: int) -> str:
 def test_the_other_archive_takes_over(
     start_archive: StartArchive, tmp_path: Path, first: str, properties: dict[str, str]
 ) -> None:
-    """After a clean stop the other archive lists, replays and adds to what the first recorded,
-    and then the first one takes the directory back."""
+    """After a clean stop the other archive lists, replays and extends the first one's recordings,
+    and then the first one opens the directory again."""
     made: list[dict[str, Any]] = []
     before: list[dict[str, Any]] = []
     for seed, kind in enumerate((first, OTHER[first], first)):
@@ -131,7 +131,7 @@ def test_the_other_archive_takes_over_after_a_crash(
 def test_our_directory_is_read_while_java_records(
     start_archive: StartArchive, tmp_path: Path
 ) -> None:
-    """A live Java recording is read offline up to where it has come."""
+    """A live Java recording is read offline up to its current end."""
     archive = start_archive("java")
     with JavaClient(archive.aeron_dir) as client:
         client.connect(archive.control_channel)
@@ -166,7 +166,7 @@ def test_archive_tool_describes_our_directory(
 
 
 def test_archive_tool_verifies_our_checksums(start_archive: StartArchive, tmp_path: Path) -> None:
-    """ArchiveTool finds each of our frames' CRC-32C right, and one that we spoil wrong."""
+    """ArchiveTool accepts the CRC-32C of each of our frames, and reports a damaged one."""
     with (
         start_archive("aerotape", properties=CRC_32C) as archive,
         JavaClient(archive.aeron_dir) as client,
@@ -190,7 +190,7 @@ def test_archive_tool_verifies_our_checksums(start_archive: StartArchive, tmp_pa
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_archive_tool_cuts_off_padding_at_the_end(
+def test_archive_tool_truncates_padding_at_the_end(
     start_archive: StartArchive, tmp_path: Path, kind: str
 ) -> None:
     """Either archive records padding with its session id and no checksum, its header only. So
@@ -209,7 +209,7 @@ def test_archive_tool_cuts_off_padding_at_the_end(
         padding = 0
         for _ in range(55):
             padding = publication.send(bytes(1_000))
-        # It does not fit into the term any more, and is not offered again.
+        # It does not fit into the rest of the term, and is not offered again.
         while publication.offer(bytes(8_000)) != ADMIN_ACTION:
             pass
         deadline = time.monotonic() + 60

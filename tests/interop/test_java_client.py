@@ -18,7 +18,7 @@ from support.jvm.java import JavaArchive, JavaArchiveException, JavaClient, free
 
 pytestmark = pytest.mark.jvm
 
-StartArchive = Callable[..., JavaArchive]  # or ours, which has the same handles
+StartArchive = Callable[..., JavaArchive]  # or our client, which has the same handles
 Script = Callable[[JavaClient, int], Any]
 
 IPC = "aeron:ipc?term-length=64k|init-term-id=-7|term-id=-7|term-offset=0|session-id=77"
@@ -30,10 +30,10 @@ def rows(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in found:
         assert row["startTimestamp"] > 1_500_000_000_000
         assert row["stopTimestamp"] == -1 or row["stopTimestamp"] >= row["startTimestamp"]
-    kept = [{name: row[name] for name in row.keys() - VOLATILE} for row in found]
-    for row in kept:
+    retained = [{name: row[name] for name in row.keys() - VOLATILE} for row in found]
+    for row in retained:
         row["sourceIdentity"] = re.sub(r":\d+$", ":port", row["sourceIdentity"])
-    return kept
+    return retained
 
 
 def attempt(client: JavaClient, method: str, *args: Any) -> Any:
@@ -82,7 +82,7 @@ def run_on_both(start_archive: StartArchive, tmp_path: Path, aeron_dir: Path) ->
 
 
 def signals_until(client: JavaClient, count: int) -> list[Any]:
-    """Wait for so many recording signals; return what they say."""
+    """Wait for a number of recording signals; return their fields."""
     taken: list[Any] = []
     deadline = time.monotonic() + 60
     while len(taken) < count:
@@ -92,7 +92,7 @@ def signals_until(client: JavaClient, count: int) -> list[Any]:
 
 
 def await_recordings(client: JavaClient, count: int) -> None:
-    """Wait until the catalog has so many recordings."""
+    """Wait until the catalog has this number of recordings."""
     deadline = time.monotonic() + 60
     while not client.call("listRecording", count - 1):
         assert time.monotonic() < deadline, "not recorded"
@@ -112,12 +112,12 @@ def test_several_images_of_one_subscription(run_on_both: Callable[..., Any]) -> 
         await_stopped(client, 2)
         seen.append(attempt(client, "stopRecording", subscription_id))
         seen.append(attempt(client, "stopRecording", "aeron:ipc", 1))
-        # What is left of it still records.
+        # The other recordings of the subscription continue.
         publication, counter, end = made[0]
         offered = client.offer(publication, seed=9, count=5)
         client.await_counter(counter["counterId"], offered["position"])
         seen.append((offered["position"] > end, client.call("getRecordingPosition", 0)))
-        # The same channel may be asked for again, and gets the images that there are.
+        # The same channel can be recorded again, with the existing images.
         client.call("startRecording", "aeron:ipc", 1, "LOCAL")
         await_recordings(client, 6)
         client.call("stopRecording", "aeron:ipc", 1)
@@ -127,7 +127,7 @@ def test_several_images_of_one_subscription(run_on_both: Callable[..., Any]) -> 
             client.close_resource(each[0])
         await_stopped(client, 0)
         listed = rows(client.call("listRecordings", 0, 10))
-        for row in listed[3:]:  # images come in no particular order
+        for row in listed[3:]:  # images arrive in any order
             row.pop("recordingId")
         seen += [listed[:3], sorted(listed[3:], key=lambda row: int(row["sessionId"]))]
         return seen
@@ -136,15 +136,15 @@ def test_several_images_of_one_subscription(run_on_both: Callable[..., Any]) -> 
     assert seen[:4] == [True, False, ("ArchiveException", 4), ("ArchiveException", 4)]
 
 
-def test_a_publication_that_comes_back(run_on_both: Callable[..., Any]) -> None:
-    """With the same session id and term id: a new recording each time."""
+def test_a_publication_that_is_added_again(run_on_both: Callable[..., Any]) -> None:
+    """With the same session id and term id, each publication has a new recording."""
 
     def script(client: JavaClient, port: int) -> Any:
         client.call("startRecording", "aeron:ipc", 1, "LOCAL")
         ends = []
         for round_number in range(3):
             publication = attempt(client, "addExclusivePublication", IPC, 1)
-            while isinstance(publication, tuple):  # the driver still has the one before
+            while isinstance(publication, tuple):  # the driver still has the previous publication
                 publication = attempt(client, "addExclusivePublication", IPC, 1)
             await_recordings(client, round_number + 1)
             ends.append(client.offer(publication, seed=round_number, count=10)["position"])
@@ -198,7 +198,7 @@ def test_recordings_by_session_id(run_on_both: Callable[..., Any]) -> None:
 
 
 def test_auto_stop_ends_all_of_a_subscription(run_on_both: Callable[..., Any]) -> None:
-    """The first image that goes takes the subscription and the other recordings with it."""
+    """The end of the first image ends the subscription and its other recordings."""
 
     def script(client: JavaClient, port: int) -> Any:
         client.call("startRecording", "aeron:ipc", 1, "LOCAL", True)
@@ -220,7 +220,8 @@ def test_auto_stop_ends_all_of_a_subscription(run_on_both: Callable[..., Any]) -
 
 def test_replay_ranges(run_on_both: Callable[..., Any]) -> None:
     """Ranges given as null, to the present end, beyond the end or too long mean the same; what
-    the client says of terms is overruled by the recording, what it says of the session is not."""
+    the client sets for terms is overridden by the recording, what it sets for the session is
+    not."""
 
     def script(client: JavaClient, port: int) -> Any:
         seen: list[Any] = []

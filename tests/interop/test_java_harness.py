@@ -1,4 +1,4 @@
-"""The Java harness, on the Java archive."""
+"""The Java harness with the Java archive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IPC = "aeron:ipc?term-length=65536"
 def test_messages_are_the_same_in_both_languages(
     java_archive: JavaArchive, java_client: StartClient
 ) -> None:
-    """Payloads and digests made by Java are those that Python makes from the same seed."""
+    """Java and Python generate the same payloads and digests from the same seed."""
     client = java_client(java_archive.aeron_dir)
     subscription = client.add_subscription(IPC, 7)
     publication = client.add_publication(IPC, 7)
@@ -47,7 +47,7 @@ def test_messages_that_cannot_be_offered_are_an_error(
 
 
 def test_a_dead_process_is_an_error(java_archive: JavaArchive, java_client: StartClient) -> None:
-    """A call to a client that has died fails at once."""
+    """A call to a client that has exited fails at once."""
     client = java_client(java_archive.aeron_dir)
     os.kill(client.process.pid, signal.SIGKILL)
     with pytest.raises(HarnessError, match="has ended"):

@@ -16,8 +16,8 @@ _AFTER_JOINING = 1000
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", ["merge", "persistent"])
-def test_java_reads_on_into_the_live_stream(kind: Kind, mode: str) -> None:
-    """It joins the live stream and has had each message once, in order and whole."""
+def test_java_joins_the_live_stream(kind: Kind, mode: str) -> None:
+    """The client joins the live stream and receives each message complete, once and in order."""
     with serve(kind) as archive, archive.connect() as client:
         live = Live(client, 100)
         made = live.made

@@ -1,4 +1,4 @@
-"""The same random requests about segments to both archives: the same answers and the same files."""
+"""The same random segment requests to both archives have the same responses and files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Side:
         return record(self.client, STREAM_ID, length, start_position=start).recording_id
 
     def call(self, call: Call) -> Any:
-        """The result of a call, or its error code; files that go with it are gone."""
+        """Return the result of a call, or its error code; wait until its files are deleted."""
         method, arguments = call
         if method == "migrateSegments":
             self._make_way(*arguments)
@@ -54,7 +54,7 @@ class Side:
         return result
 
     def _make_way(self, source: int, target: int) -> None:
-        """Delete the blank file that the target would continue in: Java refuses to with it."""
+        """Delete the blank next segment of the target, with which Java refuses to migrate."""
         start = self.positions().get(source, (None, None))[0]
         if start is not None and start == self.positions().get(target, (None, None))[1]:
             blank = self.archive_dir / f"{target}-{start}.rec"
@@ -95,7 +95,7 @@ def sides() -> Iterator[list[Side]]:
 
 
 def random_call(rng: random.Random, recordings: dict[int, tuple[int, int]]) -> Call:
-    """A request about one of the recordings, which can be carried out or not."""
+    """Return a request for one of the recordings, valid or not."""
     recording_id = rng.choice([*recordings, *recordings, 99_999])
     start, stop = recordings.get(recording_id, (0, 4 * TERM))
     edges = [base + step for base in (start, stop) for step in (-TERM, 0, 1024, TERM, 2 * TERM)]
@@ -126,8 +126,8 @@ def random_call(rng: random.Random, recordings: dict[int, tuple[int, int]]) -> C
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_both_archives_do_the_same(sides: list[Side], seed: int) -> None:
-    """Results and error codes, positions in the catalog, and which segment files are there."""
+def test_both_archives_behave_alike(sides: list[Side], seed: int) -> None:
+    """Results, error codes, positions in the catalog and the set of segment files are equal."""
     rng = random.Random(seed)
     own, java = sides
     known = set(own.positions())

@@ -1,4 +1,5 @@
-"""What one archive has detached, attached, migrated or renamed, the other one takes over."""
+"""Directories with detached, attached, migrated and renamed recordings, opened by the other
+archive."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def listed(client: JavaClient) -> list[dict[str, Any]]:
 
 
 def replayed(client: JavaClient, row: dict[str, Any]) -> int:
-    """How many messages of 1024 bytes a whole recording has."""
+    """Return the number of messages of 1024 bytes in a recording."""
     length = row["stopPosition"] - row["startPosition"]
     if length == 0:
         return 0
@@ -49,7 +50,7 @@ def replayed(client: JavaClient, row: dict[str, Any]) -> int:
 
 
 def change_all(client: JavaClient, archive_dir: Path) -> None:
-    """Have each kind of request leave its marks in the directory."""
+    """Send each kind of request."""
     detached = record(client, 1, 3 * TERM + 1024).recording_id
     client.call("detachSegments", detached, 2 * TERM)
     purged = record(client, 2, 3 * TERM + 1024).recording_id
@@ -75,7 +76,7 @@ EXPECTED += [(TERM + 2048, 4 * TERM + 2048), (0, 0), (0, 3 * TERM + 1024)]
 def test_the_other_archive_takes_over(
     start_archive: StartArchive, tmp_path: Path, first: str, properties: dict[str, str]
 ) -> None:
-    """It lists and replays the same, serves such requests, and the first takes over again."""
+    """It lists and replays the same and serves such requests; then the first archive does."""
     archive_dir = tmp_path / "archive"
     rows: list[dict[str, Any]] = []
     for turn, kind in enumerate((first, OTHER[first], first)):

@@ -1,4 +1,4 @@
-"""The time index of recordings, in the hands of our archive, the Java archive and ArchiveTool.
+"""The time index of recordings that our archive, the Java archive and ArchiveTool change.
 
 Messages bear the times at which the test has published them and seen them recorded. Whatever is
 done to a directory, and by whom, the index must not say anything else of them.
@@ -52,13 +52,13 @@ def served(
 
 
 def more_points(stream: TimedStream, count: int) -> Callable[[], bool]:
-    """Until the index has so many more points than now, and messages are in another segment."""
+    """Return a condition: the index has this many more points, messages fill two segments."""
     wanted = count + (0 if stream.recording_id < 0 else stream.points())
     return lambda: stream.points() >= wanted and stream.sent[-1].position > 2 * SEGMENT
 
 
 def two_parts(client: aerotape.ArchiveClient, stream: TimedStream) -> int:
-    """Record something, and then more; return a time in between."""
+    """Record messages twice; return a time between the two."""
     publication = stream.record(client, more_points(stream, 20), stop=False)
     middle_ns = time.time_ns()
     wanted = stream.points() + 20
@@ -69,7 +69,7 @@ def two_parts(client: aerotape.ArchiveClient, stream: TimedStream) -> int:
 
 
 @pytest.mark.parametrize("properties", [{}, CRC_32C], ids=["plain", "crc-32c"])
-def test_what_was_recorded_since_a_time_is_found(
+def test_messages_since_a_time_are_found(
     start_archive: StartArchive, stream: TimedStream, properties: dict[str, str]
 ) -> None:
     with served(start_archive, "aerotape", properties) as client:
@@ -91,7 +91,7 @@ def test_what_was_recorded_since_a_time_is_found(
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("properties", [{}, CRC_32C], ids=["plain", "crc-32c"])
-def test_java_cuts_back_and_extends_and_then_our_archive_goes_on(
+def test_java_truncates_and_extends_and_then_our_archive_extends(
     start_archive: StartArchive, stream: TimedStream, properties: dict[str, str]
 ) -> None:
     with served(start_archive, "aerotape", properties) as client:
@@ -106,24 +106,24 @@ def test_java_cuts_back_and_extends_and_then_our_archive_goes_on(
     path = time_index_path(stream.archive_dir, stream.recording_id)
     assert path.read_bytes() == content, "Java leaves it alone"
     stream.assert_bounds_hold()
-    kept = list(stream.look().time_index.points)
-    assert kept == before[: len(kept)]
-    assert all(point.position <= cut for point in kept)
-    assert kept[-1].position > 0
+    remaining = list(stream.look().time_index.points)
+    assert remaining == before[: len(remaining)]
+    assert all(point.position <= cut for point in remaining)
+    assert remaining[-1].position > 0
     with served(start_archive, "aerotape", properties) as client:
         stream.record(client, more_points(stream, 10))
     stream.assert_bounds_hold()
     index = stream.look().time_index
     assert index.problem == ""
-    assert list(index.points[: len(kept)]) == kept
+    assert list(index.points[: len(remaining)]) == remaining
     assert index.points[-1].position == stream.look().recorded_position
 
 
 @pytest.mark.jvm
-def test_java_extends_with_the_same_session_id_after_a_cut(
+def test_java_extends_with_the_same_session_id_after_a_truncation(
     start_archive: StartArchive, stream: TimedStream
 ) -> None:
-    """Then only the modification times of the segment files show it."""
+    """Only the modification times of the segment files show the change."""
     with served(start_archive, "aerotape") as client:
         stream.record(client, more_points(stream, 30))
     session_id = stream.look().descriptor.session_id
@@ -136,11 +136,11 @@ def test_java_extends_with_the_same_session_id_after_a_cut(
         stream.record(client, until, session_id=session_id)
     assert stream.look().descriptor.session_id == session_id
     stream.assert_bounds_hold()
-    kept = stream.look().time_index.points
-    assert list(kept) == [point for point in before if point.position <= SEGMENT]
+    remaining = stream.look().time_index.points
+    assert list(remaining) == [point for point in before if point.position <= SEGMENT]
 
 
-def test_our_archive_cuts_back_extends_and_purges(
+def test_our_archive_truncates_extends_and_purges(
     start_archive: StartArchive, stream: TimedStream
 ) -> None:
     path = stream.archive_dir / "aerotape-0.time-index"
@@ -170,7 +170,7 @@ def test_our_archive_cuts_back_extends_and_purges(
 
 
 @pytest.mark.jvm
-def test_java_purges_and_our_archive_removes_what_is_left(
+def test_java_purges_and_our_archive_deletes_the_index(
     start_archive: StartArchive, stream: TimedStream
 ) -> None:
     path = stream.archive_dir / "aerotape-0.time-index"
@@ -189,7 +189,7 @@ def test_java_purges_and_our_archive_removes_what_is_left(
 
 
 @pytest.mark.jvm
-def test_points_go_over_with_migrated_segments(start_archive: StartArchive, tmp_path: Path) -> None:
+def test_points_move_with_migrated_segments(start_archive: StartArchive, tmp_path: Path) -> None:
     with (
         start_archive("aerotape", properties=DENSE) as archive,
         JavaClient(archive.aeron_dir) as client,
@@ -215,7 +215,7 @@ def test_points_go_over_with_migrated_segments(start_archive: StartArchive, tmp_
 
 
 @pytest.mark.jvm
-def test_archive_tool_passes_over_it(start_archive: StartArchive, stream: TimedStream) -> None:
+def test_archive_tool_ignores_the_index(start_archive: StartArchive, stream: TimedStream) -> None:
     with served(start_archive, "aerotape") as client:
         stream.record(client, more_points(stream, 10))
     path = time_index_path(stream.archive_dir, stream.recording_id)
@@ -236,7 +236,7 @@ def test_archive_tool_passes_over_it(start_archive: StartArchive, stream: TimedS
     stream.assert_bounds_hold()
 
 
-def test_a_killed_archive_leaves_an_index_that_holds(
+def test_a_killed_archive_leaves_a_valid_index(
     start_archive: StartArchive, stream: TimedStream
 ) -> None:
     with start_archive("aerotape", properties=DENSE) as archive:
@@ -260,7 +260,7 @@ def test_a_killed_archive_leaves_an_index_that_holds(
 
 
 @pytest.mark.parametrize("damage", ["nonsense", "empty", "directory"])
-def test_an_index_that_cannot_be_used_is_named_and_stops_nothing(
+def test_an_unusable_index_is_reported_and_recording_continues(
     start_archive: StartArchive, stream: TimedStream, damage: str
 ) -> None:
     with served(start_archive, "aerotape") as client:
@@ -287,7 +287,7 @@ def test_an_index_that_cannot_be_used_is_named_and_stops_nothing(
     assert positions[: len(stream.sent)] == [each.position for each in stream.sent]
 
 
-def test_it_can_be_turned_off(start_archive: StartArchive, stream: TimedStream) -> None:
+def test_the_index_can_be_turned_off(start_archive: StartArchive, stream: TimedStream) -> None:
     off = {"aerotape.time.index.interval": "0"}
     with served(start_archive, "aerotape", off) as client:
         stream.record(client, lambda: True)
@@ -297,14 +297,15 @@ def test_it_can_be_turned_off(start_archive: StartArchive, stream: TimedStream) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_replay_command_takes_times(
+def test_the_replay_command_accepts_times(
     start_archive: StartArchive,
     stream: TimedStream,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     kind: str,
 ) -> None:
-    """Of either archive whose directory is here; of Java's no more than the ends are known."""
+    """Times work with local directories of either archive; of Java's only start and end are
+    known."""
     properties = DENSE if kind == "aerotape" else {}
     with (
         start_archive(kind, properties=properties) as archive,
@@ -337,7 +338,7 @@ def test_the_replay_command_takes_times(
         assert set(later) <= set(since)
         assert (len(since) < len(everything)) == (kind == "aerotape")
         assert ("has no time index" in err) == (kind == "java")
-        # Also of a live recording, an end in time is an end.
+        # With an end time, the replay of a live recording ends.
         until, _ = replay(end, directory)
         assert until == [message.position for message in stream.look().messages(to_time=middle_ns)]
         some, _ = replay(end, directory, f"--position={everything[2]}", "--length=1920")

@@ -1,5 +1,5 @@
-// Prints, for each channel URI on standard input, what the reference archive would store as its
-// stripped channel, or "!" and the exception.
+// Prints, for each channel URI on standard input, its stripped channel in the reference archive,
+// or "!" and the exception.
 import io.aeron.ChannelUri;
 import io.aeron.ChannelUriStringBuilder;
 import java.io.BufferedReader;

@@ -70,7 +70,8 @@ def test_messages_arrive(aeron: aerotape.Aeron, channel: str, exclusive: bool) -
 
 
 def test_without_a_subscriber(aeron: aerotape.Aeron) -> None:
-    """Without a subscriber, offer reports it at once, send and wait_connected after the timeout."""
+    """Without a subscriber, offer returns at once, send and wait_connected raise after the
+    timeout."""
     with aeron.add_publication("aeron:ipc", 12) as publication:
         assert publication.offer(b"x") == NOT_CONNECTED
         with pytest.raises(AeronTimeoutError, match=r"stream 12: no subscriber .* for 0.05 s"):
@@ -141,7 +142,7 @@ def test_refused_by_the_driver(aeron: aerotape.Aeron) -> None:
 
 
 def test_waiting_for_a_driver_can_be_interrupted(tmp_path: Path) -> None:
-    """Ctrl-C ends the wait for a driver that is not there, long before its time is up."""
+    """Ctrl-C ends the wait for a missing driver before the timeout."""
     # A shell may start the tests with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
@@ -154,8 +155,8 @@ def test_waiting_for_a_driver_can_be_interrupted(tmp_path: Path) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_no_driver_says_what_to_do(tmp_path: Path) -> None:
-    """The error has the directory, Aeron's code and the way to give another directory."""
+def test_the_error_without_a_driver_has_advice(tmp_path: Path) -> None:
+    """The error has the directory, Aeron's code and the option for another directory."""
     with pytest.raises(AeronError, match=r"\(aeron_dir, \$AERON_DIR\)") as caught:
         aerotape.Aeron(tmp_path / "none", driver_timeout_ns=10_000_000)
     assert str(tmp_path / "none") in str(caught.value)
@@ -163,7 +164,7 @@ def test_no_driver_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_file_as_a_drivers_directory(tmp_path: Path) -> None:
-    """The error is raised without waiting, as no driver can start there."""
+    """The error is raised without waiting, because no driver can start there."""
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(AeronError, match="it is not a directory; give that of one that runs"):
@@ -184,7 +185,7 @@ def test_a_driver_warns_about_unknown_properties(tmp_path: Path) -> None:
 
 
 def test_a_second_driver_in_a_directory_is_refused(aeron: aerotape.Aeron) -> None:
-    """The error names the directory and the two ways out."""
+    """The error names the directory and the two remedies."""
     second = subprocess.run(
         [sys.executable, "-m", "aerotape", "driver", "--aeron-dir", aeron.aeron_dir],
         capture_output=True, text=True, timeout=60,
@@ -201,7 +202,7 @@ def receive(subscription: aerotape.Subscription, count: int) -> list[bytes]:
 
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_destinations_of_a_publication(aeron: aerotape.Aeron, exclusive: bool) -> None:
-    """A publication with manual control sends to the destinations it has, and to no others."""
+    """A publication with manual control sends only to its current destinations."""
     add = aeron.add_exclusive_publication if exclusive else aeron.add_publication
     with (
         aeron.add_subscription("aeron:udp?endpoint=localhost:0", 21) as first,
@@ -218,7 +219,7 @@ def test_destinations_of_a_publication(aeron: aerotape.Aeron, exclusive: bool) -
         publication.send(b"to the second")
         assert receive(second, 1) == [b"to the second"]
         assert first.poll(timeout_ns=100_000_000) == []
-        publication.remove_destination(one)  # which the driver takes as done
+        publication.remove_destination(one)  # which the driver accepts as done
     with pytest.raises(ClosedError, match=r"publication .* closed"):
         publication.add_destination(one)
 
@@ -240,7 +241,7 @@ def test_destinations_of_a_subscription(aeron: aerotape.Aeron) -> None:
         publication.send(b"over one")
         assert receive(subscription, 1) == [b"over one"]
         (image,) = subscription.images()
-        while image.active_transport_count < 1:  # the driver looks about every second
+        while image.active_transport_count < 1:  # the driver checks about every second
             pass
         other = live.replace("endpoint=localhost", "endpoint=127.0.0.1")
         subscription.add_destination(other)
@@ -274,14 +275,14 @@ def test_destinations_refused(aeron: aerotape.Aeron) -> None:
 
 
 def wildcard_resolved(subscription: aerotape.Subscription) -> str:
-    """Return the channel that reaches a subscription to a port of the system's choice."""
+    """Return the channel of a subscription with a port chosen by the system."""
     while (endpoint := subscription.resolved_endpoint()) is None:
         pass
     return f"aeron:udp?endpoint={endpoint}"
 
 
 def test_a_reader_continues_with_another_image(aeron: aerotape.Aeron) -> None:
-    """It stops at the limit, and a message that began in one image ends in the next."""
+    """The reader stops at the limit; a message that begins in one image ends in the next."""
     payloads = [b"first", bytes(range(256)) * 28, b"last"]
     with (
         aeron.add_subscription("aeron:ipc", 31) as one,

@@ -1,4 +1,4 @@
-"""Channel URIs, against the Java archive's own code wherever text is compared."""
+"""Channel URIs, compared with the Java archive's code."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ HAND_MADE = (
 )
 
 
-def made_up(seed: int, count: int) -> list[str]:
-    """URIs with a few parameters each, in any order."""
+def random_uris(seed: int, count: int) -> list[str]:
+    """Generate URIs with a few parameters each, in any order."""
     dice = random.Random(seed)
     uris = []
     for _ in range(count):
@@ -90,8 +90,8 @@ def stripped_or_error(uri: str) -> str:
 
 @pytest.mark.jvm
 def test_stripped_channels_equal_those_of_the_java_archive() -> None:
-    """For hundreds of URIs, good and bad, the text is Java's, or both refuse."""
-    uris = [*HAND_MADE, *made_up(seed=20250, count=600)]
+    """For hundreds of valid and invalid URIs, the text equals Java's, or both refuse."""
+    uris = [*HAND_MADE, *random_uris(seed=20250, count=600)]
     command = java.java_command(str(SOURCE))
     done = subprocess.run(
         command, input="\n".join(uris) + "\n", capture_output=True, text=True, timeout=60
@@ -100,13 +100,13 @@ def test_stripped_channels_equal_those_of_the_java_archive() -> None:
     assert len(answers) == len(uris), done.stderr
     expected = ["!" if answer.startswith("!") else answer for answer in answers]
     assert [stripped_or_error(uri) for uri in uris] == expected
-    # Both kinds are there in numbers, so that neither half of the comparison is empty.
+    # Both valid and invalid URIs occur often enough.
     assert expected.count("!") > 50
     assert len(expected) - expected.count("!") > 200
 
 
-def test_parse_and_print_keep_every_parameter() -> None:
-    """Printing a parsed URI gives it back, spy prefix and order included."""
+def test_parsing_and_printing_retain_every_parameter() -> None:
+    """A parsed URI is printed unchanged, including spy prefix and order."""
     text = "aeron-spy:aeron:udp?endpoint=a:1|mtu=8k|unknown=x=y|alias="
     uri = ChannelUri.parse(text)
     assert (uri.is_spy, uri.media, uri.get("unknown")) == (True, "udp", "x=y")
@@ -115,14 +115,14 @@ def test_parse_and_print_keep_every_parameter() -> None:
 
 @pytest.mark.parametrize("uri", ["aeron:udp?a", "aeron:tcp", "http://x", "aeron:udp?=1"])
 def test_a_malformed_uri_is_named_in_the_error(uri: str) -> None:
-    """The message of the refusal holds the URI."""
+    """The error contains the URI."""
     with pytest.raises(ConfigurationError, match=r"aeron|http") as caught:
         ChannelUri.parse(uri)
     assert uri in str(caught.value)
 
 
-def test_additions_stand_in_their_places() -> None:
-    """Additions of a replay are printed in Aeron's order, with the initial position."""
+def test_added_parameters_are_in_order() -> None:
+    """Parameters added for a replay are printed in Aeron's order, with the initial position."""
     channel = stripped_channel(
         "aeron:udp?endpoint=a:1|linger=9s|session-id=4",
         **initial_position(5 * 65536 + 96, -3, 65536),
@@ -141,8 +141,8 @@ def test_term_ids_wrap_around() -> None:
     assert initial_position(65536, 2**31 - 1, 65536)["term_id"] == -(2**31)
 
 
-def test_recording_key_ignores_what_does_not_tell_streams_apart() -> None:
-    """MTU and alias do not make another recording; endpoint and session id do."""
+def test_recording_key_ignores_irrelevant_parameters() -> None:
+    """MTU and alias do not distinguish recordings; endpoint and session id do."""
 
     def key(uri: str) -> str:
         return recording_key(7, ChannelUri.parse(uri))

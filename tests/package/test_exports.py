@@ -13,7 +13,7 @@ import aerotape
 
 
 def names_for_type_checkers() -> set[str]:
-    """Return the names that the package imports as public ones, at run time or not."""
+    """Return the public names that the package imports, at run time or for type checkers."""
     nodes = ast.walk(ast.parse(Path(aerotape.__file__).read_text()))
     imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
     return {each.asname for node in imports for each in node.names if each.asname}

@@ -1,4 +1,4 @@
-"""The header of a frame, and the place that it states."""
+"""The header of a frame and its position."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_term_ids_wrap_around(position: int, term_id: int) -> None:
 
 
 def test_a_header_is_the_frame_of_one_position_of_one_stream() -> None:
-    """Term offset, term id and stream id all have to be those of the position."""
+    """Term offset, term id and stream id must all match the position."""
     assert is_frame_at(HEADER, Stream(), 65536 + 64)
     assert not is_frame_at(HEADER, Stream(), 64)
     assert not is_frame_at(HEADER, Stream(), 65536 + 96)
@@ -54,6 +54,6 @@ def test_a_header_is_the_frame_of_one_position_of_one_stream() -> None:
 
 
 def test_integers_and_lengths() -> None:
-    """Integers keep their low 32 bits, lengths grow to the next multiple of 32."""
+    """Integers are reduced to their low 32 bits, lengths rounded up to the next multiple of 32."""
     assert [to_int32(n) for n in (5, 1 << 31, -1, (1 << 32) + 3)] == [5, -(1 << 31), -1, 3]
     assert [align_frame(n) for n in (0, 1, 32, 33)] == [0, 32, 32, 64]

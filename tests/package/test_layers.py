@@ -13,7 +13,7 @@ import aerotape
 
 PACKAGE = Path(aerotape.__file__).parent
 FOLDERS = ("archive", "catalog", "codecs", "replay", "spark", "tools")
-# These export names from the folders.
+# These modules export names from the folders.
 FACE = {"__init__.py", "__main__.py", "aio.py"}
 
 
@@ -28,7 +28,7 @@ def sources() -> Iterator[tuple[str, Path]]:
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Yield the names of modules that a file imports, in functions too; not those for types."""
+    """Yield the modules that a file imports, also in functions, but not for type checking."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             for other in node.orelse:
@@ -36,7 +36,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            # `from aerotape import archive` names a folder by what is imported.
+            # In `from aerotape import archive` the imported name is the folder.
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         else:
             yield from imported(node)
@@ -52,7 +52,7 @@ def folder_of(module: str) -> str | None:
 
 
 def path_between(arrows: dict[str, dict[str, str]], begin: str, end: str) -> list[str]:
-    """Return the folders from one to another along imports, empty when there is no way."""
+    """Return the folders on a path of imports from one to another; empty without a path."""
     ways = [[begin]]
     seen = {begin}
     for way in ways:
@@ -66,7 +66,7 @@ def path_between(arrows: dict[str, dict[str, str]], begin: str, end: str) -> lis
 
 
 def test_no_folders_import_each_other() -> None:
-    """Imports between folders form no circle, imports within functions counted."""
+    """Imports between folders, including those in functions, form no cycle."""
     arrows: dict[str, dict[str, str]] = {folder: {} for folder in ("aerotape", *FOLDERS)}
     for folder, path in sources():
         for module in imported(ast.parse(path.read_text())):
@@ -102,7 +102,7 @@ print([str(path) for path, count in files.items() if count > 1 and folders & {*p
 
 
 def test_no_file_is_loaded_under_two_names() -> None:
-    """The folders are reached through `aerotape` only, though they stand beside it, too."""
+    """The folders are imported only through `aerotape`, although they are siblings of it."""
     command = [sys.executable, "-c", ALL_MODULES]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr

@@ -23,7 +23,7 @@ PROPERTIES = [
     {"aeron.unicast.FlowControl.supplier": "io.aeron.driver.DefaultUnicastFlowControlSupplier"},
     {"aeron.multicast.FlowControl.supplier": "io.aeron.driver.MinMulticastFlowControlSupplier"},
     {"aeron.CongestionControl.supplier": "io.aeron.driver.ext.CubicCongestionControlSupplier"},
-    # The C driver's own.
+    # A strategy of the C driver.
     {VALIDATOR: "aeron_driver_termination_validator_default_allow", SHARED: "sleeping"},
     {"aeron.CongestionControl.supplier": "static"},
 ]
@@ -31,21 +31,21 @@ PROPERTIES = [
 
 @pytest.mark.parametrize("given", PROPERTIES, ids=lambda given: next(iter(given.values())))
 def test_a_driver_runs_with_aerons_classes(tmp_path: Path, given: dict[str, object]) -> None:
-    """The C driver accepts the names that stand for Java classes of Aeron and Agrona."""
+    """The C driver accepts the translated names of Java classes of Aeron and Agrona."""
     fast = {"aeron.threading.mode": "SHARED", "aeron.term.buffer.sparse.file": True}
     with aerotape.MediaDriver.launch(tmp_path / "aeron", {**fast, **given}) as driver:
         assert not driver.is_closed
 
 
 def test_classes_in_the_environment_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Java class in an environment variable becomes a property; other values stay there."""
+    """A Java class in an environment variable becomes a property; other values are not changed."""
     monkeypatch.setenv("AERON_SHARED_IDLE_STRATEGY", "org.agrona.concurrent.NoOpIdleStrategy")
     monkeypatch.setenv("AERON_SENDER_IDLE_STRATEGY", "spin")
     assert with_c_names({}) == {SHARED: "noop"}
 
 
 def test_sleeping_milliseconds_is_an_argument_of_sleeping() -> None:
-    """The C driver has no other strategy for it; a given argument stays."""
+    """The C driver has no other such strategy; an explicit argument is retained."""
     arguments = f"{SHARED}.init.args"
     assert with_c_names({SHARED: "sleep-ms"}) == {SHARED: "sleep-ns", arguments: "1ms"}
     given = {SHARED: "sleep-ms", arguments: "2ms"}
@@ -113,7 +113,7 @@ def test_given_values_override_our_default(
 
 
 def test_default_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The directory is that of AERON_DIR, else the user's own as all Aeron clients name it."""
+    """The directory is AERON_DIR, else the user's default directory of all Aeron clients."""
     monkeypatch.setenv("AERON_DIR", "/somewhere")
     assert default_aeron_dir() == "/somewhere"
     monkeypatch.delenv("AERON_DIR")

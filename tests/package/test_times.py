@@ -33,11 +33,11 @@ NINE_THIRTY_NS = NINE_THIRTY_S * 10**9
         "1772357400000000000",
     ],
 )
-def test_one_moment_in_many_ways(text: str) -> None:
+def test_one_time_in_many_notations(text: str) -> None:
     assert parse_time(text) == NINE_THIRTY_NS
 
 
-def test_parts_of_a_second_are_kept_to_the_nanosecond() -> None:
+def test_fractions_of_a_second_have_nanosecond_precision() -> None:
     assert parse_time("2026-03-01T09:30:00.123456789Z") == NINE_THIRTY_NS + 123_456_789
     assert parse_time("2026-03-01T09:30:00,5Z") == NINE_THIRTY_NS + 500_000_000
 
@@ -66,7 +66,7 @@ def test_invalid_and_ambiguous_times_are_refused(text: str, complaint: str) -> N
     assert caught.value.name == "--from-time"
 
 
-def test_python_gives_times_with_a_zone_or_nanoseconds() -> None:
+def test_python_times_have_a_zone_or_are_nanoseconds() -> None:
     moment = datetime(2026, 3, 1, 9, 30, 0, 250, tzinfo=UTC)
     assert time_ns(moment) == NINE_THIRTY_NS + 250_000
     assert time_ns(moment.astimezone(timezone(timedelta(hours=-5)))) == NINE_THIRTY_NS + 250_000
@@ -78,17 +78,17 @@ def test_python_gives_times_with_a_zone_or_nanoseconds() -> None:
             time_ns(nonsense)  # type: ignore[arg-type]
 
 
-def test_the_nanoseconds_of_pandas_are_kept() -> None:
+def test_pandas_timestamps_retain_nanoseconds() -> None:
     pandas = pytest.importorskip("pandas")
     assert time_ns(pandas.Timestamp(NINE_THIRTY_NS + 7, tz="UTC")) == NINE_THIRTY_NS + 7
 
 
 @given(st.integers(0, (1 << 63) - 1))
-def test_what_is_formatted_is_parsed_to_the_same(time: int) -> None:
+def test_formatted_times_are_parsed_unchanged(time: int) -> None:
     assert parse_time(format_time(time)) == time
 
 
-def test_a_range_does_not_go_backwards() -> None:
+def test_a_range_that_ends_before_its_start_is_refused() -> None:
     assert not TimeRange()
     assert TimeRange.of("2026-03-01T09:30Z", None) == TimeRange(NINE_THIRTY_NS, None)
     with pytest.raises(ConfigurationError, match="goes backwards: from 2026-03-01T09:30:00"):

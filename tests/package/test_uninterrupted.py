@@ -13,7 +13,7 @@ def test_a_result_is_appended() -> None:
 
 
 def test_items_are_stacked_in_order() -> None:
-    """Items of a later call are taken after those of an earlier one."""
+    """Items of a later call follow those of an earlier one."""
     stack: list[int] = []
     stack_uninterrupted(stack, sorted, (2, 1))
     stack_uninterrupted(stack, sorted, (4, 3))

@@ -53,8 +53,8 @@ def test_invalid_durations(text: str) -> None:
         parse_duration_ns("p", text)
 
 
-def test_formatting_is_the_shortest_whole_form() -> None:
-    """As Agrona prints them into stripped channels."""
+def test_formatting_uses_the_largest_whole_unit() -> None:
+    """Values are formatted as Agrona prints them into stripped channels."""
     assert [format_size(size) for size in (0, 1023, 1024, 1408, 65536, 1 << 20, 3 << 30)] == [
         "0", "1023", "1k", "1408", "64k", "1m", "3g",
     ]  # fmt: skip

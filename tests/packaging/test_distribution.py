@@ -58,7 +58,7 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An sdist of the tracked and new files alone, as a clone would have them."""
+    """An sdist of only the tracked and new files, as in a clone."""
     clone = tmp_path_factory.mktemp("clone")
     listed = run("git", "ls-files", "-coz", "--exclude-standard", cwd=ROOT)
     for name in filter(None, listed.split("\0")):
@@ -98,8 +98,9 @@ def modules_of_the_tree() -> set[str]:
     }
 
 
-def test_sdist_holds_real_packages_and_the_crate(sdist: Path) -> None:
-    """The linked packages are files in the sdist, and the Rust sources and settings are there."""
+def test_sdist_contains_packages_and_the_crate(sdist: Path) -> None:
+    """The linked packages are regular files in the sdist, which has the Rust sources and
+    settings."""
     with tarfile.open(sdist) as archive:
         members = {
             member.name.partition("/")[2]: member for member in archive if not member.isdir()
@@ -126,7 +127,7 @@ def test_sdist_holds_real_packages_and_the_crate(sdist: Path) -> None:
 
 
 def test_wheel_is_for_every_later_python(wheel: Path) -> None:
-    """One abi3 wheel, with the same modules as the tree, type information and the command."""
+    """The wheel is abi3 and has the modules of the tree, type information and the command."""
     assert wheel.name.startswith("aerotape-")
     assert "-cp311-abi3-linux_" in wheel.name
     with zipfile.ZipFile(wheel) as archive:
@@ -138,7 +139,7 @@ def test_wheel_is_for_every_later_python(wheel: Path) -> None:
     )
     files = ("_native.abi3.so", "_native.pyi", "py.typed", "spark/runtime/log4j2.properties")
     assert {f"aerotape/{name}" for name in files} <= names
-    # Spark finds its data sources by modules of such a name.
+    # Spark finds data sources by modules with such a name.
     assert {name for name in names if not name.startswith("aerotape")} == {"pyspark_aerotape.py"}
 
 

@@ -15,7 +15,7 @@ SPECIAL = re.compile(r"[?|&*<>]")
 
 
 def test_nothing_is_installed_from_an_index() -> None:
-    """aerotape is not in an index: documents name the checkout or a wheel."""
+    """aerotape is not in a package index: documents name the checkout or a wheel."""
     listed = subprocess.run(
         ["git", "ls-files", "-cz", "--exclude-standard"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""What type checkers and PySpark see of an installed aerotape, from another project's directory."""
+"""Type checkers and PySpark with an installed aerotape, in another project's directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.jvm.java import ROOT
 pytestmark = pytest.mark.slow
 
 HEADER = "import aerotape\nfrom pyspark.sql import SparkSession\n"
-# The variables that a script of README.md takes from those before it, or from the reader.
+# The variables that a script of README.md takes from preceding scripts, or from the reader.
 GIVEN = {
     "client": "aerotape.ArchiveClient",
     "recording_id": "int",
@@ -51,7 +51,7 @@ async def first_awaited(client: aerotape.AsyncArchiveClient) -> aerotape.Message
 
 
 def mypy(tmp_path: Path, *scripts: Path) -> subprocess.CompletedProcess[str]:
-    """Check scripts as a user does: in a directory that has nothing of the checkout."""
+    """Check scripts as a user does: in a directory outside of the checkout."""
     cache = f"--cache-dir={ROOT / '.mypy_cache' / 'installed'}"
     return subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--config-file=", cache, *scripts],
@@ -63,7 +63,7 @@ def mypy(tmp_path: Path, *scripts: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_scripts_of_the_readme_pass_strict_type_checks(tmp_path: Path) -> None:
-    """A type checker finds the package and its types; each script of README.md is sound."""
+    """A type checker finds the package and its types; each script of README.md passes."""
     scripts = []
     for index, text in enumerate(
         re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
@@ -78,7 +78,7 @@ def test_scripts_of_the_readme_pass_strict_type_checks(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_types_that_users_name_are_exported(tmp_path: Path) -> None:
+def test_types_of_the_api_are_exported(tmp_path: Path) -> None:
     """Parameters and results of the API can be annotated with names of `aerotape` alone."""
     script = tmp_path / "users.py"
     script.write_text(USER_TYPES)
@@ -86,7 +86,7 @@ def test_types_that_users_name_are_exported(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_path_has_the_package_and_the_data_source_alone(tmp_path: Path) -> None:
+def test_the_path_has_only_the_package_and_the_data_source(tmp_path: Path) -> None:
     """PySpark's search of modules finds the data source; no directory of the checkout is a module
     that another project's imports could meet."""
     looked = "import pkgutil; print(*(module.name for module in pkgutil.iter_modules()))"

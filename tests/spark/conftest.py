@@ -36,5 +36,5 @@ def archive_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """The folder of a table, which does not exist yet."""
+    """The folder of a table, not created yet."""
     return tmp_path / "out"

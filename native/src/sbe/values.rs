@@ -41,7 +41,7 @@ impl<'a> Source<'a> {
     }
 
     /// The bytes of a column at a row. The walk has made sure of them where the row knows the
-    /// column; elsewhere they are anything, or none.
+    /// column; for other rows they are undefined, or empty.
     #[inline]
     fn bytes(&self, column: &'a Column, row: usize) -> &'a [u8] {
         if let Some(constant) = &column.constant {

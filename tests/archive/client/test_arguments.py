@@ -1,4 +1,4 @@
-"""Arguments that no archive could accept are refused by name, before anything is sent."""
+"""Arguments that no archive accepts are refused by name before anything is sent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REFUSED: list[tuple[Ask, str]] = [
     (lambda c: c.start_recording("aeron:ipc?alias=é", 1), "channel must be ASCII"),
     (lambda c: c.start_recording(b"aeron:ipc", 1), "channel must be text"),
     (lambda c: c.start_recording("aeron:ipc", 1.5), "stream_id must be an integer"),
-    (lambda c: c.start_recording("aeron:ipc", 1, "elsewhere"), "source location"),
+    (lambda c: c.start_recording("aeron:ipc", 1, "remotely"), "source location"),
     (lambda c: c.start_recording("aeron:ipc", 1, None), "source location"),
     (lambda c: c.extend_recording(-1, "aeron:ipc", 1), "recording_id"),
     (lambda c: c.extend_recording(0, "bogus", 1), "channel"),
@@ -115,8 +115,8 @@ def test_closed_client(archive: ServedArchive) -> None:
             call(client)
 
 
-def test_every_request_tells_of_itself() -> None:
-    """Methods made from requests have their documentation and signature, with `self`."""
+def test_every_request_is_documented() -> None:
+    """Methods generated from requests have their documentation and signature, with `self`."""
     import inspect
 
     method = aerotape.ArchiveClient.truncate_recording

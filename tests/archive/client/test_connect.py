@@ -21,7 +21,7 @@ from aerotape.errors import (
 
 
 def test_connects_over_udp_and_ipc(archive: ServedArchive) -> None:
-    """Both control channels of an archive lead to the same archive, by different sessions."""
+    """The UDP and the IPC control channel reach the same archive, in different sessions."""
     with (
         archive.connect() as over_udp,
         archive.connect(control_request_channel="aeron:ipc") as over_ipc,
@@ -33,7 +33,7 @@ def test_connects_over_udp_and_ipc(archive: ServedArchive) -> None:
 
 
 def test_connects_over_a_response_channel(archive: ServedArchive) -> None:
-    """The archive answers to where the requests come from: no address of the client is needed."""
+    """The archive responds to the source of the requests: the client needs no address."""
     control = f"localhost:{java.free_port()}"
     channel = f"aeron:udp?control-mode=response|control={control}"
     with archive.connect(control_response_channel=channel) as client:
@@ -45,7 +45,7 @@ def test_connects_over_a_response_channel(archive: ServedArchive) -> None:
 
 
 def test_shares_an_aeron_client(archive: ServedArchive) -> None:
-    """A client that was given an Aeron client leaves it open."""
+    """An Aeron client passed by the caller stays open."""
     with aerotape.Aeron(archive.aeron_dir) as aeron:
         with archive.connect(aeron=aeron) as client:
             assert client.aeron is aeron
@@ -88,8 +88,8 @@ def test_a_control_channel_needs_host_and_port(endpoint: str) -> None:
         ("credentials", "alice:secret"),
     ],
 )
-def test_options_that_cannot_be(tmp_path: Path, name: str, value: Any) -> None:
-    """Invalid options are named before a media driver is used."""
+def test_invalid_options(tmp_path: Path, name: str, value: Any) -> None:
+    """Invalid options are refused by name before a media driver is used."""
     with pytest.raises(ConfigurationError, match=name):
         aerotape.connect(aeron_dir=tmp_path / "none", **{name: value})
 
@@ -97,23 +97,24 @@ def test_options_that_cannot_be(tmp_path: Path, name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("user", "secret"), [("", "x"), ("a:b", "x"), (b"alice", "x"), ("alice", 5), ("alice", None)]
 )
-def test_users_that_cannot_be(user: Any, secret: Any) -> None:
-    """Secrets are not shown."""
+def test_invalid_users(user: Any, secret: Any) -> None:
+    """The errors do not show secrets."""
     with pytest.raises(ConfigurationError):
         aerotape.UserSecret(user, secret)
 
 
 def test_an_archive_on_another_host_needs_a_response_channel() -> None:
-    """Before anything is opened: only the caller knows an address that the archive can reach."""
+    """It is refused before anything is opened: only the caller knows an address that the archive
+    can reach."""
     with pytest.raises(ConfigurationError, match="control response channel"):
         aerotape.connect(control_request_channel="aeron:udp?endpoint=192.0.2.1:8010")
 
 
 @pytest.mark.jvm
-def test_an_idle_client_is_kept() -> None:
-    """A client that asks nothing still takes the archive's pings; without that it is dropped.
+def test_an_idle_client_stays_connected() -> None:
+    """An idle client reads the archive's pings; otherwise the archive would drop it.
 
-    Only the Java archive can be made to ping so often that this shows within seconds.
+    Only the Java archive can ping often enough to show this within seconds.
     """
     impatient = {
         "aeron.archive.session.liveness.check.interval": "1ms",
@@ -121,7 +122,7 @@ def test_an_idle_client_is_kept() -> None:
     }
     with (
         serve("java", impatient) as archive,
-        archive.connect(keep_alive_interval_ns=50_000_000) as kept,
+        archive.connect(keep_alive_interval_ns=50_000_000) as idle,
         archive.connect(keep_alive_interval_ns=0) as dropped,
     ):
         wait_until(
@@ -129,14 +130,14 @@ def test_an_idle_client_is_kept() -> None:
             "the archive dropping the client that does not read",
             30.0,
         )
-        assert kept.get_archive_id() == kept.archive_id
+        assert idle.get_archive_id() == idle.archive_id
         with pytest.raises(ClosedError, match="went away"):
             dropped.get_archive_id()
             dropped.get_archive_id()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_archive_goes_away(kind: Kind) -> None:
+def test_the_archive_stops(kind: Kind) -> None:
     """When the archive stops, requests and replays end with ClosedError, and close still works."""
     with serve(kind) as archive:
         client = archive.connect(timeout_ns=3_000_000_000)
@@ -154,13 +155,13 @@ def test_the_archive_goes_away(kind: Kind) -> None:
 
 
 def test_credentials_are_sent(archive: ServedArchive) -> None:
-    """An archive that asks for no credentials takes a client that brings some."""
+    """An archive without an authenticator accepts a client with credentials."""
     with archive.connect(credentials=b"user:secret") as client:
         assert client.get_archive_id() == client.archive_id
 
 
 def test_requests_report_the_archives_error(client: aerotape.ArchiveClient) -> None:
-    """An error answer carries its code and correlation id, and says what was asked for."""
+    """An error response has its code and correlation id, and names the request."""
     with pytest.raises(ArchiveError, match=r"cannot get the start position of recording 9999"):
         client.start_position(9999)
     with pytest.raises(ArchiveError) as caught:

@@ -18,8 +18,8 @@ PROPERTIES = {
 }
 
 
-def test_objects_show_what_they_are_open_and_closed(tmp_path: Path, aeron_dir: Path) -> None:
-    """Each shows its class and identity, and after it was closed, that it is closed."""
+def test_objects_show_their_state(tmp_path: Path, aeron_dir: Path) -> None:
+    """Each shows its class, its identity, and whether it is closed."""
     opened: list[tuple[object, str]] = []
     with aerotape.Archive.launch(tmp_path / "a", aeron_dir, properties=PROPERTIES) as archive:
         opened.append((archive, f"archive_id={archive.archive_id}"))
@@ -59,7 +59,7 @@ def test_objects_show_what_they_are_open_and_closed(tmp_path: Path, aeron_dir: P
 
 
 def test_objects_of_the_asynchronous_client(tmp_path: Path, aeron_dir: Path) -> None:
-    """As those of the blocking client."""
+    """They are the same as those of the blocking client."""
 
     async def shown(archive: aerotape.Archive) -> list[str]:
         async with aerotape.connect_async(aeron_dir=archive.aeron_dir) as client:

@@ -1,4 +1,4 @@
-"""Properties: values are parsed as by the Java archive, invalid ones named; files are parsed."""
+"""Properties: values and files are parsed as by the Java archive; invalid ones are named."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def config(**properties: str) -> ArchiveConfig:
 
 
 def test_values_are_read_by_their_kind() -> None:
-    """Sizes, durations, booleans, Java class names and ids become what they mean."""
+    """Sizes, durations, booleans, Java class names and ids are converted by their kind."""
     made = config(
         segment_file_length="1g",
         connect_timeout="250ms",
@@ -76,7 +76,7 @@ def test_a_bad_value_is_refused_by_name(name: str, value: str) -> None:
 
 
 def test_the_callers_thread_drives_neither_archive_nor_driver(tmp_path: Path) -> None:
-    """INVOKER mode is refused with what to use instead, before anything is started."""
+    """INVOKER mode is refused before anything is started; the error names the alternatives."""
     for name in ("aeron.archive.threading.mode", "aeron.threading.mode"):
         with pytest.raises(ConfigurationError, match=r"=INVOKER.*SHARED") as no:
             Archive.launch(tmp_path, tmp_path / "aeron", properties={name: "INVOKER"})
@@ -92,7 +92,7 @@ CHANNELS = [name for name in PROPERTIES if name.endswith(".channel")]
     "name", [name for name, known in PROPERTIES.items() if known.kind not in FREE_TEXT]
 )
 def test_every_property_refuses_nonsense(name: str) -> None:
-    """In one line with its name, and with where the value comes from when that is known."""
+    """The error is one line with the property and, if known, the source of the value."""
     for nonsense in ("~", "-99999999999999999999", "1x"):
         with pytest.raises(ConfigurationError) as caught:
             ArchiveConfig.from_properties({name: nonsense}, {name: "here"})
@@ -104,14 +104,14 @@ def test_every_property_refuses_nonsense(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHANNELS)
 def test_every_channel_is_checked(name: str) -> None:
-    """At the start, not when the first client comes."""
+    """Channels are checked at the start, not when the first client connects."""
     properties = {name: "aeron:udp?endpoint", "aeron.archive.recording.events.enabled": "true"}
     with pytest.raises(ConfigurationError) as caught:
         ArchiveConfig.from_properties(properties)
     assert caught.value.name == name
 
 
-def test_catalog_sync_level_may_not_be_below_the_files() -> None:
+def test_catalog_sync_level_is_at_least_that_of_the_files() -> None:
     """As in the reference, descriptors are at least as durable as the data they describe."""
     with pytest.raises(ConfigurationError, match=r"catalog\.file\.sync\.level=0"):
         config(file_sync_level="1")
@@ -119,7 +119,7 @@ def test_catalog_sync_level_may_not_be_below_the_files() -> None:
 
 
 def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on() -> None:
-    """A misspelt property is not silently lost, and the driver gets its own."""
+    """A misspelt property is reported, and driver properties are passed to the driver."""
     made = ArchiveConfig.from_properties(
         {
             "aeron.archive.segment.file.lenght": "64k",
@@ -131,20 +131,20 @@ def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on()
             "java.io.tmpdir": "/tmp",
         }
     )
-    told = "\n".join(made.warnings)
-    assert "aeron.archive.segment.file.lenght" in told
-    assert "lenght is not a property of the archive, ignored: did you mean" in told
-    assert "did you mean aeron.archive.segment.file.length?" in told
-    assert "max.catalog.entries has no effect: the catalog grows" in told
-    assert "passed to the media driver: did you mean aeron.archive.dir?" in told
-    assert "alice" not in told and "aerotape.user" not in told
-    assert "java.io.tmpdir" in told
+    warnings = "\n".join(made.warnings)
+    assert "aeron.archive.segment.file.lenght" in warnings
+    assert "lenght is not a property of the archive, ignored: did you mean" in warnings
+    assert "did you mean aeron.archive.segment.file.length?" in warnings
+    assert "max.catalog.entries has no effect: the catalog grows" in warnings
+    assert "passed to the media driver: did you mean aeron.archive.dir?" in warnings
+    assert "alice" not in warnings and "aerotape.user" not in warnings
+    assert "java.io.tmpdir" in warnings
     assert made.driver_properties == {"aeron.term.buffer.length": "64k", "aeron.archve.dir": "x"}
     assert made.aeron_dir == "/dev/shm/x"
 
 
 def test_recording_events_need_a_channel() -> None:
-    """Their channel does not have a default."""
+    """The channel of recording events has no default."""
     channel = "aeron:udp?control-mode=dynamic|control=localhost:8030"
     made = config(recording_events_enabled="true", recording_events_channel=channel)
     assert made.recording_events_channel == channel
@@ -184,5 +184,5 @@ def test_properties_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
 
 
 def test_a_comment_may_not_be_continued() -> None:
-    """A backslash at the end of a comment joins nothing."""
+    """A backslash at the end of a comment does not continue the line."""
     assert parse_properties(["# comment \\", "a=1"]) == {"a": "1"}

@@ -1,4 +1,4 @@
-"""Settings against the Java archive's own: its constants by reflection, its reader of files."""
+"""Settings compared with the Java archive's constants and its parser of properties files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.jvm
 OTHER_DEFAULTS = {
     "aeron.archive.recording.events.channel": "the constant is not used; unset, as in the context",
 }
-# Properties for which the reference has no constant with the default, and what it is in its code.
+# Properties for which the reference has no constant with the default, and the default in its code.
 WITHOUT_CONSTANT: dict[str, Any] = {
     "aeron.archive.mark.file.dir": None,
     "aeron.archive.threading.mode": "DEDICATED",
@@ -36,7 +36,7 @@ WITHOUT_CONSTANT: dict[str, Any] = {
     "aeron.archive.id": -1,
     "aeron.archive.control.channel.enabled": True,
     "aeron.archive.control.response.channel": "",
-    # Ours: it refuses to start without.
+    # Our archive refuses to start without it.
     "aeron.archive.control.channel": "aeron:udp?endpoint=localhost:8010",
     "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
 }
@@ -75,7 +75,7 @@ def named(constants: dict[str, Any]) -> dict[str, str]:
 
 
 def test_every_property_of_the_reference_is_known(constants: dict[str, Any]) -> None:
-    """Each has a field here, or a reason why it has no effect; and we have invented none."""
+    """Each has a field here or a reason why it has no effect; no other properties exist."""
     names = named(constants)
     assert len(names) >= 45
     assert set(names) - set(PROPERTIES) - set(WITHOUT_EFFECT) == set()
@@ -86,7 +86,7 @@ def test_every_property_of_the_reference_is_known(constants: dict[str, Any]) -> 
 
 
 def test_defaults_are_those_of_the_reference(constants: dict[str, Any]) -> None:
-    """Taken from its constants; what differs, or has no constant, is named with the reason."""
+    """Defaults equal the reference's constants; exceptions are listed with the reason."""
     defaults = ArchiveConfig()
     checked = 0
     for name, stem in named(constants).items():
@@ -130,7 +130,7 @@ FILES = {
 
 
 def both(files: list[Path]) -> list[tuple[Any, Any]]:
-    """The properties that we and Java read from files; None for an error.
+    """Return the properties that we and Java read from files; None for an error.
 
     Without the property of no name: whether a backslash alone makes one depends, in Java, on
     whether a line feed or a carriage return and one is the last thing in the file.
@@ -149,7 +149,7 @@ def both(files: list[Path]) -> list[tuple[Any, Any]]:
 
 
 def test_properties_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
-    """Separators, continuations, escapes and all their odd combinations."""
+    """Separators, continuations, escapes and their combinations are parsed alike."""
     files = []
     for name, text in FILES.items():
         files.append(tmp_path / name)
@@ -162,7 +162,7 @@ def test_properties_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [7, 8])
 def test_random_properties_files(tmp_path: Path, seed: int) -> None:
-    """A few hundred files of just the characters that mean something."""
+    """A few hundred random files of the syntax characters are parsed alike."""
     dice = random.Random(seed)
     files = []
     for number in range(300):

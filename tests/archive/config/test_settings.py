@@ -22,7 +22,7 @@ def file(path: Path, text: str) -> str:
 
 
 def test_later_sources_win(tmp_path: Path) -> None:
-    """Environment, files in order, then -D override each other; each origin is known."""
+    """The environment, files in order, then -D: later ones override; each origin is recorded."""
     settings = Settings()
     settings.take_environment(
         {
@@ -43,7 +43,7 @@ def test_later_sources_win(tmp_path: Path) -> None:
     assert (config.file_io_max_length, config.archive_id) == (2 * 1024 * 1024, 6)
     assert config.aeron_dir == "/dev/shm/here"
     rows = {row.name: row for row in effective(config, settings, "/default")}
-    told = {
+    shown = {
         name: (rows[name].value, rows[name].origin, rows[name].default)
         for name in (
             SEGMENT,
@@ -56,7 +56,7 @@ def test_later_sources_win(tmp_path: Path) -> None:
             "aeron.mtu.length",
         )
     }
-    assert told == {
+    assert shown == {
         SEGMENT: ("256k", second, "128m"),
         "aeron.archive.control.stream.id": ("12", first, "10"),
         "aeron.archive.file.io.max.length": (
@@ -72,8 +72,8 @@ def test_later_sources_win(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_shown_can_be_given(tmp_path: Path) -> None:
-    """Every value that is written is read as the same, defaults and others; empty is not given."""
+def test_shown_values_can_be_read(tmp_path: Path) -> None:
+    """Every value, default or not, is read back unchanged; an empty value counts as not set."""
     given = {
         "aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c",
         "aeron.archive.idle.strategy": "org.agrona.concurrent.NoOpIdleStrategy",
@@ -96,7 +96,7 @@ def test_what_is_shown_can_be_given(tmp_path: Path) -> None:
 
 
 def test_the_environment_names_unknown_settings_of_the_archive() -> None:
-    """A misspelt one is a warning with the right name; those of clients are ignored."""
+    """A misspelt setting is a warning with the right name; settings of clients are ignored."""
     settings = Settings()
     settings.take_environment(
         {
@@ -114,8 +114,8 @@ def test_the_environment_names_unknown_settings_of_the_archive() -> None:
     assert "did you mean AERON_ARCHIVE_SEGMENT_FILE_LENGTH?" in warning
 
 
-def test_an_error_says_where_the_value_comes_from(tmp_path: Path) -> None:
-    """Which file, which variable; one line."""
+def test_an_error_names_the_source_of_the_value(tmp_path: Path) -> None:
+    """The error is one line with the file or the variable."""
     settings = Settings()
     place = file(tmp_path / "archive.properties", f"{SEGMENT}=3k\n")
     settings.take_files([place])
@@ -126,7 +126,7 @@ def test_an_error_says_where_the_value_comes_from(tmp_path: Path) -> None:
 
 
 def test_a_bad_file_is_named_with_the_line(tmp_path: Path) -> None:
-    """Malformed escapes, and files that cannot be read at all."""
+    """Malformed escapes, and files that cannot be read, are refused."""
     place = file(tmp_path / "bad", "a=1\nb=2\\\n  \\u12\n")
     with pytest.raises(ConfigurationError, match=rf"^properties file {place}: line 2: "):
         read_properties_file(place)

@@ -1,4 +1,4 @@
-"""The control protocol message by message: sessions begin and end, bad messages do no harm."""
+"""The control protocol message by message: sessions, listings and invalid messages."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def raw(either: Any) -> Iterator[RawClient]:
 
 
 def is_alive(raw: RawClient) -> bool:
-    """Whether the archive still responds on the session of `raw`."""
+    """Return whether the archive still responds on the session of `raw`."""
     return bool(raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK)
 
 
 def has_response(raw: RawClient, correlation_id: int) -> bool:
-    """Whether a message with this correlation id has been received and not taken."""
+    """Return whether a message with this correlation id is in `received`."""
     return any(getattr(m, "correlation_id", None) == correlation_id for m in raw.received)
 
 
 def test_connect_response(either: Any, raw: RawClient) -> None:
-    """OK with the control session id, sent twice, and a protocol version of the same major."""
+    """The response is OK with the control session id, sent twice, and a compatible version."""
     response = raw.connect(client_info="raw test")
     assert response.code is ControlResponseCode.OK
     assert response.relevant_id == response.control_session_id == raw.control_session_id
@@ -67,7 +67,7 @@ def test_connect_response(either: Any, raw: RawClient) -> None:
 
 
 def test_another_major_version_is_refused(either: Any, raw: RawClient) -> None:
-    """ERROR with both versions in the text; requests of that session get no response."""
+    """The response is ERROR with both versions; requests of that session get no response."""
     response = raw.connect(version=semantic_version(0, 9, 3))
     assert response.code is ControlResponseCode.ERROR
     assert "invalid client version 0.9.3" in response.error_message
@@ -77,8 +77,8 @@ def test_another_major_version_is_refused(either: Any, raw: RawClient) -> None:
     assert not has_response(raw, correlation_id)
 
 
-def test_close_session_ends_it(either: Any, raw: RawClient) -> None:
-    """After a close request the session's counter and response stream are gone."""
+def test_a_close_request_ends_the_session(either: Any, raw: RawClient) -> None:
+    """After a close request the session's counter and response stream are closed."""
     raw.connect()
     assert is_alive(raw)
     raw.send(codecs.CloseSessionRequest(control_session_id=raw.control_session_id))
@@ -89,15 +89,15 @@ def test_close_session_ends_it(either: Any, raw: RawClient) -> None:
     assert is_alive(raw)
 
 
-def test_a_keep_alive_has_no_answer(either: Any, raw: RawClient) -> None:
-    """It activates the session, and that is all."""
+def test_a_keep_alive_has_no_response(either: Any, raw: RawClient) -> None:
+    """It only activates the session."""
     raw.connect()
     correlation_id = raw.request(codecs.KeepAliveRequest)
     assert is_alive(raw)
     assert not has_response(raw, correlation_id)
 
 
-def test_a_session_belongs_to_the_stream_that_made_it(start_daemon: Callable[..., Any]) -> None:
+def test_a_session_belongs_to_the_stream_that_opened_it(start_daemon: Callable[..., Any]) -> None:
     """No other stream can use or close it, even with the right control session id."""
     daemon = start_daemon()
     aeron = _native.AeronClient(str(daemon.aeron_dir))
@@ -116,8 +116,8 @@ def test_a_session_belongs_to_the_stream_that_made_it(start_daemon: Callable[...
     aeron.close()
 
 
-def test_a_second_listing_waits_its_turn(start_daemon: Callable[..., Any]) -> None:
-    """While descriptors are still being sent another listing gets ACTIVE_LISTING."""
+def test_a_second_listing_is_refused(start_daemon: Callable[..., Any]) -> None:
+    """A listing that is requested during another one gets ACTIVE_LISTING."""
     daemon = start_daemon()
     aeron = _native.AeronClient(str(daemon.aeron_dir))
     raw = RawClient(aeron, LOCAL, response_stream_id=702)
@@ -190,7 +190,7 @@ def header(template_id: int, block_length: int = 16, schema_id: int = 101) -> by
 
 
 def bad_messages(session_id: int) -> dict[str, bytes]:
-    """One of each kind of damage."""
+    """Return an invalid message for each kind of damage."""
     listing = codecs.ListRecordingsForUriRequest(
         control_session_id=session_id, correlation_id=1, record_count=1, channel="aeron"
     ).encode()
@@ -223,10 +223,10 @@ def test_bad_messages_are_ignored(either: Any, raw: RawClient) -> None:
         raw.send(message)
         assert is_alive(raw), damage
     if isinstance(either, JavaArchive):
-        # It reads past the end of a truncated message, and responds to some of these.
+        # The Java archive reads past the end of a truncated message, and responds to some of these.
         return
     answers = [m for m in raw.received if isinstance(m, codecs.ControlResponse)]
-    # The connect response may have come more than once; nothing else has.
+    # The connect response may have been received more than once; nothing else has.
     assert {m.relevant_id for m in answers} <= {raw.control_session_id}
 
 
@@ -244,7 +244,7 @@ def test_a_failed_sessions_request_stream_is_cut_off(
                 correlation_id=aeron.next_correlation_id(),
                 response_stream_id=99,
                 version=PROTOCOL_VERSION,
-                response_channel="aeron:ipc?alias=nobody",
+                response_channel="aeron:ipc?alias=unread",
             )
         )
         assert deaf.publication.is_connected

@@ -19,7 +19,7 @@ BACK_PRESSURED = -2
 
 
 class FakePublication:
-    """Takes messages, or returns a given result."""
+    """Stores messages, or returns a given result."""
 
     def __init__(self) -> None:
         self.is_connected = True
@@ -117,8 +117,8 @@ class Rig:
         self.publication.messages.clear()
 
 
-def test_connecting_answers_with_the_control_session_id_and_the_version() -> None:
-    """The client learns its session id as relevantId, and may check the archive's version."""
+def test_the_connect_response_has_session_id_and_version() -> None:
+    """The response has the session id as relevantId, and the archive's version."""
     rig = Rig()
     rig.work(1)
     assert rig.publication.messages == []
@@ -136,8 +136,8 @@ def test_connecting_answers_with_the_control_session_id_and_the_version() -> Non
     assert rig.counter.value == 7
 
 
-def test_the_ok_is_repeated_until_the_client_makes_a_request() -> None:
-    """Every 200 ms while AUTHENTICATED, not once ACTIVE."""
+def test_the_ok_is_repeated_until_the_first_request() -> None:
+    """It is sent every 200 ms while AUTHENTICATED, but not when ACTIVE."""
     rig = Rig()
     rig.work(1, 2, 3, 100, 203, 300, 403)
     assert len(rig.publication.messages) == 3
@@ -147,7 +147,7 @@ def test_the_ok_is_repeated_until_the_client_makes_a_request() -> None:
 
 
 def test_a_refused_version_is_sent_until_the_connect_timeout() -> None:
-    """ERROR responses every 200 ms, never active, and the session ends after 5 s."""
+    """ERROR is sent every 200 ms; the session is never active, and ends after 5 s."""
     rig = Rig(version="invalid client version 0.1.0")
     rig.work(1, 2, *range(3, 1004, 200))
     assert [message.code for message in rig.publication.messages] == [ControlResponseCode.ERROR] * 6
@@ -158,7 +158,7 @@ def test_a_refused_version_is_sent_until_the_connect_timeout() -> None:
 
 
 def test_a_client_that_never_subscribes_times_out() -> None:
-    """CONNECTING lasts as long as the connect timeout, then the session is closed."""
+    """The state is CONNECTING until the connect timeout, then the session is closed."""
     rig = Rig()
     rig.publication.is_connected = False
     rig.work(1, 2, 5_001)
@@ -172,7 +172,7 @@ def test_a_client_that_never_subscribes_times_out() -> None:
 
 
 def test_back_pressured_responses_are_queued_in_order() -> None:
-    """Nothing is lost and nothing overtakes when the client reads slowly."""
+    """With a slow client, responses are sent in order and none is lost."""
     rig = Rig()
     rig.activate()
     rig.publication.result = BACK_PRESSURED
@@ -191,8 +191,8 @@ def test_back_pressured_responses_are_queued_in_order() -> None:
     ]
 
 
-def test_an_answer_for_another_thread_to_send_overtakes_nothing() -> None:
-    """It is returned only while no response is queued."""
+def test_responses_sent_by_other_threads_stay_in_order() -> None:
+    """A response for another thread is returned only while no response is queued."""
     rig = Rig()
     assert rig.session.ok_to_send(1, 11) is None
     rig.activate()
@@ -212,7 +212,7 @@ def test_an_answer_for_another_thread_to_send_overtakes_nothing() -> None:
     assert rig.session.ok_to_send(4, 44) is None
 
 
-def test_a_client_that_takes_nothing_for_the_timeout_is_dropped() -> None:
+def test_a_client_that_does_not_read_is_dropped_after_the_timeout() -> None:
     """Back pressure for longer than the connect timeout ends the session."""
     rig = Rig()
     rig.activate()
@@ -226,7 +226,7 @@ def test_a_client_that_takes_nothing_for_the_timeout_is_dropped() -> None:
 
 
 def test_responses_are_queued_up_to_a_limit() -> None:
-    """A client that sends requests without reading is dropped before it fills the memory."""
+    """A client that sends requests without reading is dropped at a limit of queued responses."""
     rig = Rig()
     rig.activate()
     rig.publication.result = BACK_PRESSURED
@@ -238,7 +238,7 @@ def test_responses_are_queued_up_to_a_limit() -> None:
     assert rig.session.ended_badly
 
 
-def test_what_was_queued_for_a_client_before_its_first_request_is_sent() -> None:
+def test_responses_queued_before_the_first_request_are_sent() -> None:
     """A refused request leaves the session AUTHENTICATED; its error is sent nevertheless."""
     rig = Rig()
     rig.work(1, 2, 3)
@@ -251,8 +251,8 @@ def test_what_was_queued_for_a_client_before_its_first_request_is_sent() -> None
     assert response.correlation_id == 9
 
 
-def test_a_lull_in_back_pressure_starts_the_timeout_afresh() -> None:
-    """What counts is the time without any response sent, not the time since the first try."""
+def test_a_sent_response_restarts_the_timeout() -> None:
+    """The timeout counts the time since the last response sent, not since the first attempt."""
     rig = Rig()
     rig.activate()
     rig.publication.result = BACK_PRESSURED
@@ -266,8 +266,8 @@ def test_a_lull_in_back_pressure_starts_the_timeout_afresh() -> None:
     assert rig.session.is_active
 
 
-def test_what_goes_out_natively_counts_as_sent() -> None:
-    """Pings that find no room between the pieces of a listing are no reason to end the session."""
+def test_natively_sent_messages_count_as_sent() -> None:
+    """Pings that are back-pressured during a listing do not end the session."""
     rig = Rig()
     rig.activate()
     rig.publication.result = BACK_PRESSURED
@@ -282,7 +282,7 @@ def test_what_goes_out_natively_counts_as_sent() -> None:
 
 
 def test_an_active_session_is_pinged_each_interval() -> None:
-    """A Ping a second shows whether the client still reads."""
+    """A Ping is sent every second."""
     rig = Rig()
     rig.activate()
     rig.work(999, 1_000, 1_500, 2_000, 3_001)
@@ -291,7 +291,7 @@ def test_an_active_session_is_pinged_each_interval() -> None:
 
 @pytest.mark.parametrize("result", [-1, -4, -5])
 def test_a_publication_that_cannot_send_ends_the_session(result: int) -> None:
-    """Not connected, closed and at its maximum position are not retried."""
+    """NOT_CONNECTED, CLOSED and MAX_POSITION_EXCEEDED are not retried."""
     rig = Rig()
     rig.activate()
     rig.publication.result = result
@@ -300,8 +300,8 @@ def test_a_publication_that_cannot_send_ends_the_session(result: int) -> None:
     assert rig.session.ended_badly is (result != -1)
 
 
-def test_a_client_that_went_away_ends_the_session_quietly() -> None:
-    """Losing the subscriber is how clients leave: no error."""
+def test_a_client_that_disconnects_ends_the_session_without_an_error() -> None:
+    """The loss of the subscriber is a normal end of a session."""
     rig = Rig()
     rig.activate()
     rig.publication.is_connected = False
@@ -322,10 +322,10 @@ def test_a_response_publication_that_is_busy_is_requested_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "told"),
+    ("why", "text"),
     [((), "authentication rejected"), (("no time",), "authentication rejected: no time")],
 )
-def test_rejection_carries_its_error_code(why: tuple[str, ...], told: str) -> None:
+def test_rejection_carries_its_error_code(why: tuple[str, ...], text: str) -> None:
     """A rejection reaches the client as AUTHENTICATION_REJECTED with the given reason."""
 
     class Refuse(AllowAll):
@@ -339,7 +339,7 @@ def test_rejection_carries_its_error_code(why: tuple[str, ...], told: str) -> No
         ControlResponseCode.ERROR,
         ErrorCode.AUTHENTICATION_REJECTED,
     )
-    assert response.error_message == told
+    assert response.error_message == text
     rig.work(5_003)
     assert rig.session.is_done
 

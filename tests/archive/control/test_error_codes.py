@@ -1,4 +1,4 @@
-"""Every error code of the protocol, provoked in the same way in the Java archive and in ours.
+"""Every error code of the protocol, provoked alike in the Java archive and in ours.
 
 The texts are compared too: clients match on words of the reference's.
 """
@@ -30,7 +30,7 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode, SourceLocation
 from aerotape.protocol import ErrorCode
 
-# ---- how each is provoked --------------------------------------------------------------------
+# ---- requests that provoke the codes ----------------------------------------------------------
 
 
 def generic(rig: Rig) -> Any:
@@ -73,7 +73,7 @@ def unknown_recording(rig: Rig) -> Any:
 
 
 def max_replays(rig: Rig) -> Any:
-    """A replay that follows a live recording takes the only place."""
+    """A replay that follows a live recording occupies the only place."""
     recording_id, publication = rig.recording(3003, count=5)
     replay = replay_fields(recording_id, position=0, replay_stream_id=3004)
     with closing(publication), closing(rig.aeron.add_subscription("aeron:ipc", 3004)):
@@ -88,7 +88,7 @@ def max_replays(rig: Rig) -> Any:
 
 
 def max_recordings(rig: Rig) -> Any:
-    """As many recordings as allowed, and one more. (Java 1.51 counts those with an image.)"""
+    """One recording more than allowed. (Java 1.51 counts recordings with an image.)"""
     streams = []
     while (answer := rig.start(stream_id := next_stream_id())).code is ControlResponseCode.OK:
         streams.append((stream_id, rig.aeron.add_exclusive_publication(IPC, stream_id)))
@@ -177,7 +177,8 @@ def test_every_code_is_provoked() -> None:
 
 @pytest.mark.parametrize("code", PROVOCATIONS, ids=lambda code: code.name)
 def test_error_code(rigs: dict[str, Rig], code: ErrorCode) -> None:
-    """Both archives send the same code, ours has the Java archive's words; sessions continue."""
+    """Both archives send the same code; our text has the Java archive's words; sessions
+    continue."""
     answers = {kind: PROVOCATIONS[code](rig) for kind, rig in rigs.items()}
     for kind, rig in rigs.items():
         assert answers[kind].relevant_id == code, kind
@@ -188,14 +189,14 @@ def test_error_code(rigs: dict[str, Rig], code: ErrorCode) -> None:
 
 @pytest.mark.parametrize("kind", ARCHIVES)
 def test_stopping_an_unknown_replay_is_not_an_error(rigs: dict[str, Rig], kind: str) -> None:
-    """Therefore UNKNOWN_REPLAY is never sent."""
+    """UNKNOWN_REPLAY is never sent."""
     answer = rigs[kind].raw.call(codecs.StopReplayRequest, replay_session_id=NOBODY)
     assert answer.code is ControlResponseCode.OK
 
 
 @pytest.mark.jvm
 def test_storage_space(run_archive: Callable[..., Any]) -> None:
-    """With less free space than the threshold."""
+    """A recording is refused with less free space than the threshold."""
     threshold = {"aeron.archive.low.storage.space.threshold": "8000000g"}
     texts = []
     for kind in ARCHIVES:

@@ -134,7 +134,7 @@ def replaying(rig: Rig, recording_id: int) -> Iterator[None]:
 
 
 def await_no_replay(rig: Rig) -> None:
-    """Wait until the one place for a replay is free."""
+    """Wait until the only place for a replay is free."""
     fields = replay_fields(rig.stopped(1), position=-32)
     await_true(lambda: "max" not in rig.refused(codecs.ReplayRequest, **fields).error_message)
 
@@ -183,7 +183,7 @@ def failed_replay(rig: Rig, recording_id: int, **fields: Any) -> Any:
     return answer
 
 
-def replay_to_nobody(rig: Rig) -> Any:
+def replay_without_subscriber(rig: Rig) -> Any:
     answer = rig.error_after_ok(codecs.ReplayRequest, **replay_fields(rig.stopped(5)))
     await_no_replay(rig)
     return answer
@@ -410,7 +410,7 @@ PROVOCATIONS: dict[str, Callable[[Rig], Any]] = {
     "replay to a refused channel": replay_to_a_refused_channel,
     "replay up to no counter": bounded(None),
     "replay from beyond a counter": bounded(32),
-    "replay to nobody": replay_to_nobody,
+    "replay without a subscriber": replay_without_subscriber,
     "replay from within a frame": replay_from_within_a_frame,
     "replay of a missing file": replay_of_a_missing_file,
     "replay of zeros": replay_of_zeros,

@@ -109,7 +109,7 @@ def bystander(daemon: Any, aeron: _native.AeronClient) -> Iterator[Bystander]:
 
 
 class Attacker:
-    """Sends anything over its session, and connects again when that one has ended."""
+    """Sends arbitrary messages over its session; reconnects when the session has ended."""
 
     def __init__(self, aeron: _native.AeronClient, seed: int) -> None:
         self.aeron = aeron
@@ -126,7 +126,7 @@ class Attacker:
 
     def send(self, data: bytes) -> None:
         if self.raw.publication.offer_within(data, 1_000_000_000) <= 0:
-            # Disconnected, which is allowed.
+            # The archive may disconnect the session.
             self.raw.close()
             self.raw = self._connected()
         self.raw.poll()
@@ -199,7 +199,7 @@ def _fields(kind: type[Any]) -> list[tuple[str, tuple[type, ...]]]:
 
 
 def served(daemon: Any, bystander: Bystander) -> None:
-    """The bystander is served, and no internal error was logged."""
+    """Check that the bystander is served and no internal error was logged."""
     bystander.is_served()
     assert daemon.process.is_running
     assert "Traceback" not in daemon.log(), daemon.log()
@@ -209,7 +209,7 @@ def served(daemon: Any, bystander: Bystander) -> None:
 def test_every_request_with_troublesome_fields_and_damaged(
     daemon: Any, aeron: _native.AeronClient, bystander: Bystander, seed: int
 ) -> None:
-    """Each template many times over one session: extremes, truncated, with false lengths."""
+    """Each template is sent many times: extreme values, truncated, and with false lengths."""
     attacker = Attacker(aeron, seed)
     for kind in _REQUESTS:
         for _ in range(6):
@@ -218,7 +218,7 @@ def test_every_request_with_troublesome_fields_and_damaged(
             attacker.send(attacker.damaged(attacker.request(kind)))
         attacker.renew()
         served(daemon, bystander)
-    # The requests reached their handlers, and were not just ignored.
+    # The requests reached their handlers.
     assert attacker.answers > 200
     for _ in range(300):
         attacker.send(attacker.dice.randbytes(attacker.dice.randrange(1, 3000)))
@@ -248,7 +248,7 @@ def test_a_message_longer_than_any_request_is_ignored(
 def test_a_flood_of_connects_is_survived(
     daemon: Any, aeron: _native.AeronClient, bystander: Bystander
 ) -> None:
-    """Hundreds with streams that have no subscriber; their sessions time out."""
+    """Hundreds of connects without a subscriber for their responses; the sessions time out."""
     raw = RawClient(aeron, LOCAL, response_stream_id=803)
     for number in range(300):
         raw.send(

@@ -74,7 +74,8 @@ def test_recording_an_ipc_stream(either: Any, client: JavaClient) -> None:
 
 @pytest.mark.parametrize("source", ["LOCAL", "REMOTE"])
 def test_recording_a_udp_stream(client: JavaClient, source: str) -> None:
-    """By a spy or by a separate subscription; the stripped channel has no set-up parameters."""
+    """A UDP stream is recorded by a spy or a subscription; the stripped channel omits set-up
+    parameters."""
     channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
     given = f"{channel}|term-length=128k|alias=prices-{source}"
     client.call("startRecording", given, 7, source)
@@ -90,7 +91,7 @@ def test_recording_a_udp_stream(client: JavaClient, source: str) -> None:
     await_true(lambda: stream.is_stopped(client))
 
 
-def test_each_image_gets_a_recording_of_its_own(client: JavaClient) -> None:
+def test_each_image_has_a_separate_recording(client: JavaClient) -> None:
     """Two publications of one stream are two recordings; stopping the channel stops both."""
     client.call("startRecording", IPC, 5, "LOCAL")
     streams = [Recorded(client, IPC, 5, count=50) for _ in range(2)]
@@ -111,8 +112,8 @@ def test_the_end_of_a_stream_ends_its_recording(client: JavaClient) -> None:
     assert client.call("tryStopRecording", IPC, 6) is True
 
 
-def test_auto_stop_takes_the_subscription_away_with_the_stream(client: JavaClient) -> None:
-    """With auto-stop the first recording's end ends the request as well."""
+def test_auto_stop_ends_the_subscription_with_the_stream(client: JavaClient) -> None:
+    """With auto-stop the end of the first recording ends the subscription too."""
     client.call("startRecording", IPC, 8, "LOCAL", True)
     stream = Recorded(client, IPC, 8, count=20)
     client.close_resource(stream.publication)
@@ -121,7 +122,7 @@ def test_auto_stop_takes_the_subscription_away_with_the_stream(client: JavaClien
 
 
 def test_ways_to_stop(client: JavaClient) -> None:
-    """By channel, by subscription and by recording; each only once."""
+    """Recordings are stopped by channel, subscription and recording id, each only once."""
     by_id = client.call("startRecording", IPC, 11, "LOCAL")
     assert client.call("tryStopRecording", by_id) is True
     assert client.call("tryStopRecording", by_id) is False
@@ -219,8 +220,8 @@ def test_error_codes_of_queries_and_recordings(client: JavaClient) -> None:
     assert client.call("listRecordings", NOBODY, 1) == []
 
 
-def test_a_replay_channel_that_is_no_uri_is_answered(start_daemon: Callable[..., Any]) -> None:
-    """Other than the reference, which leaves the client to its timeout."""
+def test_an_invalid_replay_channel_gets_an_error(start_daemon: Callable[..., Any]) -> None:
+    """The reference sends no response, so that the client times out."""
     daemon = start_daemon()
     with JavaClient(daemon.aeron_dir) as client:
         client.connect(daemon.control_channel)
@@ -231,7 +232,7 @@ def test_a_replay_channel_that_is_no_uri_is_answered(start_daemon: Callable[...,
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", "udp"])
 def test_replays_of_a_stopped_recording(client: JavaClient, channel: str) -> None:
-    """The whole, a part from the middle, and a length beyond the end, which is shortened."""
+    """Replays of all, of a part, and with a length past the end, which is shortened."""
     if channel == "udp":
         channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
     client.call("startRecording", IPC, 51, "LOCAL")
@@ -276,7 +277,7 @@ def test_a_live_recording_is_followed(client: JavaClient) -> None:
 
 
 def test_a_bounded_replay_waits_at_its_counter(client: JavaClient) -> None:
-    """Only what the limit counter has passed is replayed, until the replay is stopped."""
+    """A bounded replay follows its limit counter until it is stopped."""
     client.call("startRecording", IPC, 71, "LOCAL")
     stream = Recorded(client, IPC, 71, count=50)
     bound = client.call("addCounter", 10_001, "bound")

@@ -26,7 +26,7 @@ from aerotape.codecs.generated import archive as codecs
 pytestmark = pytest.mark.crash
 
 PROPERTIES = {
-    # Long enough for an archive on a slow machine to stay alive for its driver.
+    # Long enough for the driver not to time out an archive on a slow machine.
     "aeron.client.liveness.timeout": "5s",
     "aeron.publication.linger.timeout": "500ms",
     "aeron.archive.max.concurrent.recordings": "200",
@@ -42,7 +42,7 @@ _stream_ids = itertools.count(6001)
 
 @pytest.fixture(scope="module", params=KINDS)
 def archive(request: pytest.FixtureRequest, run_archive: Callable[..., Any]) -> Iterator[Any]:
-    """Each archive in turn, with the guard that admits `open:NAME` and challenges `ask:NAME`."""
+    """Each archive in turn, with the guard that accepts `open:NAME` and challenges `ask:NAME`."""
     guard = {"aeron.archive.authenticator.supplier": AUTHENTICATORS[request.param]}
     with run_archive(request.param, {**PROPERTIES, **guard}) as running:
         yield running
@@ -74,7 +74,7 @@ class Bystander(threading.Thread):
             self.failure = error
 
     def finish(self) -> None:
-        """All is recorded without a failure."""
+        """Check that all messages were recorded without an error."""
         self.is_over.set()
         self.join()
         assert self.failure is None
@@ -87,15 +87,15 @@ class Bystander(threading.Thread):
 
 
 def recording_of(client: aerotape.ArchiveClient, stream_id: int, session_id: int) -> int:
-    """The recording of a publication, once it is there."""
+    """Wait for the recording of a publication; return it."""
     found = -1
 
-    def is_there() -> bool:
+    def is_listed() -> bool:
         nonlocal found
         found = client.find_last_matching_recording(0, "", stream_id, session_id)
         return found != -1
 
-    await_true(is_there)
+    await_true(is_listed)
     return found
 
 
@@ -179,7 +179,7 @@ def assert_done(archive: Any, client: aerotape.ArchiveClient, tasks: dict[str, T
     def bases(name: str) -> list[int]:
         return segment_bases(archive.archive_dir, id_of(name))
 
-    kept = [SEGMENT, 2 * SEGMENT, 3 * SEGMENT]
+    retained = [SEGMENT, 2 * SEGMENT, 3 * SEGMENT]
     for name in ("StopRecording", "StopRecordingSubscription", "StopRecordingByIdentity"):
         await_true(lambda name=name: client.stop_position(id_of(f"{name}Request")) == END)  # type: ignore[misc]
     for name in ("StartRecording", "ExtendRecording"):
@@ -189,10 +189,10 @@ def assert_done(archive: Any, client: aerotape.ArchiveClient, tasks: dict[str, T
     assert client.list_recording(id_of("PurgeRecordingRequest")) is None
     await_true(lambda: bases("PurgeRecordingRequest") == [])
     assert client.start_position(id_of("DetachSegmentsRequest")) == SEGMENT
-    assert bases("DetachSegmentsRequest") == [0, *kept]
+    assert bases("DetachSegmentsRequest") == [0, *retained]
     assert client.start_position(id_of("PurgeSegmentsRequest")) == SEGMENT
-    await_true(lambda: bases("PurgeSegmentsRequest") == kept)
-    await_true(lambda: bases("DeleteDetachedSegmentsRequest") == kept)
+    await_true(lambda: bases("PurgeSegmentsRequest") == retained)
+    await_true(lambda: bases("DeleteDetachedSegmentsRequest") == retained)
     assert client.start_position(id_of("AttachSegmentsRequest")) == 0
     assert client.start_position(tasks["MigrateSegmentsRequest"].other_id) == 0
     updated = client.list_recording(id_of("UpdateChannelRequest"))
@@ -208,8 +208,9 @@ def recording_of_another(client: aerotape.ArchiveClient, task: Task) -> int:
     return max(e.recording_id for e in client.list_recordings_for_uri("", task.stream_id))
 
 
-def test_clients_that_are_killed(archive: Any) -> None:
-    """During each request: the archive, its counters and other clients continue."""
+def test_killed_clients(archive: Any) -> None:
+    """A client killed during any request does not affect the archive, its counters or other
+    clients."""
     options = {
         "aeron_dir": archive.aeron_dir,
         "control_request_channel": archive.control_channel,
@@ -226,10 +227,10 @@ def test_clients_that_are_killed(archive: Any) -> None:
 
         assert (value(CONTROL_SESSIONS), value(REPLAY_SESSIONS)) == (2, 2)
         bystander.start()
-        told = killable_client.run(archive.aeron_dir, archive.control_channel, victims.tasks)
+        reported = killable_client.run(archive.aeron_dir, archive.control_channel, victims.tasks)
         assert_done(archive, client, victims.tasks)
         # A replication does not belong to a session; any client can end it.
-        client.stop_replication(told["replicating"])
+        client.stop_replication(reported["replicating"])
         for each in victims.open:
             each.close()
         await_true(lambda: value(CONTROL_SESSIONS) == 2)
@@ -240,6 +241,6 @@ def test_clients_that_are_killed(archive: Any) -> None:
 
 
 def test_each_request_has_its_victim() -> None:
-    """None of the schema is left out."""
+    """Every request of the schema has a client that is killed during it."""
     named = {e.__name__ for e in codecs.MESSAGES.values() if "Request" in e.__name__}
     assert named | {"ChallengeResponse"} <= set(killable_client.NAMES)

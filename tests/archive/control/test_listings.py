@@ -1,6 +1,6 @@
-"""Listings of many recordings, one after the other: the client gets what the catalog holds.
+"""Listings of many recordings return the contents of the catalog.
 
-Pages of descriptors are found and sent natively, whatever happens in between.
+Pages of descriptors are found and sent natively, also while the catalog changes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def archive_dir(tmp_path: Path) -> Path:
 
 
 class Listener:
-    """A client that lists, in its own time."""
+    """A client that lists at a chosen pace."""
 
     def __init__(self, aeron: _native.AeronClient, stream_id: int = 800) -> None:
         self.raw = RawClient(aeron, LOCAL, response_stream_id=stream_id)
@@ -104,10 +104,10 @@ def listening(archive: Any) -> Iterator[Listener]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_listings_follow_what_happens_to_recordings(
+def test_listings_follow_changes_of_recordings(
     archive_dir: Path, aeron_dir: Path, kind: str
 ) -> None:
-    """Recordings start, stop, grow, change their channels and are purged."""
+    """Listings show recordings that start, stop, grow, change channels and are purged."""
     expected = list(range(COUNT))
     with ARCHIVES[kind](archive_dir, aeron_dir) as archive, listening(archive) as listener:
         raw = listener.raw
@@ -168,13 +168,13 @@ def test_a_listing_of_damaged_entries_is_empty(archive_dir: Path, aeron_dir: Pat
 
 
 def warmed(listener: Listener) -> None:
-    """List twice: the offsets of the descriptors are cached for what follows."""
+    """List twice, so that the offsets of the descriptors are cached."""
     for _ in range(2):
         assert listener.ids() == list(range(COUNT))
 
 
 def test_a_client_that_pauses_gets_the_rest(archive_dir: Path, aeron_dir: Path) -> None:
-    """Each descriptor comes once; other requests get responses meanwhile, listings are refused,
+    """Each descriptor is sent once; meanwhile other requests get responses, listings are refused,
     and other clients do not wait.
     """
     with AerotapeArchive(archive_dir, aeron_dir) as archive, listening(archive) as listener:
@@ -230,7 +230,7 @@ def test_closing_in_the_middle_of_a_listing(archive_dir: Path, aeron_dir: Path) 
 def test_listings_for_a_channel_and_by_id(
     archive_dir: Path, aeron_dir: Path, kind: str
 ) -> None:
-    """Those that match come from anywhere in a long catalog; what is missing is reported."""
+    """Matches are found anywhere in a long catalog; missing ids are reported."""
     with Catalog.open(archive_dir) as catalog:
         for stream_id in (8, 8, 9):
             add_entry(
@@ -272,7 +272,7 @@ def test_listings_for_a_channel_and_by_id(
 
 
 def test_a_listing_continues_while_the_catalog_grows(archive_dir: Path, aeron_dir: Path) -> None:
-    """The file is mapped again meanwhile, which ends neither the listing nor the session."""
+    """A new mapping of the file during a listing ends neither the listing nor the session."""
     with AerotapeArchive(archive_dir, aeron_dir) as archive, listening(archive) as listener:
         capacity = (archive_dir / "archive.catalog").stat().st_size
         other = Listener(listener.raw.client, 801)

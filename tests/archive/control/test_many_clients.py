@@ -20,12 +20,12 @@ import aerotape
 pytestmark = pytest.mark.slow
 
 CLIENTS = 100
-# Clients that share an Aeron client, each of which has a thread.
+# Archive clients per Aeron client; each Aeron client has a thread.
 CLIENTS_OF_AN_AERON = 5
 IPC = "aeron:ipc?term-length=64k"
 # One counter for each recording and each session.
 OF_EACH = (100, 113)
-# Counters of control, recording and replay sessions, which stay.
+# Counters of control, recording and replay sessions, which are not closed.
 TOTALS = (102, 111, 112)
 PROPERTIES = {
     "aeron.archive.max.concurrent.recordings": "200",
@@ -53,13 +53,13 @@ class Crowd:
         self.seen: list[dict[int, int]] = []
 
     def counted(self) -> dict[int, int]:
-        """Values of the totals, and how many of each other kind there are."""
+        """Return the values of the totals, and the number of counters of each other kind."""
         counters = next(self.aerons).native.counters()
         totals = {type_id: counters.rows(type_id)[0][7] for type_id in TOTALS}
         return totals | {type_id: len(counters.rows(type_id)) for type_id in OF_EACH}
 
     def be_one_of(self, number: int, aeron: aerotape.Aeron) -> int:
-        """Connect, record, list, replay, stop; return how many of its messages came back."""
+        """Connect, record, list, replay, stop; return how many of its messages were replayed."""
         try:
             channel = "aeron:ipc" if number % 2 else self.archive.control_channel
             with aerotape.connect(
@@ -109,7 +109,7 @@ class Crowd:
 
 
 def test_a_hundred_clients(archive: Any) -> None:
-    """All are served at the same time, and their resources are released."""
+    """All clients are served concurrently, and their resources are released."""
     with ExitStack() as stack, ThreadPoolExecutor(CLIENTS) as pool:
         aerons = [
             stack.enter_context(aerotape.Aeron(archive.aeron_dir))

@@ -32,18 +32,18 @@ def handle(request: Any, catalog: Any = None) -> list[tuple[int, int, str]]:
     return errors
 
 
-def test_a_handler_that_fails_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """A bug in a handler reaches the client as a GENERIC error and the log with its traceback."""
+def test_a_failure_of_a_handler_is_sent_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """An unexpected exception is sent as a GENERIC error and logged with its traceback."""
     [(correlation_id, code, message)] = handle(codecs.StopPositionRequest(correlation_id=8))
     assert (correlation_id, code) == (8, ErrorCode.GENERIC)
     assert "StopPositionRequest failed" in message
     assert caplog.records[0].exc_info is not None
 
 
-def test_an_expected_failure_is_answered_without_a_traceback(
+def test_an_expected_failure_is_sent_without_a_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A refusal with the archive's exceptions is not logged as a bug."""
+    """A refusal with an archive exception is not logged as an internal error."""
 
     class Catalog:
         def has_recording(self, recording_id: int) -> bool:
@@ -55,7 +55,7 @@ def test_an_expected_failure_is_answered_without_a_traceback(
 
 
 def test_every_request_of_the_schema_has_a_handler() -> None:
-    """Except for those that begin and end a session, which the adapter handles."""
-    elsewhere = {codecs.AuthConnectRequest, codecs.CloseSessionRequest}
+    """Requests that begin and end a session are handled by the adapter."""
+    in_adapter = {codecs.AuthConnectRequest, codecs.CloseSessionRequest}
     named = {kind for kind in codecs.MESSAGES.values() if "Request" in kind.__name__}
-    assert named - requests.HANDLERS.keys() == elsewhere
+    assert named - requests.HANDLERS.keys() == in_adapter

@@ -20,7 +20,7 @@ RESPONSE_STREAM_ID = 21
 
 
 def response_channel() -> str:
-    """A channel on which an archive sends to the client of one request stream."""
+    """A response channel, on which an archive sends to the client of one request stream."""
     return f"aeron:udp?control-mode=response|control=localhost:{java.free_port()}"
 
 
@@ -38,7 +38,7 @@ def client(either: Any) -> Iterator[JavaClient]:
 
 @pytest.fixture(scope="module")
 def recording(client: JavaClient) -> dict[str, Any]:
-    """A recording that has stopped: its id, its end and what was offered."""
+    """A stopped recording: its id, its end and the offered messages."""
     subscription_id = client.call("startRecording", IPC, 3001, "LOCAL")
     publication = client.add_exclusive_publication(IPC, 3001)
     counter = client.recording_counter(publication["sessionId"])
@@ -101,7 +101,7 @@ def test_bounded_replay_over_a_response_channel(
 
 @pytest.mark.jvm
 def test_start_replay_to_a_subscription(client: JavaClient, recording: dict[str, Any]) -> None:
-    """startReplay names the subscription; the id it returns holds the stream's session id."""
+    """startReplay replays to a subscription; the id it returns contains the stream's session id."""
     channel = response_channel()
     subscription = client.add_subscription(channel, 3004)
     params = {
@@ -116,7 +116,7 @@ def test_start_replay_to_a_subscription(client: JavaClient, recording: dict[str,
 
 
 class Rig:
-    """A client whose messages the tests write themselves, with a stream for tokens' requests."""
+    """A client whose messages the tests encode, with a separate stream for token requests."""
 
     def __init__(self, either: Any, native: _native.AeronClient) -> None:
         self.raw = RawClient(native, either.control_channel, response_stream_id=3050)
@@ -162,14 +162,14 @@ class Rig:
 
 
 def answers(raw: RawClient) -> list[codecs.ControlResponse]:
-    """The responses that no call has waited for."""
+    """Return the responses that no call has consumed."""
     raw.poll()
     return [each for each in raw.received if isinstance(each, codecs.ControlResponse)]
 
 
 @pytest.fixture(scope="module")
 def rig(either: Any) -> Iterator[Rig]:
-    """A client beside the Java one."""
+    """A raw client on the same driver as the Java client."""
     native = _native.AeronClient(str(either.aeron_dir))
     try:
         made = Rig(either, native)
@@ -181,7 +181,7 @@ def rig(either: Any) -> Iterator[Rig]:
 
 @pytest.mark.jvm
 def test_tokens_are_for_one_recording(rig: Rig, recording: dict[str, Any]) -> None:
-    """A token that is unknown, or was issued for another recording, starts no replay."""
+    """An unknown token, or one for another recording, does not start a replay."""
     token = rig.token(recording["id"])
     assert token != -1
     refused = [
@@ -200,7 +200,7 @@ def test_tokens_are_for_one_recording(rig: Rig, recording: dict[str, Any]) -> No
 
 @pytest.mark.jvm
 def test_a_token_may_be_used_again(rig: Rig, recording: dict[str, Any]) -> None:
-    """Until it times out, a token is good for more than one replay."""
+    """Until it times out, a token is valid for any number of replays."""
     token = rig.token(recording["id"])
     for stream_id in (3008, 3009):
         correlation_id, subscription = rig.ask(recording["id"], token, stream_id)
@@ -208,7 +208,7 @@ def test_a_token_may_be_used_again(rig: Rig, recording: dict[str, Any]) -> None:
         subscription.close()
 
 
-def test_a_token_for_what_is_not_there(rig: Rig) -> None:
+def test_a_token_for_an_unknown_recording(rig: Rig) -> None:
     """A token is issued for a recording that does not exist; the replay is refused."""
     correlation_id, subscription = rig.ask(10_000, rig.token(10_000), 3010)
     answer = rig.raw.response(correlation_id)
@@ -217,7 +217,7 @@ def test_a_token_for_what_is_not_there(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_tokens_end(run_archive: Any, kind: str) -> None:
+def test_tokens_expire(run_archive: Any, kind: str) -> None:
     """A token is invalid after the connect timeout, or when its session has ended."""
     with run_archive(kind, {"aeron.archive.connect.timeout": "1s"}) as archive:
         native = _native.AeronClient(str(archive.aeron_dir))

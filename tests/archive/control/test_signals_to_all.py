@@ -31,14 +31,14 @@ from aerotape.archive.security.authorisation import AllowAllActions, GuardedAuth
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import SourceLocation
 
-# One test waits for the timeout; for the others it has to be long enough on a slow machine.
+# One test waits for the timeout; for the others it must be long enough on a slow machine.
 TO_ALL = {"aerotape.recording.signals": "all", "aeron.archive.connect.timeout": "3s"}
 LOCAL = "aeron:ipc?term-length=64k"
 _streams = itertools.count(800)
 
 
 @pytest.fixture(scope="module")
-def telling(run_archive: Callable[..., Any]) -> Iterator[Any]:
+def broadcasting(run_archive: Callable[..., Any]) -> Iterator[Any]:
     """Our daemon, which sends signals to every session."""
     with run_archive("aerotape", TO_ALL) as archive:
         yield archive
@@ -54,14 +54,14 @@ def java_clients(archive: Any) -> Iterator[tuple[JavaClient, JavaClient]]:
 
 
 @pytest.fixture(scope="module")
-def pair(telling: Any) -> Iterator[tuple[JavaClient, JavaClient]]:
-    """Two Java clients of it: one that sends requests, one that does not."""
-    yield from java_clients(telling)
+def pair(broadcasting: Any) -> Iterator[tuple[JavaClient, JavaClient]]:
+    """Two Java clients of our daemon: one that sends requests, one that does not."""
+    yield from java_clients(broadcasting)
 
 
 @pytest.fixture(scope="module")
 def pair_of_either(either: Any) -> Iterator[tuple[JavaClient, JavaClient]]:
-    """Two Java clients of an archive as it is by default, ours and Java's."""
+    """Two Java clients of an archive with default settings, ours and Java's."""
     yield from java_clients(either)
 
 
@@ -87,14 +87,14 @@ def names(signals: Signals) -> list[str]:
 
 @pytest.mark.jvm
 def test_other_sessions_receive_the_same_signals(
-    telling: Any, pair: tuple[JavaClient, JavaClient]
+    broadcasting: Any, pair: tuple[JavaClient, JavaClient]
 ) -> None:
-    """Every kind of signal, in the same order, with the receiver's control session id."""
+    """Every kind of signal is sent in the same order, with the receiver's control session id."""
     asking, listening = pair
     asked, heard = Signals(asking), Signals(listening)
     made = record(asking, count=100)
     extended(asking, made)
-    replicated(asking, telling.control_channel, made)
+    replicated(asking, broadcasting.control_channel, made)
     await_true(lambda: "REPLICATE_END" in names(asked))
     # Each but the first is refused until the files of the previous one are deleted.
     asking.call("truncateRecording", made.recording_id, SEGMENT_LENGTH)
@@ -119,7 +119,7 @@ def test_other_sessions_receive_the_same_signals(
 def test_by_default_only_the_requester_receives_signals(
     either: Any, pair_of_either: tuple[JavaClient, JavaClient]
 ) -> None:
-    """The other session receives no signals, from ours as from the Java archive."""
+    """Other sessions receive no signals, from our archive and the Java archive alike."""
     asking, listening = pair_of_either
     asked, heard = Signals(asking), Signals(listening)
     made = record(asking, count=20)
@@ -132,7 +132,7 @@ def test_by_default_only_the_requester_receives_signals(
 
 @pytest.mark.jvm
 def test_requests_work_while_others_are_signalled(pair: tuple[JavaClient, JavaClient]) -> None:
-    """A session's responses and signals come as usual between signals of others."""
+    """A session's responses and signals are received between signals of others."""
     asking, listening = pair
     heard = Signals(listening)
     made = record(asking, count=20)
@@ -158,15 +158,15 @@ def test_requests_work_while_others_are_signalled(pair: tuple[JavaClient, JavaCl
 
 @pytest.mark.jvm
 def test_a_java_archive_replicates_between_signals_of_others(
-    run_archive: Callable[..., Any], pair: tuple[JavaClient, JavaClient], telling: Any
+    run_archive: Callable[..., Any], pair: tuple[JavaClient, JavaClient], broadcasting: Any
 ) -> None:
-    """An archive that replicates from ours does not take a signal for a response."""
+    """An archive that replicates from ours does not mistake a signal for a response."""
     asking, _ = pair
     made, detached = record(asking, count=300), record(asking, count=20)
     with run_archive("java") as java, JavaClient(java.aeron_dir) as client:
         client.connect(java.control_channel)
         heard = Signals(client)
-        replicated(client, telling.control_channel, made)
+        replicated(client, broadcasting.control_channel, made)
         deadline = time.monotonic() + 60
         while "REPLICATE_END" not in names(heard):
             # Sends DELETE without deleting files.
@@ -182,8 +182,8 @@ def test_a_java_archive_replicates_between_signals_of_others(
 
 
 @pytest.fixture
-def aeron(telling: Any) -> Iterator[_native.AeronClient]:
-    client = _native.AeronClient(str(telling.aeron_dir))
+def aeron(broadcasting: Any) -> Iterator[_native.AeronClient]:
+    client = _native.AeronClient(str(broadcasting.aeron_dir))
     yield client
     client.close()
 
@@ -203,10 +203,10 @@ def connect(archive: Any, **options: Any) -> aerotape.ArchiveClient:
     )
 
 
-def test_our_client_takes_no_signal_for_a_response(telling: Any, raw: RawClient) -> None:
-    """Not even a signal of another client's request with the same correlation id."""
+def test_our_client_distinguishes_signals_from_responses(broadcasting: Any, raw: RawClient) -> None:
+    """A signal of another client's request with the same correlation id is not a response."""
     stream_id = new_stream_id()
-    with connect(telling) as client:
+    with connect(broadcasting) as client:
         correlation_id = raw.client.next_correlation_id() + 500
         raw.send(
             codecs.StartRecordingRequest(
@@ -237,11 +237,11 @@ def test_our_client_takes_no_signal_for_a_response(telling: Any, raw: RawClient)
         )
 
 
-def test_no_signals_before_the_first_request(telling: Any, aeron: _native.AeronClient) -> None:
+def test_no_signals_before_the_first_request(broadcasting: Any, aeron: _native.AeronClient) -> None:
     """Before its first request a client may not know its session id."""
     quiet = RawClient(aeron, LOCAL, response_stream_id=next(_streams))
     quiet.connect()
-    with connect(telling) as client:
+    with connect(broadcasting) as client:
         client.start_recording(IPC, stream_id := new_stream_id())
         with client.aeron.add_publication(IPC, stream_id):
             made = client.await_signal(RecordingSignal.START)
@@ -250,10 +250,10 @@ def test_no_signals_before_the_first_request(telling: Any, aeron: _native.AeronC
     assert not [m for m in quiet.received if isinstance(m, codecs.RecordingSignalEvent)]
 
 
-def test_a_session_that_does_not_read_is_ended(telling: Any, raw: RawClient) -> None:
-    """After more signals than its response stream holds it ends; others receive all of them."""
+def test_a_session_that_does_not_read_is_ended(broadcasting: Any, raw: RawClient) -> None:
+    """It ends when the signals exceed its response stream; other sessions receive all of them."""
     count = 600
-    with connect(telling) as client, connect(telling) as listening:
+    with connect(broadcasting) as client, connect(broadcasting) as listening:
         client.start_recording(IPC, stream_id := new_stream_id())
         with client.aeron.add_publication(IPC, stream_id):
             recording_id = client.await_signal(RecordingSignal.START).recording_id
@@ -272,12 +272,12 @@ def test_a_session_that_does_not_read_is_ended(telling: Any, raw: RawClient) -> 
 
 
 def test_signals_of_a_closed_session_reach_the_others(
-    telling: Any, aeron: _native.AeronClient
+    broadcasting: Any, aeron: _native.AeronClient
 ) -> None:
     """The stop of a recording is sent after the session that began it has ended."""
     stream_id = new_stream_id()
-    with connect(telling) as listening:
-        with connect(telling) as asking:
+    with connect(broadcasting) as listening:
+        with connect(broadcasting) as asking:
             asking.start_recording(IPC, stream_id)
             publication = listening.aeron.add_publication(IPC, stream_id)
             started = listening.await_signal(RecordingSignal.START)
@@ -289,7 +289,7 @@ def test_signals_of_a_closed_session_reach_the_others(
         assert stopped.correlation_id == started.correlation_id
 
 
-# ---- who may hear -------------------------------------------------------------------------------
+# ---- permitted receivers ------------------------------------------------------------------------
 
 
 class NotListing:
@@ -302,7 +302,7 @@ class NotListing:
 
 
 class ByName:
-    """Admits every client under the name in its credentials."""
+    """Accepts every client under the name in its credentials."""
 
     def __init__(self) -> None:
         self._names: dict[int, bytes] = {}
@@ -321,7 +321,7 @@ class ByName:
 
 
 def test_without_the_right_to_list_only_own_signals(tmp_path: Path, aeron_dir: Path) -> None:
-    """The authorisation service decides for each receiver; the requester always receives them."""
+    """The authorisation service decides per receiver; the requester always receives signals."""
     properties = {
         **FAST_ARCHIVE,
         "aeron.archive.control.channel": f"aeron:udp?endpoint=localhost:{free_port()}",
@@ -351,7 +351,7 @@ def test_without_the_right_to_list_only_own_signals(tmp_path: Path, aeron_dir: P
 
 
 class Listener:
-    """A control session as far as the audience uses it."""
+    """The part of a control session that the audience uses."""
 
     def __init__(self, session_id: int, *, is_active: bool = True, fails: bool = False) -> None:
         self.session_id = session_id

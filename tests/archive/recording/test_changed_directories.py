@@ -1,6 +1,6 @@
 """Directories with extended, truncated and purged recordings, opened by the other archive.
 
-Also states that a kill leaves: built step by step, with some of the archive's changes missing.
+States after a kill are built step by step, with some of the archive's changes missing.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def replay(client: JavaClient, recording_id: int, *, details: bool = False) -> d
 
 
 def is_verified(archive_dir: Path, checksum: str = "") -> bool:
-    """Whether ArchiveTool finds no fault with the directory."""
+    """Return whether ArchiveTool verifies the directory without an error."""
     done: subprocess.CompletedProcess[str] = java.archive_tool(
         archive_dir, "verify", "-a", *(["-checksum", checksum] if checksum else []), answers="y\n"
     )
@@ -94,7 +94,7 @@ def is_verified(archive_dir: Path, checksum: str = "") -> bool:
 def test_the_other_archive_takes_over(
     tmp_path: Path, aeron_dir: Path, first: str, second: str
 ) -> None:
-    """With checksums: extended, truncated and purged by one, and again by the other."""
+    """With checksums, each archive extends, truncates and purges recordings of the other."""
     archive_dir = tmp_path / "archive"
     with client_of(first, archive_dir, aeron_dir, CHECKED) as client:
         stream, gone = record(client, count=200), record(client, count=100)
@@ -130,10 +130,10 @@ def test_the_other_archive_takes_over(
 
 
 class Cut:
-    """A directory in which a truncation has come as far as the catalog.
+    """A directory in which a truncation was interrupted after the catalog's update.
 
     Attributes:
-        kept: messages before the new stop position.
+        retained: messages before the new stop position.
     """
 
     def __init__(self, archive_dir: Path, aeron_dir: Path, position: int | None = None) -> None:
@@ -145,7 +145,7 @@ class Cut:
             played = replay(client, stream.recording_id, details=True)
         ends = [each["position"] for each in played["messages"]]
         self.position = ends[120] if position is None else position
-        self.kept = sum(end <= self.position for end in ends)
+        self.retained = sum(end <= self.position for end in ends)
         self.files = segment_bases(archive_dir, self.recording_id)
         with Catalog.open(archive_dir) as catalog:
             catalog.set_stop_position(self.recording_id, self.position)
@@ -155,10 +155,10 @@ class Cut:
 
 
 @pytest.mark.parametrize("position", [None, 2 * SEGMENT_LENGTH, 0])
-def test_an_extension_clears_what_a_truncation_has_left(
+def test_an_extension_clears_the_remains_of_a_truncation(
     tmp_path: Path, aeron_dir: Path, position: int | None
 ) -> None:
-    """The recorder writes past all of it, and a kill meanwhile brings none of it back."""
+    """The stale data does not reappear, even after a kill during the extension."""
     archive_dir = tmp_path / "archive"
     cut = Cut(archive_dir, aeron_dir, position)
     recording_id = cut.recording_id
@@ -179,38 +179,38 @@ def test_an_extension_clears_what_a_truncation_has_left(
         )
         counter = client.recording_counter(publication["sessionId"])
         offered = client.offer(
-            publication, seed=cut.seed, first_index=cut.kept, count=3, max_length=400
+            publication, seed=cut.seed, first_index=cut.retained, count=3, max_length=400
         )
         client.await_counter(counter["counterId"], offered["position"])
         archive.kill()
     age_mark_file(archive_dir)
     with client_of("aerotape", archive_dir, aeron_dir) as client:
         assert client.call("getStopPosition", recording_id) == offered["position"]
-        assert replay(client, recording_id)["count"] == cut.kept + 3
+        assert replay(client, recording_id)["count"] == cut.retained + 3
         end = extend(client, recording_id, seed=cut.seed, first_index=0)
         assert end > offered["position"] + 2 * SEGMENT_LENGTH
-        assert replay(client, recording_id)["count"] == cut.kept + 103
+        assert replay(client, recording_id)["count"] == cut.retained + 103
     assert is_verified(archive_dir)
 
 
-def test_a_second_truncation_removes_what_the_first_has_left(
+def test_a_second_truncation_removes_the_remains_of_the_first(
     tmp_path: Path, aeron_dir: Path
 ) -> None:
-    """Also when it is to the same position."""
+    """It does so even with the same position."""
     archive_dir = tmp_path / "archive"
     cut = Cut(archive_dir, aeron_dir)
     with client_of("aerotape", archive_dir, aeron_dir) as client:
-        kept = [base for base in cut.files if base < cut.position]
+        retained = [base for base in cut.files if base < cut.position]
         deleted = client.call("truncateRecording", cut.recording_id, cut.position)
-        assert deleted == len(cut.files) - len(kept)
+        assert deleted == len(cut.files) - len(retained)
         Signals(client).await_of(cut.recording_id, 1)
-        assert segment_bases(archive_dir, cut.recording_id) == kept
-        path = archive_dir / f"{cut.recording_id}-{kept[-1]}.rec"
-        assert not any(path.read_bytes()[cut.position - kept[-1] :])
-        assert replay(client, cut.recording_id)["digest"] == cut.digest(cut.kept)
+        assert segment_bases(archive_dir, cut.recording_id) == retained
+        path = archive_dir / f"{cut.recording_id}-{retained[-1]}.rec"
+        assert not any(path.read_bytes()[cut.position - retained[-1] :])
+        assert replay(client, cut.recording_id)["digest"] == cut.digest(cut.retained)
 
 
-def test_a_purge_that_was_cut_short_is_finished(tmp_path: Path, aeron_dir: Path) -> None:
+def test_an_interrupted_purge_is_completed(tmp_path: Path, aeron_dir: Path) -> None:
     """Our next start deletes the remaining files, except those with frames of another recording;
     the Java archive accepts the directory.
     """
@@ -235,8 +235,9 @@ def test_a_purge_that_was_cut_short_is_finished(tmp_path: Path, aeron_dir: Path)
     assert is_verified(archive_dir)
 
 
-def test_a_kill_while_it_truncates(tmp_path: Path, aeron_dir: Path) -> None:
-    """At any point: the recording ends at the old or the new position, and can be extended."""
+def test_a_kill_during_a_truncation(tmp_path: Path, aeron_dir: Path) -> None:
+    """After a kill at any point the recording ends at the old or new position, and can be
+    extended."""
     archive_dir = tmp_path / "archive"
     position = 3 * SEGMENT_LENGTH
     with client_of("aerotape", archive_dir, aeron_dir) as client:

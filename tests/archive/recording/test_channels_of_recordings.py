@@ -25,7 +25,7 @@ NOBODY = 10_000
 
 @pytest.fixture(scope="module")
 def subscriptions(client: JavaClient) -> dict[int, tuple[int, str]]:
-    """Subscription id to stream id and channel of all recording requests."""
+    """Subscriptions by id: stream id and channel of each recording request."""
     port = free_port()
     udp = f"aeron:udp?endpoint=localhost:{port}"
     expected = {}
@@ -49,7 +49,7 @@ def listed(
 
 @pytest.mark.jvm
 def test_all_subscriptions(client: JavaClient, subscriptions: dict[int, Any]) -> None:
-    """Ids, stream ids, and channels as they were subscribed to, a spy's prefix included."""
+    """Each has its id, stream id, and the channel as subscribed, including a spy prefix."""
     assert listed(client, 0, 100, "", 0, False) == subscriptions
 
 
@@ -58,7 +58,7 @@ def test_all_subscriptions(client: JavaClient, subscriptions: dict[int, Any]) ->
 def test_a_number_of_subscriptions(
     client: JavaClient, subscriptions: dict[int, Any], count: int
 ) -> None:
-    """As many as requested, page by page, each of them once."""
+    """Pages have the requested size, and each subscription is listed once."""
     pages = [listed(client, index, count, "", 0, False) for index in range(0, 4, count)]
     assert [len(page) for page in pages] == [count] * (4 // count)
     assert {key: page[key] for page in pages for key in page} == subscriptions
@@ -81,7 +81,7 @@ def test_a_number_of_subscriptions(
 def test_subscriptions_that_match(
     client: JavaClient, fragment: str, stream_id: int, apply: bool, streams: list[int]
 ) -> None:
-    """By a fragment of the channel and, optionally, the stream id."""
+    """They match by a fragment of the channel and, optionally, the stream id."""
     rows = client.call("listRecordingSubscriptions", 0, 100, fragment, stream_id, apply)
     assert sorted(row["streamId"] for row in rows) == streams
 
@@ -89,7 +89,7 @@ def test_subscriptions_that_match(
 @pytest.mark.jvm
 @pytest.mark.parametrize(("index", "count"), [(-1, 10), (4, 10), (100, 10), (0, 0), (0, -5)])
 @pytest.mark.usefixtures("subscriptions")
-def test_subscriptions_that_are_not_there(client: JavaClient, index: int, count: int) -> None:
+def test_empty_listings_of_subscriptions(client: JavaClient, index: int, count: int) -> None:
     """An index without a subscription, or a count below 1, lists nothing."""
     assert listed(client, index, count, "", 0, False) == {}
 
@@ -137,7 +137,7 @@ def test_the_end_of_a_listing_is_sent_unless_it_is_full(raw: RawClient) -> None:
 
 
 @pytest.mark.jvm
-def test_a_listing_goes_away_with_the_recordings(
+def test_stopped_subscriptions_are_not_listed(
     client: JavaClient, subscriptions: dict[int, Any]
 ) -> None:
     """A subscription that is stopped is not listed."""
@@ -165,7 +165,7 @@ LONG = "aeron:udp?endpoint=localhost:20121|alias=" + "x" * 900
     ],
 )
 def test_a_new_channel_is_listed_and_found(client: JavaClient, channel: str, stripped: str) -> None:
-    """Whether it is shorter or longer than the previous one; other recordings are unchanged."""
+    """The new channel may be shorter or longer; other recordings are unchanged."""
     stream = record(client, 4201, 1024)
     neighbour = record(client, 4202, 1024)
     [before] = client.call("listRecording", stream.recording_id)
@@ -215,8 +215,8 @@ def test_invalid_channels(either: Any, client: JavaClient) -> None:
     assert after["originalChannel"] == before["originalChannel"]
 
 
-def test_a_recording_that_is_not_there_has_no_channel(raw: RawClient) -> None:
-    """RECORDING_UNKNOWN with the requested id."""
+def test_an_unknown_recording_has_no_channel(raw: RawClient) -> None:
+    """The error is RECORDING_UNKNOWN with the requested id."""
     response = raw.call(codecs.UpdateChannelRequest, recording_id=NOBODY, channel="aeron:ipc")
     assert response.code is codecs.ControlResponseCode.RECORDING_UNKNOWN
     assert response.relevant_id == NOBODY

@@ -1,4 +1,4 @@
-"""Recordings that a start could not repair or read: the daemon serves all others."""
+"""Recordings that cannot be repaired or read at the start: the daemon serves all others."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def message_of(call: Callable[[], object]) -> str:
     return str(caught.value)
 
 
-def test_each_is_named_when_the_archive_starts(archive: aerotape.Archive) -> None:
+def test_each_damaged_recording_is_reported_at_the_start(archive: aerotape.Archive) -> None:
     """Three are reported with their damage, the others are repaired."""
     assert [outcome.outcome for outcome in archive.outcomes] == [
         Outcome.REPAIRED,
@@ -86,8 +86,8 @@ def test_each_is_named_when_the_archive_starts(archive: aerotape.Archive) -> Non
     ]
 
 
-def test_listings_continue_after_it(client: aerotape.ArchiveClient) -> None:
-    """An entry that no client could decode is left out; listing it alone returns the reason."""
+def test_listings_continue_after_a_damaged_recording(client: aerotape.ArchiveClient) -> None:
+    """An entry that clients cannot decode is omitted; listing it alone returns the reason."""
     listed = [SOUND, UNREADABLE, FIGURES, LAST]
     assert [d.recording_id for d in client.list_recordings()] == listed
     assert [d.recording_id for d in client.list_recordings_for_uri("alias=", 1)] == listed
@@ -102,7 +102,7 @@ def test_listings_continue_after_it(client: aerotape.ArchiveClient) -> None:
 
 
 @pytest.mark.parametrize("recording_id", [UNREADABLE, FIGURES])
-def test_without_an_end_it_is_not_taken_for_live(
+def test_a_recording_without_an_end_is_not_live(
     client: aerotape.ArchiveClient, recording_id: int
 ) -> None:
     """Positions are -1, there is no recording to stop, and a replay is refused with the reason."""
@@ -124,7 +124,7 @@ def test_without_an_end_it_is_not_taken_for_live(
 def test_replays_are_refused_with_the_reason(
     client: aerotape.ArchiveClient, recording_id: int, reason: str
 ) -> None:
-    """For any range; no replay waits for an end."""
+    """Any range is refused; no replay waits for an end."""
 
     def start(**options: int) -> Callable[[], object]:
         return lambda: client.start_replay(recording_id, "aeron:ipc?alias=refused", 77, **options)
@@ -141,22 +141,22 @@ def test_replays_are_refused_with_the_reason(
         assert reason in message_of(call)
 
 
-def test_positions_of_one_that_cannot_be_read(client: aerotape.ArchiveClient) -> None:
-    """Values of the catalog are errors; that it is not live is known."""
+def test_positions_of_an_unreadable_recording(client: aerotape.ArchiveClient) -> None:
+    """Queries of catalog values are errors; the recording position reports that it is not live."""
     for query in (client.start_position, client.stop_position, client.max_recorded_position):
         assert "has a damaged descriptor" in message_of(lambda q=query: q(STRINGS))  # type: ignore[misc]
     assert client.recording_position(STRINGS) == -1
     assert client.stop_recording_by_identity(STRINGS) is False
 
 
-def test_the_sound_ones_replay(client: aerotape.ArchiveClient) -> None:
-    """Those before and after the damage are replayed to their end."""
+def test_undamaged_recordings_replay(client: aerotape.ArchiveClient) -> None:
+    """Recordings before and after the damaged ones are replayed to their end."""
     for recording_id in (SOUND, LAST):
         with closing(client.replay(recording_id)) as replay:
             assert sum(1 for _ in replay) == 20
 
 
-def test_a_long_repair_keeps_the_directory_taken(
+def test_a_long_repair_keeps_the_directory_locked(
     tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mark file's timestamp is updated during a repair, so that no archive takes over."""

@@ -72,7 +72,7 @@ def replay_all(
 
 
 def replay_live(client: JavaClient, recording_id: int, count: int) -> dict[str, Any]:
-    """Replay a number of messages of a recording in progress, from its start."""
+    """Replay a number of messages of a live recording, from its start."""
     subscription = client.call("replay", recording_id, 0, -1, "aeron:ipc", new_stream_id())
     played = client.poll(subscription, count)
     client.close_resource(subscription)
@@ -83,14 +83,14 @@ def await_error(client: JavaClient) -> int:
     """Wait for an error without a call; return its code."""
     codes: list[int | None] = []
 
-    def has_come() -> bool:
+    def is_available() -> bool:
         try:
             client.call("checkForErrorResponse")
         except JavaArchiveException as error:
             codes.append(error.error_code)
         return bool(codes)
 
-    await_true(has_come)
+    await_true(is_available)
     assert codes[0] is not None
     return codes[0]
 
@@ -144,7 +144,7 @@ def test_an_extended_recording_is_one_recording(
 
 
 def test_an_extension_that_begins_within_the_first_term(either: Any, client: JavaClient) -> None:
-    """The recording begins there too: its first segment is named for the start of the term."""
+    """The first segment is named for the start of the term."""
     stream_id = new_stream_id()
     start = 3 * SEGMENT_LENGTH + 4096
     given = {"termBufferLength": 65536, "mtuLength": 1408, "initialTermId": -7}
@@ -172,7 +172,7 @@ def test_an_extension_that_begins_within_the_first_term(either: Any, client: Jav
 def test_an_extension_that_begins_with_a_segment(
     either: Any, client: JavaClient, is_file_there: bool
 ) -> None:
-    """The recorder has created the file already, or a truncation has deleted it."""
+    """The segment file exists already, or was deleted by a truncation."""
     stream = record(client, count=300)
     end = 2 * SEGMENT_LENGTH
     client.call("truncateRecording", stream.recording_id, end)
@@ -180,17 +180,17 @@ def test_an_extension_that_begins_with_a_segment(
     if is_file_there:
         path = Path(either.archive_dir, f"{stream.recording_id}-{end}.rec")
         path.write_bytes(bytes(SEGMENT_LENGTH))
-    kept = replay_all(client, stream.recording_id, end)["count"]
+    retained = replay_all(client, stream.recording_id, end)["count"]
     extended = Extended(client, stream)
-    extended.offer(client, seed=extended.stream_id, first_index=kept, count=100)
-    played = replay_live(client, stream.recording_id, kept + 100)
-    assert played["digest"] == digest(messages(extended.stream_id, kept + 100, max_length=4000))
+    extended.offer(client, seed=extended.stream_id, first_index=retained, count=100)
+    played = replay_live(client, stream.recording_id, retained + 100)
+    assert played["digest"] == digest(messages(extended.stream_id, retained + 100, max_length=4000))
     client.call("stopRecording", IPC, extended.stream_id)
 
 
 @pytest.mark.parametrize("source", ["LOCAL", "REMOTE"])
 def test_an_extension_over_udp(client: JavaClient, source: str) -> None:
-    """By a spy or by a separate subscription, with another endpoint than before."""
+    """It is recorded by a spy or a separate subscription, with a different endpoint."""
     stream = record(client, count=100)
     row = descriptor(client, stream.recording_id)
     stream_id = row["streamId"]
@@ -212,7 +212,7 @@ def test_an_extension_over_udp(client: JavaClient, source: str) -> None:
 
 
 def test_a_replay_follows_the_extension(client: JavaClient) -> None:
-    """From a position before the extension to frames recorded after the replay has begun."""
+    """A replay from before the extension continues with frames recorded after its start."""
     stream = record(client, count=50)
     extended = Extended(client, stream)
     extended.offer(client, seed=extended.stream_id, first_index=50, count=50)
@@ -242,7 +242,7 @@ def test_auto_stop_ends_the_extension_with_its_stream(client: JavaClient) -> Non
 
 
 def test_stopping_an_extension_by_its_recording(client: JavaClient) -> None:
-    """As any other recording in progress; the publication is not affected."""
+    """The extension is stopped as any live recording; the publication is not affected."""
     stream = record(client, count=20)
     extended = Extended(client, stream)
     end = extended.offer(client, seed=1, first_index=0, count=20)
@@ -252,8 +252,8 @@ def test_stopping_an_extension_by_its_recording(client: JavaClient) -> None:
     assert client.call("tryStopRecording", extended.subscription_id) is False
 
 
-def test_what_is_refused_at_once(client: JavaClient) -> None:
-    """Unknown recordings, another stream id, active ones, subscriptions in use, bad channels."""
+def test_refused_extensions(client: JavaClient) -> None:
+    """Unknown and live recordings, other stream ids, used subscriptions and invalid channels."""
 
     def refused(*args: Any) -> int | None:
         code = error_code(client, "extendRecording", *args, "LOCAL")
@@ -287,12 +287,12 @@ def test_what_is_refused_at_once(client: JavaClient) -> None:
     ],
     ids=str,
 )
-def test_images_that_do_not_fit(
+def test_images_that_cannot_extend(
     client: JavaClient, changes: dict[str, int], auto_stop: bool
 ) -> None:
-    """Each is an error with the request's correlation id; the recording stays as it is.
+    """Each is an error with the request's correlation id; the recording is unchanged.
 
-    The subscription stays for another image, unless it is to stop by itself.
+    The subscription continues for other images, unless it has auto-stop.
     """
     stream = record(client, count=5)
     before = descriptor(client, stream.recording_id)
@@ -319,7 +319,7 @@ def test_images_that_do_not_fit(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_limits_hold_for_extensions(run_archive: Callable[..., Any], kind: str) -> None:
-    """The most recordings at once, at the request."""
+    """The limit of concurrent recordings is checked at the request."""
     properties = {"aeron.archive.max.concurrent.recordings": "1"}
     with run_archive(kind, properties) as archive, JavaClient(archive.aeron_dir) as client:
         client.connect(archive.control_channel)
@@ -333,7 +333,7 @@ def test_limits_hold_for_extensions(run_archive: Callable[..., Any], kind: str) 
 
 
 def test_an_extension_needs_storage_space(start_daemon: Callable[..., Any]) -> None:
-    """As a new recording does: code STORAGE_SPACE."""
+    """Without space the error code is STORAGE_SPACE, as for a new recording."""
     daemon = start_daemon()
     with JavaClient(daemon.aeron_dir) as client:
         client.connect(daemon.control_channel)

@@ -1,4 +1,4 @@
-"""A disk that is really full: recordings end at a frame, and resume once there is space."""
+"""A full disk (a real one): recordings end at a frame, and resume once there is space."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_recording_that_fills_the_disk(
     """Both archives send an error with the code for space and a stop signal, and refuse new
     recordings meanwhile. The archive continues; with space, it records again.
     """
-    # Java's mark file has holes: to log an error there is another error on a full disk.
+    # Java's mark file has holes: writing its error log fails on a full disk, too.
     rig = start_rig(kind, {"aeron.archive.mark.file.dir": str(tmp_path / "mark")})
     correlation_id, publication = rig.start()
     rig.offer(publication, 0, 10)
@@ -66,10 +66,10 @@ def test_a_recording_that_fills_the_disk(
     ],
     ids=["plain", "checksums", "synced"],
 )
-def test_nothing_but_that_recording_is_lost(
+def test_only_that_recording_ends(
     properties: dict[str, str], disk: SmallDisk, start_rig: Callable[..., Rig]
 ) -> None:
-    """Ours ends at its last whole frame; other recordings, replays and the state are visible."""
+    """Our recording ends at its last complete frame; other recordings and replays continue."""
     rig = start_rig(properties=properties)
     _, finished = rig.start()
     rig.offer(finished, 0, 100)
@@ -101,8 +101,8 @@ def test_nothing_but_that_recording_is_lost(
     assert f"position {end}" in error.error_message
 
     assert rig.value(CounterType.ERRORS) == errors_before + 1
-    [kept] = [e for e in MarkFile.read(disk.path / "archive").errors if "No space" in e.text]
-    assert (kept.count, f"at position {end}" in kept.text) == (1, True)
+    [retained] = [e for e in MarkFile.read(disk.path / "archive").errors if "No space" in e.text]
+    assert (retained.count, f"at position {end}" in retained.text) == (1, True)
     assert rig.value(CounterType.LOW_STORAGE) == 1
     assert rig.value(CounterType.RECORDING_SESSIONS) == 1
     assert rig.messages(0, finished.position) == [content(index) for index in range(100)]
@@ -116,10 +116,10 @@ def test_nothing_but_that_recording_is_lost(
     archive = rig.archive
     ends = [finished.position, quiet.position, end]
     assert archive.stop() == 0
-    told = archive.log().splitlines()
-    assert len([line for line in told if "is low on space" in line]) == 1
-    assert len([line for line in told if "has space again" in line]) == 1
-    assert len([line for line in told if "recording failed" in line]) == 1
+    lines = archive.log().splitlines()
+    assert len([line for line in lines if "is low on space" in line]) == 1
+    assert len([line for line in lines if "has space again" in line]) == 1
+    assert len([line for line in lines if "recording failed" in line]) == 1
     assert "Traceback" not in archive.log()
     recordings = aerotape.open_directory(disk.path / "archive").recordings()
     assert [recording.descriptor.stop_position for recording in recordings][:3] == ends
@@ -128,8 +128,8 @@ def test_nothing_but_that_recording_is_lost(
 
 
 @pytest.mark.root
-def test_no_room_for_the_next_segment(tmp_path: Path, aeron_dir: Path) -> None:
-    """A disk with bytes but no space for another file: it ends where the last segment ends."""
+def test_no_space_for_the_next_segment(tmp_path: Path, aeron_dir: Path) -> None:
+    """With space for bytes but not for another file, the recording ends with the last segment."""
     properties = {**PROPERTIES, "aeron.archive.segment.file.length": "65536"}
     with (
         small_disk(tmp_path / "disk", 8 * MEBIBYTE, ",nr_inodes=8") as disk,

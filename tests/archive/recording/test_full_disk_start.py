@@ -1,4 +1,4 @@
-"""Starts on a disk that is really full: refused with a reason or served, without side effects."""
+"""Starts on a full disk (a real one): refused with a reason or served, without side effects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_SPACE = int(ErrorCode.STORAGE_SPACE)
     ],
 )
 @pytest.mark.parametrize("next_kind", KINDS)
-def test_a_start_on_a_full_disk_leaves_nothing_stuck(
+def test_a_failed_start_on_a_full_disk_does_not_block_the_next(
     leave_bytes: int,
     words: str,
     next_kind: str,
@@ -40,7 +40,8 @@ def test_a_start_on_a_full_disk_leaves_nothing_stuck(
     aeron_dir: Path,
     start_rig: Callable[..., Rig],
 ) -> None:
-    """It reports the lack of space; with space, the next start works at once, ours or Java's."""
+    """The error reports the lack of space; with space, the next start succeeds at once, ours or
+    Java's."""
     disk.fill(leave_bytes)
     with pytest.raises(java.HarnessError) as failure:
         AerotapeArchive(disk.path / "archive", aeron_dir, properties=PROPERTIES).start()
@@ -114,7 +115,7 @@ def test_a_stop_and_a_start_while_the_disk_is_full(
 def test_a_sparse_catalog_is_read_on_a_full_disk(
     disk: SmallDisk, start_rig: Callable[..., Rig], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Java's catalog has holes, and to load from one where there is no space ends a process."""
+    """Java's catalog has holes; reading a mapped hole without space would end the process."""
     from aerotape.tools._cli.main import main
 
     rig = start_rig("java")

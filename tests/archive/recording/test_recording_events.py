@@ -29,7 +29,7 @@ def properties(channel: str) -> dict[str, str]:
 
 
 class Listener:
-    """A subscriber to recording events; what it has taken, in order."""
+    """A subscriber to recording events that stores them in order."""
 
     def __init__(self, client: JavaClient, channel: str) -> None:
         self.client = client
@@ -79,7 +79,7 @@ def listener(client: JavaClient) -> Iterator[Listener]:
 
 @pytest.mark.jvm
 def test_a_recording_from_start_to_stop(client: JavaClient, listener: Listener) -> None:
-    """One start, progress that only grows, and one stop, in this order, with all their fields."""
+    """Start, increasing progress and stop are published in this order, with all fields."""
     stream = record(client, 5001, 3 * TERM_LENGTH + 2048, start_position=TERM_LENGTH)
     events = listener.until_stopped(stream.recording_id)
     session_id = stream.publication["sessionId"]
@@ -112,11 +112,11 @@ def test_progress_of_a_live_recording(client: JavaClient, listener: Listener) ->
         stream.offer(client, length)
         wanted = ["progress", stream.recording_id, 0, stream.position]
 
-        def has_come(wanted: list[Any] = wanted) -> bool:
+        def is_published(wanted: list[Any] = wanted) -> bool:
             listener.poll()
             return wanted in listener.events
 
-        await_true(has_come)
+        await_true(is_published)
     stream.stop(client)
     client.call("stopRecording", "aeron:ipc", 5002)
     assert [event[0] for event in listener.until_stopped(stream.recording_id)].count("stop") == 1
@@ -147,7 +147,7 @@ def test_an_extended_recording_starts_at_its_join_position(
 
 @pytest.mark.jvm
 def test_recordings_do_not_wait_for_event_subscribers(client: JavaClient) -> None:
-    """Without a subscriber no events are sent; a later one receives the events since then."""
+    """Without a subscriber no events are sent; a later one receives the events from then on."""
     stream = record(client, 5004, 8 * 1024, live=True)
     late = Listener(client, EVENTS)
     stream.offer(client, 1024)
@@ -172,12 +172,12 @@ def test_events_that_are_not_read_are_dropped(client: JavaClient, listener: List
     assert len(listener.events) < 1200
     listener.events.clear()
 
-    def has_come() -> bool:
+    def is_published() -> bool:
         listener.poll()
         return any(event[3] == stream.position for event in listener.events)
 
     stream.offer(client, 1024)
-    await_true(has_come)
+    await_true(is_published)
     stream.stop(client)
     client.call("stopRecording", "aeron:ipc", 5005)
     events = listener.until_stopped(stream.recording_id)
@@ -187,7 +187,7 @@ def test_events_that_are_not_read_are_dropped(client: JavaClient, listener: List
 @pytest.mark.jvm
 @pytest.mark.parametrize("kind", KINDS)
 def test_events_over_udp(kind: str, run_archive: Any) -> None:
-    """Over a channel with any number of subscribers."""
+    """Events are published over a channel for any number of subscribers."""
     control = free_port()
     channel = f"aeron:udp?control-mode=dynamic|control=localhost:{control}"
     with serving(run_archive, kind, channel) as client:
@@ -213,7 +213,7 @@ def test_events_over_udp(kind: str, run_archive: Any) -> None:
 
 
 def test_the_failure_of_a_recording_is_published(start_daemon: Any) -> None:
-    """It stops at the end of its last whole frame, and no event follows."""
+    """The stop event has the end of the last complete frame, and no event follows."""
     daemon = start_daemon(properties=properties(EVENTS))
     aeron = _native.AeronClient(str(daemon.aeron_dir))
     events = aeron.add_subscription(EVENTS, STREAM_ID)
@@ -222,11 +222,11 @@ def test_the_failure_of_a_recording_is_published(start_daemon: Any) -> None:
     raw.call(codecs.StartRecordingRequest, stream_id=5101, channel="aeron:ipc")
     await_true(lambda: events.is_connected)
     publication = aeron.add_exclusive_publication("aeron:ipc?term-length=64k", 5101)
-    told: list[Any] = []
+    seen: list[Any] = []
 
     def has_started() -> bool:
-        told.extend(codecs.decode(payload) for payload, *_ in events.poll(100))
-        return bool(told)
+        seen.extend(codecs.decode(payload) for payload, *_ in events.poll(100))
+        return bool(seen)
 
     await_true(has_started)
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
@@ -234,14 +234,14 @@ def test_the_failure_of_a_recording_is_published(start_daemon: Any) -> None:
 
     def has_stopped() -> bool:
         publication.offer(bytes(992))
-        told.extend(codecs.decode(payload) for payload, *_ in events.poll(100))
-        return any(isinstance(event, codecs.RecordingStopped) for event in told)
+        seen.extend(codecs.decode(payload) for payload, *_ in events.poll(100))
+        return any(isinstance(event, codecs.RecordingStopped) for event in seen)
 
     await_true(has_stopped)
     stop = raw.call(codecs.StopPositionRequest, recording_id=0).relevant_id
     assert 0 < stop <= 32_768
-    assert isinstance(told[0], codecs.RecordingStarted)
-    assert told[-1] == codecs.RecordingStopped(recording_id=0, start_position=0, stop_position=stop)
-    assert [event.position for event in told[1:-1]] == sorted(e.position for e in told[1:-1])
+    assert isinstance(seen[0], codecs.RecordingStarted)
+    assert seen[-1] == codecs.RecordingStopped(recording_id=0, start_position=0, stop_position=stop)
+    assert [event.position for event in seen[1:-1]] == sorted(e.position for e in seen[1:-1])
     assert events.poll(100) == []
     aeron.close()

@@ -24,7 +24,7 @@ CHANNEL, STREAM_ID = "aeron:ipc", 10
 
 
 class Requester:
-    """Records the names of what it is sent."""
+    """Stores the names of the responses and signals."""
 
     session_id = 5
 
@@ -42,7 +42,7 @@ class Requester:
 
 
 class Counter:
-    """Counts; its value is what was added and set."""
+    """A counter without a driver."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -96,7 +96,7 @@ class Image:
 
 
 class Recorder:
-    """Records which recordings it was given and stopped."""
+    """Stores the ids of the recordings started and stopped."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
@@ -178,7 +178,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 @pytest.mark.parametrize("stop", [Rig.stop_channel, Rig.stop_identity])
-def test_a_stop_before_the_counter_has_come(rig: Rig, stop: Callable[[Rig], None]) -> None:
+def test_a_stop_before_the_counter_exists(rig: Rig, stop: Callable[[Rig], None]) -> None:
     """START precedes the response to the stop, STOP follows it, and all is released."""
     rig.recordings.do_work()
     stop(rig)
@@ -192,7 +192,7 @@ def test_a_stop_before_the_counter_has_come(rig: Rig, stop: Callable[[Rig], None
     assert rig.catalog.stop_position(0) == 0
 
 
-def test_a_stop_as_the_counter_comes(rig: Rig) -> None:
+def test_a_stop_when_the_counter_arrives(rig: Rig) -> None:
     """START is sent once, and the recorder receives the image with a stop."""
     rig.stop_channel()
     rig.position.answer = Counter()
@@ -202,23 +202,23 @@ def test_a_stop_as_the_counter_comes(rig: Rig) -> None:
     assert rig.requester.sent == ["OK", RecordingSignal.START.name, RecordingSignal.STOP.name]
 
 
-def test_no_counter(rig: Rig) -> None:
-    """A recording that fails before it has begun sends START nevertheless."""
+def test_the_counter_is_refused(rig: Rig) -> None:
+    """A recording that fails before it begins still sends START."""
     rig.position.answer = AeronError("no counters left", 11)
     rig.recordings.do_work()
     assert rig.requester.sent == ["OK", "START", "ERROR", "STOP"]
     assert rig.sessions.value == 0
 
 
-def test_the_archive_closes_before_the_counter_has_come(rig: Rig) -> None:
-    """The client receives STOP for each START."""
+def test_the_archive_closes_before_the_counter_exists(rig: Rig) -> None:
+    """The client receives a STOP for each START."""
     rig.close()
     assert rig.requester.sent == ["OK", "START", "STOP"]
     assert rig.position.is_cancelled
 
 
 def test_a_replication_is_refused_while_files_are_deleted(rig: Rig) -> None:
-    """With another start it could be extended, and a truncation would delete the new files."""
+    """It could otherwise extend the recording, whose new files a truncation would delete."""
     rig.close()
     before = rig.catalog.descriptor(0)
     source = replace(before, start_position=65_536, stop_position=NULL_POSITION)

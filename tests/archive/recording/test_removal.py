@@ -1,4 +1,4 @@
-"""Truncate and purge, and the requests refused meanwhile: handlers on a real catalog."""
+"""Handlers of truncate and purge, and refusals during them, on a real catalog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEGMENT = 131_072
 
 
 class Session:
-    """Records ("OK", number), (error code, text) or the name of a signal."""
+    """Stores ("OK", number), (error code, text) or the name of a signal."""
 
     session_id = 5
 
@@ -80,7 +80,7 @@ class Replications:
 
 
 class Conductor:
-    """What the handlers need of it, with a recording of five segments."""
+    """The part of a conductor that the handlers use, with a recording of five segments."""
 
     def __init__(self, archive_dir: Path) -> None:
         self.archive_dir = archive_dir
@@ -126,7 +126,7 @@ class Conductor:
         ]
 
     def ask(self, request: Any) -> list[Any]:
-        """Handle a request; return what was sent at once."""
+        """Handle a request; return what was sent immediately."""
         self.session.sent.clear()
         conductor: Any = self
         session: Any = self.session
@@ -158,8 +158,8 @@ def conductor(tmp_path: Path) -> Iterator[Conductor]:
     made.catalog.close()
 
 
-def test_nothing_else_is_begun_meanwhile(conductor: Conductor) -> None:
-    """While replays end or files are deleted: no truncation, purge or extension of it."""
+def test_conflicting_requests_are_refused(conductor: Conductor) -> None:
+    """While replays end or files are deleted, a recording is not truncated, purged or extended."""
     other = conductor.add(stop_position=START + 64)
     conductor.replays.is_running = True
     middle = conductor.built.messages[100].position
@@ -186,7 +186,7 @@ def test_nothing_else_is_begun_meanwhile(conductor: Conductor) -> None:
     assert conductor.bases == []
 
 
-def test_deleting_at_the_start_permits_extending(conductor: Conductor) -> None:
+def test_deleting_first_segments_permits_extending(conductor: Conductor) -> None:
     """Only the deletion of its last segments prevents an extension."""
     conductor.session.sent.clear()
     first = conductor.archive_dir / f"{conductor.recording_id}-65536.rec"
@@ -201,7 +201,7 @@ def test_deleting_at_the_start_permits_extending(conductor: Conductor) -> None:
     assert refusal is not None and refusal[0] == 2
 
 
-def test_the_catalog_comes_first(conductor: Conductor) -> None:
+def test_the_catalog_is_written_first(conductor: Conductor) -> None:
     """The new stop position is written before any file is changed."""
     files = conductor.bases
     conductor.replays.is_running = True
@@ -215,7 +215,7 @@ def test_the_catalog_comes_first(conductor: Conductor) -> None:
 
 @pytest.mark.parametrize("offset", [32, -32])
 def test_a_position_within_a_frame_changes_nothing(conductor: Conductor, offset: int) -> None:
-    """Nor one whose segment file is missing: an error that names the file."""
+    """The position is refused; with a missing segment file the error names the file."""
     message = conductor.built.messages[100]
     before = conductor.descriptor
     [(code, text)] = conductor.truncate(message.position + offset)
@@ -258,7 +258,7 @@ def test_a_last_segment_that_cannot_be_cleared_is_reported(conductor: Conductor)
 def test_an_interrupted_truncation_can_be_completed(
     conductor: Conductor, deleted: int, is_cleared: bool
 ) -> None:
-    """By truncating again or by extending: after either, only data before the position remains."""
+    """After truncating again or extending, only data below the position remains."""
     position = conductor.built.messages[60].position
     descriptor = conductor.descriptor
     path = conductor.built.segment_path(conductor.archive_dir, position)
@@ -268,13 +268,13 @@ def test_an_interrupted_truncation_can_be_completed(
     if is_cleared:
         for file in cut_back(conductor.archive_dir, descriptor, position)[:deleted]:
             file.unlink()
-    kept = [base for base in conductor.bases if base <= conductor.built.segment_base(position)]
+    retained = [base for base in conductor.bases if base <= conductor.built.segment_base(position)]
     if deleted % 2:
         conductor.truncate(position)
         conductor.finish()
     else:
         clear_stale_tail(conductor.archive_dir, conductor.descriptor, 1)
-    assert conductor.bases == kept
+    assert conductor.bases == retained
     assert path.read_bytes() == original[:offset].ljust(SEGMENT, b"\0")
     conductor.purge()
     conductor.finish()
@@ -304,7 +304,7 @@ def test_damaged_recordings(conductor: Conductor) -> None:
 
 
 def test_a_recording_is_not_purged_while_it_is_replicated_to(conductor: Conductor) -> None:
-    """It is stopped while the source is queried, and will be extended."""
+    """The recording is stopped while the source is queried, and will be extended."""
     conductor.replications.destinations = {conductor.recording_id}
     [(code, text)] = conductor.purge()
     assert code == ErrorCode.ACTIVE_RECORDING
@@ -315,7 +315,7 @@ def test_a_recording_is_not_purged_while_it_is_replicated_to(conductor: Conducto
     assert conductor.finish()[0][0] == "OK"
 
 
-def test_a_purge_takes_the_marks_of_a_recording_along(conductor: Conductor) -> None:
+def test_a_purge_deletes_the_marks_of_a_recording(conductor: Conductor) -> None:
     """Quarantined data of the recording is deleted too."""
     mark = conductor.archive_dir / f"aerotape-{conductor.recording_id}.suspect"
     quarantine = conductor.archive_dir / f"aerotape-{conductor.recording_id}-64-1.quarantine"
@@ -326,10 +326,10 @@ def test_a_purge_takes_the_marks_of_a_recording_along(conductor: Conductor) -> N
     assert not mark.exists() and not quarantine.exists()
 
 
-def test_a_purge_leaves_files_that_hold_frames_of_another_place(conductor: Conductor) -> None:
-    """Wrongly named files are reported and remain, though the recording is purged.
+def test_a_purge_retains_files_with_frames_of_other_positions(conductor: Conductor) -> None:
+    """Misnamed files are reported and remain, although the recording is purged.
 
-    The next start of an archive leaves them too.
+    The next start of an archive does not delete them either.
     """
     other = SegmentBuilder(recording_id=conductor.add(stream_id=7), stream_id=7)
     other.message(b"not to be lost" * 100)

@@ -58,7 +58,7 @@ class Lowered:
         return stop
 
     def frames(self, directory: Path | None = None) -> set[int]:
-        """The positions of all whole frames in a directory."""
+        """Return the positions of all complete frames in a directory."""
         headers = {frame[:32]: position for position, frame in self.stream.frames.items()}
         found = set()
         for path in (directory or self.path).rglob("*.rec*"):
@@ -89,11 +89,11 @@ class Lowered:
     def check_left(self, directory: Path, is_over: bool) -> None:
         """Check the result of a clearing, and that another one completes it."""
         assert not is_over or self.is_cleared(directory)
-        # A copy without a mark would not be found.
-        told = {note.quarantine for note in suspect_marks.read_marks(directory).get(0, [])}
-        for name in copies(directory).keys() - told:
+        # No tool would find a copy without a mark.
+        marked = {note.quarantine for note in suspect_marks.read_marks(directory).get(0, [])}
+        for name in copies(directory).keys() - marked:
             (directory / name).unlink()
-        assert all((directory / name).with_name(NOTE_NAME).is_file() for name in told)
+        assert all((directory / name).with_name(NOTE_NAME).is_file() for name in marked)
         assert self.frames(directory) == self.frames_before
         remove_copies(directory)
         clear(directory)
@@ -112,14 +112,15 @@ def clear(directory: Path) -> list[str]:
 
 
 def copies(directory: Path) -> dict[str, bytes]:
-    """What is in quarantine, by its path in the directory."""
+    """Return the quarantined files by their path in the directory."""
     found = directory.glob("aerotape-quarantine/*/*.rec*")
     return {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
 
 
 def test_data_after_the_stop_position_is_quarantined(lowered: Lowered) -> None:
-    """As by a start: copies with position and time in their names, and a mark that names them."""
-    kept = clear(lowered.path)
+    """Stale data is copied with position and time in the file names, and a mark names the
+    copies."""
+    retained = clear(lowered.path)
     offset = lowered.stop - SEGMENT
     tail = lowered.segments[f"0-{SEGMENT}.rec"][offset:].rstrip(b"\0")
     end, last = offset + len(tail), f"0-{2 * SEGMENT}.rec"
@@ -131,18 +132,18 @@ def test_data_after_the_stop_position_is_quarantined(lowered: Lowered) -> None:
     assert lowered.is_cleared(lowered.path)
     notes = suspect_marks.read_marks(lowered.path)[0]
     assert {note.quarantine for note in notes} == expected.keys()
-    assert sorted(note.detail for note in notes) == sorted(kept)
-    assert all(any(name in each for each in kept) for name in expected)
+    assert sorted(note.detail for note in notes) == sorted(retained)
+    assert all(any(name in each for each in retained) for name in expected)
 
 
 def refuse(*_: object) -> int:
     raise AssertionError("it was read")
 
 
-def test_a_stop_position_where_a_segment_begins(
+def test_a_stop_position_at_a_segment_boundary(
     lowered: Lowered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file that begins there is stale as a whole, wherever its data ends."""
+    """The file that begins at the stop position is stale as a whole."""
     monkeypatch.setattr(stale_tail, "find_data_end", refuse)
     with Catalog.open(lowered.path) as catalog:
         catalog.set_stop_position(0, SEGMENT)
@@ -156,7 +157,7 @@ def test_a_stop_position_where_a_segment_begins(
 def test_without_stale_data_nothing_is_read(
     lowered: Lowered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the segment length: only the block with the stop position."""
+    """Only the block with the stop position is read, whatever the segment length."""
     with Catalog.open(lowered.path) as catalog:
         catalog.set_stop_position(0, lowered.stream.position)
     last = lowered.path / f"0-{2 * SEGMENT}.rec"
@@ -170,7 +171,7 @@ def test_without_stale_data_nothing_is_read(
 
 
 def test_zeros_after_the_stop_position_are_not_quarantined(lowered: Lowered) -> None:
-    """Also where they take up storage, as in a copy without holes."""
+    """Zeros are ignored even where they are allocated, as in a copy without holes."""
     offset = lowered.stop - SEGMENT
     cut = lowered.segments[f"0-{SEGMENT}.rec"][:offset].ljust(SEGMENT, b"\0")
     (lowered.path / f"0-{SEGMENT}.rec").write_bytes(cut)
@@ -181,8 +182,8 @@ def test_zeros_after_the_stop_position_are_not_quarantined(lowered: Lowered) -> 
 
 
 @pytest.mark.crash
-def test_killed_anywhere_nothing_is_lost(lowered: Lowered, tmp_path: Path) -> None:
-    """And it can be repeated, without a second copy."""
+def test_a_kill_at_any_step_loses_nothing(lowered: Lowered, tmp_path: Path) -> None:
+    """The clearing can be repeated, without a second copy."""
 
     def command(directory: Path) -> int:
         clear(directory)
@@ -199,11 +200,11 @@ def test_killed_anywhere_nothing_is_lost(lowered: Lowered, tmp_path: Path) -> No
         assert lowered.frames(copy) == every
         assert lowered.is_cleared(copy)
         marks = suspect_marks.read_marks(copy)[0]
-        # Killed between the mark and the move, a file is in the folder of the next try.
+        # After a kill between mark and move, the file is in the folder of the next attempt.
         there = {Path(name).name for name in copies(copy)}
         assert {Path(note.quarantine).name for note in marks} <= there
-        kept = list(copies(copy).values())
-        assert len(set(kept)) == len(kept)
+        retained = list(copies(copy).values())
+        assert len(set(retained)) == len(retained)
     assert killed > 10
 
 
@@ -220,16 +221,17 @@ clear_stale_tail(directory, open_directory(directory).recording(0).descriptor, 1
 """
 
 
-# Left out together: at the end, the directory is forced for all files that have gone.
+# Omitted together: at the end, the directory is forced for all deleted files.
 TOGETHER = ("quarantine.py move_segment|extension.py clear_stale_tail",)
 AT_THE_END = [*TOGETHER, "quarantine.py erase_tail < stale_tail.py StaleTail.clear_tail"]
 # Names of folders and copies: the directories are forced for the note and the mark, before
-# anything goes.
+# anything is deleted.
 NAMES = [
     "quarantine.py copy_tail < quarantine.py Quarantine.copy",
     "quarantine.py make_folder < quarantine.py Quarantine.folder",
 ]
-# That of the file's own copy: at the end, and an old name of what is shared leads to what it was.
+# The fsync of the copy's directory happens at the end; the old name still refers to the shared
+# file.
 OWN = "hard_links.py break_hard_link < quarantine.py erase_tail"
 
 
@@ -239,7 +241,7 @@ OWN = "hard_links.py break_hard_link < quarantine.py erase_tail"
     [(False, NAMES), (True, [OWN, *NAMES])],
     ids=["own files", "hard links"],
 )
-def test_a_power_cut_anywhere_loses_nothing(
+def test_a_power_cut_at_any_step_loses_nothing(
     tmp_path: Path, is_shared: bool, covered: list[str]
 ) -> None:
     """The copy is durable before the first byte is removed, and at the end no stale data remains.
@@ -276,7 +278,7 @@ def test_a_power_cut_anywhere_loses_nothing(
 
 
 def test_a_full_disk_refuses(disk: SmallDisk) -> None:
-    """With an error that names the cause, and without changes; with space it succeeds."""
+    """The error names the cause and nothing changes; with space the clearing succeeds."""
     lowered = Lowered(disk.path / "archive")
     every, files = lowered.frames(), lowered.files()
     disk.fill()
@@ -361,7 +363,7 @@ def test_frames_after_a_lost_page_survive_verify_and_an_extension(
         connected(archive, aeron_dir) as client,
     ):
         extend(client, [b"new" * 300] * 30)
-        # The recorder stops in its own time.
+        # The recorder stops asynchronously.
         await_true(lambda: client.stop_position(0) > stop)
     assert lowered.frames() == every
     messages = [bytes(each.payload) for each in open_directory(archive_dir).recording(0).messages()]
@@ -382,7 +384,7 @@ def test_an_archive_on_a_full_disk_refuses_to_extend(
 ) -> None:
     """The client receives the code for space, and all frames are unchanged.
 
-    Whether there is no space for the copy or, after it, for the mark.
+    This holds whether the copy or the mark does not fit.
     """
     lowered = Lowered(disk.path / "archive")
     files = dict(lowered.segments)
@@ -402,7 +404,7 @@ def test_an_archive_on_a_full_disk_refuses_to_extend(
 def test_a_segment_that_is_a_link_is_not_extended(
     places: tuple[Path, Path], is_lowered: bool
 ) -> None:
-    """The error names it, with or without stale data; it can still be replayed."""
+    """The error names the link, with or without stale data; the recording can still be replayed."""
     archive_dir, aeron_dir = places
     lowered = Lowered(archive_dir)
     if not is_lowered:

@@ -1,4 +1,4 @@
-"""Storage that fails under a running daemon: reported to the client, and survived."""
+"""Storage that fails under a running daemon: the client gets an error, the daemon continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of low storage space: entered, shown, left. Without a full disk."""
+"""The state of low storage space: how it begins, is shown and ends, without a full disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THRESHOLD = 1_000 * 4_096
 
 
 class Counter:
-    """A counter that is closed on demand."""
+    """A counter that raises once it is closed."""
 
     def __init__(self) -> None:
         self.values: list[int] = []
@@ -31,7 +31,7 @@ class Counter:
 
 
 class Disk:
-    """Returns how many blocks are free, or fails as a missing directory does."""
+    """Returns the number of free blocks, or fails as for a missing directory."""
 
     def __init__(self) -> None:
         self.blocks = 10_000
@@ -52,7 +52,8 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 def test_the_state_is_logged_when_it_changes(
     disk: Disk, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line when it begins, one when it ends, the counter between; refused only meanwhile."""
+    """The log has a line for its begin and its end; in between the counter is set and requests are
+    refused."""
     counter = Counter()
     storage = StorageSpace(tmp_path, THRESHOLD, counter)  # type: ignore[arg-type]
     with caplog.at_level(logging.INFO):
@@ -71,14 +72,14 @@ def test_the_state_is_logged_when_it_changes(
         storage.watch()
         assert storage.refuse() is None
     assert counter.values == [1, 0]
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 2
-    assert "is low on space" in told[0] and str(tmp_path) in told[0]
-    assert "has space again" in told[1]
+    logged = [record.getMessage() for record in caplog.records]
+    assert len(logged) == 2
+    assert "is low on space" in logged[0] and str(tmp_path) in logged[0]
+    assert "has space again" in logged[1]
 
 
 def test_a_missing_directory_and_a_lost_driver(disk: Disk, tmp_path: Path) -> None:
-    """`watch` never fails; `refuse` raises that the directory is gone."""
+    """`watch` never raises; `refuse` raises that the directory is missing."""
     counter = Counter()
     storage = StorageSpace(tmp_path, THRESHOLD, counter)  # type: ignore[arg-type]
     disk.blocks = -1
@@ -91,8 +92,8 @@ def test_a_missing_directory_and_a_lost_driver(disk: Disk, tmp_path: Path) -> No
     assert storage.refuse() is not None
 
 
-def test_what_a_lack_of_space_is() -> None:
-    """Found in the causes of an error; other errors are not a lack of space."""
+def test_errors_for_a_lack_of_space() -> None:
+    """A lack of space is found among the causes of an error; other errors are not."""
 
     def wrapped(number: int) -> CatalogError:
         try:

@@ -18,7 +18,7 @@ CHANNEL, STREAM_ID = "aeron:udp?endpoint=localhost:7777", 10
 
 
 class Driver:
-    """Refuses a number of requests for a subscription temporarily; its ids count from 100."""
+    """Refuses the first requests for a subscription temporarily; ids count from 100."""
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals

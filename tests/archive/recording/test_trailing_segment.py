@@ -48,8 +48,8 @@ def archive_dir(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_archive_that_ends_makes_those_of_recordings_that_it_has_begun(tmp_path: Path) -> None:
-    """Also of one that it has added to the catalog itself; not of recordings that end elsewhere."""
+def test_the_next_segment_is_created_at_a_segment_boundary(tmp_path: Path) -> None:
+    """A recording that ends within a segment does not get another file."""
     streams = [SegmentBuilder(recording_id=each, segment_length=SEGMENT) for each in (0, 1)]
     with Catalog.open(tmp_path, create=True) as catalog:
         for stream in streams:
@@ -65,10 +65,10 @@ def test_an_archive_that_ends_makes_those_of_recordings_that_it_has_begun(tmp_pa
 
 
 @pytest.mark.jvm
-def test_a_recording_cut_back_to_where_a_segment_ends_is_valid(
+def test_a_recording_truncated_to_a_segment_boundary_is_valid(
     archive_dir: Path, aeron_dir: Path
 ) -> None:
-    """For ArchiveTool too; the empty file does not prevent a migration."""
+    """ArchiveTool accepts it too; the empty file does not prevent a migration."""
     next_file = archive_dir / f"0-{2 * SEGMENT}.rec"
     before = [
         (each.position, bytes(each.payload))

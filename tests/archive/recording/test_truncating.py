@@ -66,12 +66,12 @@ def sent(stream: Recorded, count: int) -> str:
 
 
 def test_truncating_within_a_segment(either: Any, client: JavaClient) -> None:
-    """Later segments are deleted, the rest of the last one becomes zeros; data before remains."""
+    """Later segments are deleted, the rest of the last one is zeroed; data below remains."""
     stream = record(client, count=300)
     ends = message_ends(client, stream)
     assert stream.position > 4 * SEGMENT_LENGTH
-    kept = next(index for index, end in enumerate(ends) if end > SEGMENT_LENGTH + 100) + 1
-    position = ends[kept - 1]
+    retained = next(index for index, end in enumerate(ends) if end > SEGMENT_LENGTH + 100) + 1
+    position = ends[retained - 1]
     before = descriptor(client, stream.recording_id)
     files = segment_bases(either.archive_dir, stream.recording_id)
     path = Path(either.archive_dir, f"{stream.recording_id}-{SEGMENT_LENGTH}.rec")
@@ -91,12 +91,12 @@ def test_truncating_within_a_segment(either: Any, client: JavaClient) -> None:
         "correlationId": client.call("lastCorrelationId"),
     }
     played = replay(client, stream.recording_id, position)
-    assert (played["count"], played["digest"]) == (kept, sent(stream, kept))
+    assert (played["count"], played["digest"]) == (retained, sent(stream, retained))
     assert error_code(client, "startReplay", stream.recording_id, position, 1, IPC, 1) == 16
 
 
-def test_truncating_where_a_segment_begins(either: Any, client: JavaClient) -> None:
-    """The file that begins there is deleted too, and counted."""
+def test_truncating_at_a_segment_boundary(either: Any, client: JavaClient) -> None:
+    """The file that begins at the boundary is deleted too, and counted."""
     stream = record(client, count=300)
     files = segment_bases(either.archive_dir, stream.recording_id)
     deleted = client.call("truncateRecording", stream.recording_id, 2 * SEGMENT_LENGTH)
@@ -112,7 +112,7 @@ def test_truncating_where_a_segment_begins(either: Any, client: JavaClient) -> N
 
 
 def test_truncating_to_the_end_changes_nothing(either: Any, client: JavaClient) -> None:
-    """Response and signal are as for any other."""
+    """Response and signal are those of any truncation."""
     stream = record(client, count=100)
     files = segment_bases(either.archive_dir, stream.recording_id)
     signals = Signals(client)
@@ -124,7 +124,7 @@ def test_truncating_to_the_end_changes_nothing(either: Any, client: JavaClient) 
 
 
 def test_truncating_to_the_start_leaves_no_file(either: Any, client: JavaClient) -> None:
-    """Not even one renamed for deletion; the recording is empty, and can be extended."""
+    """No file remains, not even a renamed one; the recording is empty and can be extended."""
     stream = record(client, count=200)
     files = segment_bases(either.archive_dir, stream.recording_id)
     left_over = Path(either.archive_dir, f"{stream.recording_id}-6553600.rec.del")
@@ -153,25 +153,25 @@ def test_truncated_and_extended(either: Any, client: JavaClient) -> None:
     """New messages follow the remaining ones without a trace of those that were truncated."""
     stream = record(client, count=300)
     ends = message_ends(client, stream)
-    kept = 120
-    client.call("truncateRecording", stream.recording_id, ends[kept - 1])
+    left = 120
+    client.call("truncateRecording", stream.recording_id, ends[left - 1])
     Signals(client).await_of(stream.recording_id, 3)
     row = descriptor(client, stream.recording_id)
     stream_id = row["streamId"]
     client.call("extendRecording", stream.recording_id, IPC, stream_id, "LOCAL", True)
-    publication = client.add_exclusive_publication(channel_at(row, ends[kept - 1]), stream_id)
+    publication = client.add_exclusive_publication(channel_at(row, ends[left - 1]), stream_id)
     counter = client.recording_counter(publication["sessionId"])
     assert counter["recordingId"] == stream.recording_id
-    new = client.offer(publication, seed=stream_id, first_index=kept, count=250, max_length=4000)
+    new = client.offer(publication, seed=stream_id, first_index=left, count=250, max_length=4000)
     client.await_counter(counter["counterId"], new["position"])
     client.close_resource(publication)
     await_true(lambda: client.call("getStopPosition", stream.recording_id) == new["position"])
     played = replay(client, stream.recording_id, new["position"])
-    assert (played["count"], played["digest"]) == (kept + 250, sent(stream, kept + 250))
+    assert (played["count"], played["digest"]) == (left + 250, sent(stream, left + 250))
 
 
-def test_what_cannot_be_truncated(either: Any, client: JavaClient) -> None:
-    """Unknown and active recordings, positions outside, unaligned, and within a frame."""
+def test_refused_truncations(either: Any, client: JavaClient) -> None:
+    """Unknown and live recordings, and positions out of range, unaligned or within a frame."""
     stream = record(client, count=100)
     recording_id, end = stream.recording_id, stream.position
     files = segment_bases(either.archive_dir, recording_id)
@@ -196,7 +196,7 @@ def test_what_cannot_be_truncated(either: Any, client: JavaClient) -> None:
 
 
 def test_purging_a_recording(either: Any, client: JavaClient) -> None:
-    """Its entry and its files are gone; others remain, and its id is not used again."""
+    """Its entry and files are removed; others remain, and its id is not used again."""
     other, stream = record(client, count=10), record(client, count=200)
     recording_id = stream.recording_id
     files = segment_bases(either.archive_dir, recording_id)
@@ -215,8 +215,8 @@ def test_purging_a_recording(either: Any, client: JavaClient) -> None:
     assert record(client, count=1).recording_id > recording_id
 
 
-def test_what_is_replayed_is_not_purged(either: Any, client: JavaClient) -> None:
-    """The replay continues."""
+def test_a_replayed_recording_is_not_purged(either: Any, client: JavaClient) -> None:
+    """The purge is refused, and the replay continues."""
     stream = record(client, count=200)
     subscription = client.add_subscription(IPC, new_stream_id())
     replay_id = client.call(
@@ -228,7 +228,7 @@ def test_what_is_replayed_is_not_purged(either: Any, client: JavaClient) -> None
 
 
 def test_truncating_stops_replays_first(client_of_ours: JavaClient) -> None:
-    """Those of this recording end, with or without flow control; others continue."""
+    """Replays of this recording end, with or without flow control; others continue."""
     client = client_of_ours
     stream, other = record(client, count=300), record(client, count=300)
     ends = message_ends(client, stream)
@@ -264,7 +264,7 @@ def test_replayed_recordings_in_the_older_archive(either: Any, client: JavaClien
 
 
 def test_signals_go_to_the_requester(either: Any, client: JavaClient) -> None:
-    """The client that started a recording receives its end, the one that purges it the deletion."""
+    """The client that started a recording receives STOP, the one that purges it DELETE."""
     with JavaClient(either.aeron_dir) as second:
         second.connect(either.control_channel, response_stream_id=21)
         stream = record(client, count=200)
@@ -277,8 +277,8 @@ def test_signals_go_to_the_requester(either: Any, client: JavaClient) -> None:
         assert theirs.of(stream.recording_id) == [("DELETE", -1)]
 
 
-def test_a_client_that_goes_away_in_between(either: Any, client: JavaClient) -> None:
-    """Its request is completed."""
+def test_a_client_that_disconnects_during_a_truncation(either: Any, client: JavaClient) -> None:
+    """The request of the client is completed."""
     streams = [record(client, count=300) for _ in range(4)]
     with JavaClient(either.aeron_dir) as second:
         second.connect(either.control_channel, response_stream_id=21)
@@ -298,7 +298,7 @@ def test_a_client_that_goes_away_in_between(either: Any, client: JavaClient) -> 
 
 
 def test_deleting_many_files_delays_no_client(client_of_ours: JavaClient, tmp_path: Path) -> None:
-    """Thousands are deleted while other clients get responses; each counts."""
+    """Thousands of files are deleted and counted while other clients get responses."""
     client = client_of_ours
     stream, other = record(client, count=10), record(client, count=200)
     archive_dir = tmp_path / "archive"
@@ -314,7 +314,7 @@ def test_deleting_many_files_delays_no_client(client_of_ours: JavaClient, tmp_pa
 
 
 def test_a_replay_that_is_about_to_begin(start_daemon: Callable[..., Any]) -> None:
-    """Requested right before the truncation it is refused, or has begun and is stopped."""
+    """A replay requested right before a truncation is refused, or starts and is stopped."""
     daemon = start_daemon()
     with (
         JavaClient(daemon.aeron_dir) as client,

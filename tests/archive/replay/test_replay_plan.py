@@ -60,7 +60,8 @@ def request(position: int = -1, length: int = -1, file_io: int | None = None) ->
 def test_planned_ranges(
     asked: tuple[int, int], limit: int | None, expected: tuple[int, int, int]
 ) -> None:
-    """-1 follows a live recording and ends with a stopped one; -2 ends at the current end."""
+    """Length -1 follows a live recording and ends with a stopped one; -2 ends at the current
+    end."""
     planned = plan(request(*asked), descriptor(), limit, MIB)
     assert (planned.position, planned.length, planned.stop_position) == expected
 
@@ -85,7 +86,7 @@ def test_refused_requests(asked: tuple[int, int], limit: int | None, code: Error
 
 
 def test_reads_shorter_than_the_mtu_are_refused() -> None:
-    """A frame must fit into one read; 0 and absent leave it to the archive."""
+    """A frame must fit into one read; without a value or with 0 the archive chooses."""
     with pytest.raises(ArchiveError, match="MTU"):
         plan(request(file_io=1376), descriptor(), None, MIB)
     with pytest.raises(ArchiveError, match="MTU"):

@@ -116,9 +116,9 @@ def test_the_channel_of_a_replay(
     asked: str,
     becomes: dict[str, str] | None,
 ) -> None:
-    """Terms and MTU are the recording's whatever the request; the address is the request's."""
+    """Term length and MTU are the recording's, not the request's; the address is the request's."""
     channel = asked.format(port=java.free_port())
-    # The previous stream may still exist, and its end would be read again.
+    # The previous stream may still exist; its end would be read again.
     stream_id = next(STREAM_IDS)
     subscription = client.add_subscription(channel, stream_id)
     session_id = start(client, recording, channel, stream_id)
@@ -160,7 +160,7 @@ def nanoseconds(duration: str) -> int:
 def test_a_subscriber_that_never_polls_delays_no_other(
     client: JavaClient, recording: dict[str, Any]
 ) -> None:
-    """Its replay fills its window and waits; recordings and other replays run to their ends."""
+    """Its replay waits when the window is full; recordings and other replays run to their ends."""
     idle = client.add_subscription("aeron:ipc", 3105)
     start(client, recording, "aeron:ipc", 3105)
     for stream_id in (3106, 3107):

@@ -22,10 +22,10 @@ from aerotape.protocol import ErrorCode
 
 
 class Rig:
-    """A stopped recording, and a replay of it that was just passed to the replayer."""
+    """A stopped recording, and a replay of it that has just been passed to the replayer."""
 
     def __init__(self, directory: Path, refusals: int = 0) -> None:
-        """Let the driver refuse the publication that many times first."""
+        """Let the driver refuse the publication that many times."""
         self.refusals = refusals
         self.sent: list[tuple[Any, ...]] = []
         self.given: list[int] = []
@@ -103,8 +103,8 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     made.catalog.close()
 
 
-def test_a_replay_that_is_stopped_before_it_has_begun_is_answered(rig: Rig) -> None:
-    """By another client, or by a truncation: its client must not wait for a timeout."""
+def test_a_replay_stopped_before_its_start_gets_a_response(rig: Rig) -> None:
+    """A stop by another client or a truncation is sent to the client, which does not time out."""
     [replay_id] = rig.given
     rig.replays.stop_all(rig.recording_id)
     assert rig.stopped == [replay_id]
@@ -113,7 +113,7 @@ def test_a_replay_that_is_stopped_before_it_has_begun_is_answered(rig: Rig) -> N
     assert rig.count == 0
 
 
-def test_a_replay_that_is_stopped_later_was_answered(rig: Rig) -> None:
+def test_a_replay_stopped_after_its_start_gets_no_second_response(rig: Rig) -> None:
     """Its stream ends, without another response."""
     [replay_id] = rig.given
     rig.replays.on_ready(replay_id)
@@ -121,7 +121,7 @@ def test_a_replay_that_is_stopped_later_was_answered(rig: Rig) -> None:
     assert rig.sent == [("ok", 9, replay_id)]
 
 
-def test_a_publication_that_the_driver_cannot_make_yet(
+def test_a_publication_that_the_driver_refuses_temporarily(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is requested again until the connect timeout; then the client receives an error."""
@@ -146,7 +146,7 @@ def test_a_publication_that_the_driver_cannot_make_yet(
 
 
 def test_a_replay_confirmed_by_the_replayer_is_confirmed_once(rig: Rig) -> None:
-    """The replayer has the response, which neither its sending nor its end repeats."""
+    """The replayer sends the response, which the end of the replay does not repeat."""
     [replay_id] = rig.given
     assert rig.answers == [("where", (9, replay_id))]
     rig.replays.on_answered(replay_id)

@@ -49,7 +49,8 @@ def test_credentials_are_passed_to_the_source(guarded: Pair) -> None:
     ],
 )
 def test_rejected_credentials(guarded: Pair, params: dict[str, Any], reason: str) -> None:
-    """Wrong credentials, none, and a challenge, which a replication cannot respond to."""
+    """Wrong or no credentials are refused, and a challenge, to which a replication cannot
+    respond."""
     guarded.replicate(0, **params)
     signals = guarded.await_signals("REPLICATE_END")
     assert shown(signals) == [("ERROR", CONNECTION_FAILURE), ("REPLICATE_END", NULL)]

@@ -1,4 +1,4 @@
-"""Either archive of a replication ends in the middle: the replica stays and can be continued."""
+"""Either archive of a replication ends in the middle: the replica remains and can be continued."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROPERTIES = {
     "aeron.archive.message.timeout": "5s",
     "aeron.archive.segment.file.length": "1m",
 }
-# For a test in which the other side really ends: a busy machine may be silent for as long.
+# For tests in which the other archive ends; long enough for pauses of a busy machine.
 NOTICES_SOON = {"aeron.image.liveness.timeout": "1s"}
 # Some tens of megabytes: enough for the archive to be killed before all has been replayed.
 COUNT = 20_000
@@ -61,7 +61,7 @@ def start(tmp_path: Path, aeron_dir: Path) -> Iterator[StartSide]:
 
 
 def kill(side: Side) -> None:
-    """End an archive as a crash would; its driver and so its client end with it."""
+    """Kill an archive; its driver and so its client end with it."""
     side.archive.kill()
     side.client.close()
 
@@ -80,7 +80,7 @@ def assert_whole(pair: Pair, recording_id: int, replica_id: int) -> None:
 
 @pytest.mark.parametrize("to, of", PAIRS)
 def test_the_source_is_killed(start: StartSide, to: str, of: str) -> None:
-    """The replication ends; when the source is back, another continues it."""
+    """The replication ends; when the source runs again, another replication continues it."""
     pair = Pair(start(to, "destination", NOTICES_SOON), start(of, "source"))
     stream = pair.source.recorded(IPC, 1001, count=COUNT)
     pair.replicate(stream.recording_id)
@@ -121,7 +121,7 @@ def test_the_destination_is_stopped(start: StartSide) -> None:
 
 
 def test_storage_fails(start: StartSide) -> None:
-    """The client receives the reason first; with space again, another one continues it."""
+    """The client receives the reason; once there is space, another replication continues it."""
     pair = Pair(start("aerotape", "destination"), start("aerotape", "source"))
     stream = pair.source.stopped(IPC, 1004, count=2_000)
     pid = pair.destination.archive.process.pid

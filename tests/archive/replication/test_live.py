@@ -51,7 +51,7 @@ def test_joining_the_live_stream(pair: Pair, count: int) -> None:
     signals = pair.await_signals("REPLICATE_END")
     assert names(signals) == MERGED
     [recording_id] = {signal["recordingId"] for signal in signals}
-    # The recording no longer belongs to the replication.
+    # The recording is independent of the replication now.
     assert signals[2]["subscriptionId"] == NULL
     # The replay has been stopped: from now on the live stream is recorded.
     await_true(lambda: not replays(pair))
@@ -67,7 +67,7 @@ def replays(pair: Pair) -> int:
 
 
 def test_continuing_with_the_live_stream(pair: Pair) -> None:
-    """A stopped replica continues with the replay of what it lacks, then the live stream."""
+    """A stopped replica continues with a replay of the missing data, then the live stream."""
     stream = live_stream(pair, 2002)
     pair.replicate(stream.recording_id, stopPosition=stream.position)
     begin = stream.position
@@ -81,7 +81,7 @@ def test_continuing_with_the_live_stream(pair: Pair) -> None:
 
 
 def test_joining_a_stopped_recording(pair: Pair) -> None:
-    """Without a live source recording there is nothing to join; the replica stays empty."""
+    """Without a live source recording there is no stream to join; the replica remains empty."""
     stream = live_stream(pair, 2003)
     stream.stop()
     pair.replicate(stream.recording_id, liveDestination=stream.channel)

@@ -48,7 +48,7 @@ def test_a_stopped_recording(pair: Pair) -> None:
     pair.assert_same(stream.recording_id, recording_id)
     source = pair.source.descriptor(stream.recording_id)
     replica = pair.destination.descriptor(recording_id)
-    # The replica is stopped later, in its own archive's time.
+    # The destination archive stops the replica asynchronously.
     assert replica.pop("stopTimestamp") >= source.pop("stopTimestamp")
     assert replica == {**source, "recordingId": recording_id}
     assert len({signal["subscriptionId"] for signal in signals[1:3]}) == 1
@@ -71,7 +71,7 @@ def code_of(call: Callable[..., Any], *args: Any, **params: Any) -> int | None:
 
 
 def test_an_empty_recording(pair: Pair) -> None:
-    """There is nothing to replay: only the recording is created."""
+    """Nothing is replayed; only the recording is created."""
     stream = pair.source.stopped(f"{IPC}|init-term-id=5|term-id=7|term-offset=96", 1002, count=0)
     assert stream.position == 2 * 65536 + 96
     pair.replicate(stream.recording_id)
@@ -129,7 +129,7 @@ def test_a_recording_that_grows(pair: Pair) -> None:
 
 
 def test_stopping_a_replication(pair: Pair) -> None:
-    """A live recording is followed until the replication is stopped; the replica stays."""
+    """A live recording is followed until the replication is stopped; the replica remains."""
     stream = pair.source.recorded(IPC, 1005)
     replication_id = pair.replicate(stream.recording_id)
     signals = pair.await_signals("EXTEND")
@@ -188,7 +188,7 @@ def test_small_reads_of_the_source(pair: Pair) -> None:
 
 
 def test_many_at_once(pair: Pair) -> None:
-    """Several recordings are replicated side by side."""
+    """Several recordings are replicated concurrently."""
     streams = [pair.source.recorded(IPC, 1020 + i) for i in range(5)]
     for stream in streams:
         stream.stop()
@@ -232,7 +232,7 @@ def test_another_stream_as_destination(pair: Pair) -> None:
 
 
 def test_a_source_that_is_shorter_than_the_replica(pair: Pair) -> None:
-    """It cannot extend the replica, which stays as it is."""
+    """It cannot extend the replica, which is unchanged."""
     stream = pair.source.stopped(IPC, 1012, count=10)
     replica = pair.destination.stopped(IPC, 1012, count=100)
     pair.replicate(stream.recording_id, dstRecordingId=replica.recording_id)
@@ -253,7 +253,7 @@ def test_invalid_control_channels(destination: Side, channel: str) -> None:
 
 
 def test_an_invalid_replication_channel(pair: Pair) -> None:
-    """Refused by ours; the Java archive sends no response."""
+    """Our archive sends an error; the Java archive sends no response."""
     if pair.destination.kind == "aerotape":
         assert code_of(pair.replicate, 0, replicationChannel="nonsense") == GENERIC
 
@@ -298,12 +298,12 @@ OTHERS = [
 
 @pytest.mark.parametrize("channel, other", OTHERS, ids=["longer terms", "shorter", "long channel"])
 def test_an_empty_destination(pair: Pair, channel: str, other: str) -> None:
-    """A recording truncated to nothing becomes the replica, whatever its descriptor was."""
+    """An empty recording becomes the replica, whatever its descriptor was."""
     stream = pair.source.stopped(channel, 1015, count=50)
     destination = pair.destination
     before = destination.stopped(other, 1016, count=30)
-    behind = destination.stopped(IPC, 1017, count=10)
-    untouched = destination.descriptor(behind.recording_id)
+    later = destination.stopped(IPC, 1017, count=10)
+    untouched = destination.descriptor(later.recording_id)
     begin = destination.descriptor(before.recording_id)["startPosition"]
     destination.client.call("truncateRecording", before.recording_id, begin)
     pair.await_signals("DELETE")
@@ -321,11 +321,11 @@ def test_an_empty_destination(pair: Pair, channel: str, other: str) -> None:
     assert replica.pop("stopTimestamp") >= source.pop("stopTimestamp")
     assert replica == {**source, "recordingId": recording_id}
     pair.assert_same(stream.recording_id, recording_id)
-    assert destination.descriptor(behind.recording_id) == untouched
+    assert destination.descriptor(later.recording_id) == untouched
 
 
 def test_a_stop_position_at_the_start(pair: Pair) -> None:
-    """The replica is created and stays empty."""
+    """The replica is created and remains empty."""
     stream = pair.source.recorded(IPC, 1018)
     pair.replicate(stream.recording_id, stopPosition=0)
     signals = pair.await_signals("STOP")
@@ -339,7 +339,8 @@ def test_a_stop_position_at_the_start(pair: Pair) -> None:
 
 
 def test_a_purged_source(pair: Pair) -> None:
-    """A replica starts where its source does; one that ends before that cannot be extended."""
+    """A replica starts at its source's start; one that ends at a lower position cannot be
+    extended."""
     stream = pair.source.recorded(IPC, 1019, count=100)
     pair.replicate(stream.recording_id, stopPosition=stream.position)
     early = pair.await_signals("STOP")[0]["recordingId"]

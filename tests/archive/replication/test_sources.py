@@ -40,7 +40,7 @@ Answer = Callable[[Any], list[Any]]
 
 
 class FakeSource(threading.Thread):
-    """Sends the `answers` to requests, by the name of the request; none: no response.
+    """Sends the `answers` by request name; requests without one get no response.
 
     Connect requests and requests for the archive's id have valid responses by default.
     """
@@ -112,7 +112,7 @@ def descriptor(request: Any, **changed: Any) -> codecs.RecordingDescriptor:
 
 
 def describes(**changed: Any) -> dict[str, Answer]:
-    """Answers up to a descriptor."""
+    """Return the responses up to a descriptor."""
     return {"ListRecordingRequest": lambda r: [descriptor(r, **changed)]}
 
 
@@ -237,7 +237,7 @@ SOURCES: dict[str, tuple[dict[str, Answer], ErrorCode, str, list[str]]] = {
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source(raw: RawClient, aeron: aerotape.Aeron, name: str) -> None:
-    """The client receives the error; the archive continues."""
+    """The client receives an error; the archive continues."""
     answers, code, text, signals = SOURCES[name]
     source = FakeSource(aeron, answers)
     source.start()
@@ -263,7 +263,7 @@ def patient(run_archive: Any) -> Iterator[tuple[RawClient, aerotape.Aeron]]:
 
 
 def test_the_destination_changes_meanwhile(patient: tuple[RawClient, aerotape.Aeron]) -> None:
-    """A recording that was empty at the request and is extended since is not replaced."""
+    """A recording that was empty at the request and extended since then is not replaced."""
     raw, aeron = patient
     channel = "aeron:ipc?term-length=64k|mtu=1408|init-term-id=1|term-id=1|term-offset=0"
     reader = aeron.counters()

@@ -1,4 +1,4 @@
-"""Plans spare segment files that are being read."""
+"""Retention plans exclude segment files that are being read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def begin(recording: Recording, from_position: int = 0) -> Scan:
 
 
 def test_a_reader_protects_its_segment_and_those_after_it(directory: Path) -> None:
-    """From its first read until it is closed; the segments before it are deleted."""
+    """A reader protects them from its first read until it is closed; preceding segments are
+    deleted."""
     recording = open_directory(directory).recording(0)
     idle = recording_range(recording).scan()
     assert new_starts(plan_directory(directory, WEEK, NOW_NS)) == {0: None, 1: None}
@@ -56,7 +57,7 @@ def test_a_reader_protects_its_segment_and_those_after_it(directory: Path) -> No
     del idle
 
 
-def test_a_limit_of_all_deletes_from_others_what_is_read(directory: Path) -> None:
+def test_a_directory_limit_deletes_from_recordings_not_being_read(directory: Path) -> None:
     size = segment(directory, 1, 0).stat().st_blocks * 512
     policy = RetentionPolicy(max_directory_size=Limit(3 * size, "3"))
     assert new_starts(plan_directory(directory, policy, NOW_NS)) == {0: 3}
@@ -103,8 +104,8 @@ def test_an_unknown_state_counts_as_read(
     assert found is expected
 
 
-def test_a_recording_marked_as_suspect_stays(directory: Path) -> None:
-    """Its quarantined data would be deleted with it."""
+def test_a_recording_marked_as_suspect_is_retained(directory: Path) -> None:
+    """Its deletion would delete its quarantined data too."""
     add_notes(directory, 0, [SuspectNote("torn tail", "", 0, 0)])
     plan = plan_directory(directory, WEEK, NOW_NS)
     assert new_starts(plan) == {1: None}
@@ -115,7 +116,8 @@ def test_a_recording_marked_as_suspect_stays(directory: Path) -> None:
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_misplaced_file_protects_the_whole_recording(directory: Path, number: int) -> None:
-    """Also one after those to delete: the others may be misplaced as well."""
+    """A misplaced file after those to delete counts too, because others may be misplaced as
+    well."""
     segment(directory, 0, number).write_bytes(segment(directory, 1, 0).read_bytes())
     size = segment(directory, 1, 0).stat().st_blocks * 512
     policy = RetentionPolicy(max_directory_size=Limit(4 * size, "4"))

@@ -1,4 +1,4 @@
-"""Retention plans: what a policy deletes of given recordings."""
+"""Retention plans: the segments and recordings that a policy deletes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_age_deletes_old_segments_and_whole_recordings() -> None:
     assert new_starts(made) == {0: 2, 1: None, 3: 1}
     assert made.removals[0].reasons == ("older than 7d (rule a)",)
     assert (made.removals[0].segments, made.removals[0].size_bytes) == (2, 200)
-    # The last segment of the live one is as old, and stays.
+    # The last segment of the live recording is as old, and is retained.
     assert [(each.recording_id, each.in_use) for each in made.retained] == [(3, "in use")]
 
 
@@ -158,7 +158,7 @@ def test_the_size_of_the_directory_applies_without_a_rule() -> None:
     assert made.size_bytes == 600
 
 
-def test_limits_count_what_preceding_ones_delete() -> None:
+def test_limits_count_deletions_by_preceding_limits() -> None:
     made = plan([held(0, [9, 0]), held(1, [3, 0])], AGE, max_directory_size=Limit(300, "300"))
     assert new_starts(made) == {0: 1}
 
@@ -204,7 +204,7 @@ def test_any_policy_deletes_only_removable_segments(
     count: int | None,
     min_age: int,
 ) -> None:
-    """The rest is within the limit of the directory unless nothing more can be deleted."""
+    """Retained data is within the directory's limit unless nothing more can be deleted."""
     holdings = [
         held(
             number,

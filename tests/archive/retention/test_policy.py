@@ -1,4 +1,4 @@
-"""Retention policies: what a file may say, and what is told of one that cannot be used."""
+"""Retention policies: the syntax of a policy file, and the errors for an invalid one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def policy(folder: Path, text: str) -> RetentionPolicy:
     return read_policy(path)
 
 
-def test_a_policy_that_says_everything(tmp_path: Path) -> None:
+def test_a_policy_with_all_settings(tmp_path: Path) -> None:
     read = policy(
         tmp_path,
         """
@@ -83,7 +83,7 @@ def test_a_policy_that_says_everything(tmp_path: Path) -> None:
         ("[[rule]]\nmax_recordings = 1\nstream_id = []", "empty list"),
     ],
 )
-def test_an_invalid_policy_is_reported_with_its_file_and_place(
+def test_an_invalid_policy_is_reported_with_file_and_place(
     tmp_path: Path, text: str, expected: str
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:

@@ -36,7 +36,7 @@ class Count:
 
 
 class FakeRecordings:
-    """Recordings of which none is live."""
+    """Recordings without a live one."""
 
     def __init__(self) -> None:
         self.changing: set[int] = set()
@@ -116,7 +116,7 @@ class Rig:
             counters=self.counters,  # type: ignore[arg-type]
             errors=self.errors,
             wake=self.woken.set,
-            audience=SimpleNamespace(pass_on=self.hear),  # type: ignore[arg-type]
+            audience=SimpleNamespace(pass_on=self.on_signal),  # type: ignore[arg-type]
             monotonic_ns=lambda: self.monotonic_ns,
             epoch_ns=lambda: NOW_NS,
         )
@@ -138,7 +138,7 @@ class Rig:
             request,
         )
 
-    def hear(self, asked_by: int, signal: bytes) -> None:
+    def on_signal(self, asked_by: int, signal: bytes) -> None:
         assert asked_by == -1
         self.signals.append(decode(signal))
 
@@ -263,7 +263,7 @@ def test_a_replay_that_starts_after_the_plan_is_detected(
     assert rig.error_count.value == 0
 
 
-def test_a_recording_stays_when_an_extension_or_replication_starts(
+def test_a_recording_is_retained_when_an_extension_or_replication_starts(
     directory: Path, start: Callable[..., Rig]
 ) -> None:
     for _ in range(3):
@@ -278,7 +278,7 @@ def test_a_recording_stays_when_an_extension_or_replication_starts(
     assert [segments(directory, number) for number in range(2)] == [[], [0, 1]]
 
 
-def test_a_recording_that_changed_since_the_plan_waits_for_the_next(
+def test_a_recording_changed_since_the_plan_is_left_to_the_next(
     directory: Path, start: Callable[..., Rig]
 ) -> None:
     add_recording(directory, [9, 9, 9], now_ns=NOW_NS)
@@ -350,7 +350,7 @@ def test_many_recordings_are_deleted_a_few_at_a_time(
     assert 1 <= most <= 8
 
 
-def test_damaged_recordings_and_those_with_missing_files_stay(
+def test_damaged_and_incomplete_recordings_are_retained(
     directory: Path, start: Callable[..., Rig]
 ) -> None:
     for _ in range(3):

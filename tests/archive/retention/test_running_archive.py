@@ -1,4 +1,4 @@
-"""Retention by a running daemon, as a Java client sees it."""
+"""Retention by a running daemon with a Java client."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Rig:
         ]
 
     def age(self, *streams: Stream) -> None:
-        """Make the files of recordings old."""
+        """Set back the modification times of recordings' files."""
         for stream in streams:
             for path in Path(self.archive.archive_dir).glob(f"{stream.recording_id}-*.rec"):
                 os.utime(path, (1_000_000_000, 1_000_000_000))
@@ -87,8 +87,8 @@ def rule(stream: Stream, limit: str) -> str:
     return f"[[rule]]\nstream_id = {stream.stream_id}\n{limit}\n"
 
 
-def test_a_live_recording_loses_its_first_segments_and_continues(rig: Rig) -> None:
-    """The removal is logged and counted; the Java client sees a later start and no signal."""
+def test_first_segments_of_a_live_recording_are_deleted(rig: Rig) -> None:
+    """The deletion is logged and counted; the Java client gets a later start and no signal."""
     stream = record(rig.client, 5001, 3 * TERM + 1024, live=True)
     rig.client.call("takeSignals")
     before = rig.counted()
@@ -117,7 +117,7 @@ def test_a_live_recording_loses_its_first_segments_and_continues(rig: Rig) -> No
 
 
 def test_a_replay_is_not_interrupted(rig: Rig) -> None:
-    """A replayed recording stays until the replay ends; another one is deleted at once."""
+    """A replayed recording is retained until the replay ends; another one is deleted at once."""
     replayed = record(rig.client, 5101, 16 * TERM + 1024)
     other = record(rig.client, 5102, TERM + 1024)
     with aerotape.connect(
@@ -144,7 +144,7 @@ def test_a_replay_is_not_interrupted(rig: Rig) -> None:
 
 
 def test_an_invalid_policy_prevents_the_start(tmp_path: Path) -> None:
-    """With the file, the rule and the problem; nothing is left in the directory."""
+    """The error has the file, the rule and the problem; nothing is left in the directory."""
     policy = tmp_path / "retention.toml"
     policy.write_text("[[rule]]\nmax_age = 7\n")
     archive = AerotapeArchive(
@@ -152,7 +152,7 @@ def test_an_invalid_policy_prevents_the_start(tmp_path: Path) -> None:
         tmp_path / "aeron",
         properties={"aerotape.retention.file": str(policy)},
     )
-    with pytest.raises(HarnessError, match=r"toml rule 1: max_age=7 is not an age") as told:
+    with pytest.raises(HarnessError, match=r"toml rule 1: max_age=7 is not an age") as error:
         archive.start()
-    assert "exit code 2" in str(told.value)
+    assert "exit code 2" in str(error.value)
     assert list((tmp_path / "archive").iterdir()) == []

@@ -1,4 +1,5 @@
-"""Authentication and authorisation by plug-ins: the same guard in both archives, one outcome."""
+"""Authentication and authorisation by plug-ins: the same guard has the same effect in both
+archives."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ SUPPLIERS = {
     },
     "java": {AUTHENTICATOR: "harness.Guard", AUTHORISATION: "harness.Guard$Actions"},
 }
-# One test waits for its end; for the others it is to be long enough on a busy machine.
+# One test waits for the timeout; for the others it must be long enough on a busy machine.
 CONNECT_TIMEOUT = {"aeron.archive.connect.timeout": "3s"}
 _streams = itertools.count(900)
 
@@ -78,14 +79,14 @@ def connect(archive: Any, credentials: Any, **options: Any) -> aerotape.ArchiveC
 
 @pytest.mark.jvm
 def test_java_client_connects_by_its_credentials(guarded: Any, java: JavaClient) -> None:
-    """Credentials of the connect request decide, and the client may work."""
+    """The credentials of the connect request are accepted, and the client's requests are served."""
     java.connect(guarded.control_channel, credentials="open:alice")
     assert java.call("listRecordings", 0, 10) == []
 
 
 @pytest.mark.jvm
 def test_java_client_connects_by_its_response(guarded: Any, java: JavaClient) -> None:
-    """A challenge reaches the client, and its response the authenticator."""
+    """The challenge is sent to the client, and its response to the authenticator."""
     java.connect(guarded.control_channel, credentials="ask:bob", challengeAnswer="it is bob")
     assert java.call("listRecordings", 0, 10) == []
 
@@ -103,14 +104,14 @@ def test_java_client_connects_by_its_response(guarded: Any, java: JavaClient) ->
 def test_java_client_is_refused(
     guarded: Any, java: JavaClient, credentials: dict[str, Any]
 ) -> None:
-    """Wrong credentials, a wrong answer and none at all: AUTHENTICATION_REJECTED, as an error."""
+    """Wrong credentials, a wrong response and no response raise AUTHENTICATION_REJECTED."""
     with pytest.raises(JavaArchiveException) as caught:
         java.connect(guarded.control_channel, **credentials)
     assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
 
 
 @pytest.mark.jvm
-def test_java_client_may_do_what_it_is_authorised_to(guarded: Any, java: JavaClient) -> None:
+def test_requests_of_a_java_client_are_authorised(guarded: Any, java: JavaClient) -> None:
     """Each request is authorised; the session continues after a refused one."""
     java.connect(guarded.control_channel, credentials="open:reader")
     for method, *args in (
@@ -133,8 +134,8 @@ def test_java_client_may_do_what_it_is_authorised_to(guarded: Any, java: JavaCli
 
 
 @pytest.mark.jvm
-def test_java_client_that_may_do_nothing_cannot_connect(guarded: Any, java: JavaClient) -> None:
-    """The first request, for the archive's id, belongs to the connect."""
+def test_java_client_without_rights_cannot_connect(guarded: Any, java: JavaClient) -> None:
+    """A connect needs the right to request the archive's id."""
     with pytest.raises(JavaArchiveException) as caught:
         java.connect(guarded.control_channel, credentials="open:nobody")
     assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
@@ -164,7 +165,7 @@ def test_our_client_is_accepted_and_refused(guarded: Any) -> None:
 
 
 def test_every_request_is_authorised(guarded: Any, aeron: _native.AeronClient) -> None:
-    """Of all requests that both archives know, a reader may make those of the guard's list."""
+    """Of all requests of both archives, a reader may send those of the guard's list."""
     raw = raw_client(aeron)
     raw.connect(encoded_credentials=b"open:reader")
     assert raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
@@ -195,14 +196,14 @@ def _requests() -> list[Any]:
     ]
 
 
-def test_a_user_and_secret_are_sent_plainly_where_wanted(guarded: Any) -> None:
-    """As `user:secret`, which authenticators of the Java archive commonly expect."""
+def test_a_user_and_secret_are_sent_in_plain_on_request(guarded: Any) -> None:
+    """They are sent as `user:secret`, which authenticators of the Java archive commonly expect."""
     with connect(guarded, aerotape.UserSecret("open", "alice", plain=True)) as client:
         assert list(client.list_recordings()) == []
 
 
-def test_a_challenged_client_is_not_waited_for(guarded: Any, aeron: _native.AeronClient) -> None:
-    """A client without a response, and one without a decision, end at the connect timeout."""
+def test_a_challenged_client_times_out(guarded: Any, aeron: _native.AeronClient) -> None:
+    """Sessions without a response or without a decision end at the connect timeout."""
     silent, hanging = raw_client(aeron), raw_client(aeron)
     silent.send(_connect(silent, b"ask:carol"))
     challenge = silent.await_message(lambda message: isinstance(message, codecs.Challenge))
@@ -239,7 +240,8 @@ def test_requests_before_the_decision_are_ignored(guarded: Any, aeron: _native.A
 
 
 def test_a_response_from_another_stream_is_ignored(own_guarded: Any) -> None:
-    """A guessed session id does not suffice to answer its challenge (in the reference it does)."""
+    """A guessed session id does not suffice to respond to its challenge (in the reference it
+    does)."""
     aeron = _native.AeronClient(str(own_guarded.aeron_dir))
     victim, thief = raw_client(aeron), raw_client(aeron)
     thief.connect(encoded_credentials=b"open:alice")
@@ -261,8 +263,8 @@ def test_a_response_from_another_stream_is_ignored(own_guarded: Any) -> None:
 
 
 @pytest.mark.parametrize("step", ["request", "connected", "response", "challenged"])
-def test_an_authenticator_that_raises_has_refused(own_guarded: Any, step: str) -> None:
-    """Even SystemExit: the client is refused, the error is logged, the archive continues."""
+def test_an_authenticator_that_raises_refuses(own_guarded: Any, step: str) -> None:
+    """On any exception, even SystemExit, the client is refused and the archive continues."""
     with pytest.raises(aerotape.ArchiveError) as caught:
         connect(own_guarded, f"fail:{step}".encode(), on_challenge=lambda _: b"here")
     assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
@@ -271,7 +273,7 @@ def test_an_authenticator_that_raises_has_refused(own_guarded: Any, step: str) -
     own_guarded.await_log("authenticator failed")
 
 
-def test_an_authorisation_service_that_raises_has_refused(own_guarded: Any) -> None:
+def test_an_authorisation_service_that_raises_refuses(own_guarded: Any) -> None:
     """The request gets UNAUTHORISED_ACTION, the cause is logged, the session continues."""
     with connect(own_guarded, b"open:trouble") as client:
         with pytest.raises(aerotape.ArchiveError) as caught:
@@ -281,7 +283,7 @@ def test_an_authorisation_service_that_raises_has_refused(own_guarded: Any) -> N
     own_guarded.await_log("the authorisation service fails")
 
 
-def test_a_replay_token_allows_no_more_than_its_session_may(own_guarded: Any) -> None:
+def test_a_replay_token_has_the_rights_of_its_session(own_guarded: Any) -> None:
     """A request with a token is authorised as the session that requested the token."""
     channel = f"aeron:udp?control-mode=response|control=localhost:{free_port()}"
     with connect(own_guarded, b"open:asker") as client:

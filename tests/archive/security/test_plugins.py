@@ -1,4 +1,4 @@
-"""Plug-ins by name: loaded, or refused with the reason."""
+"""Plug-ins by name: they are loaded, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class Asynchronous(Guard):
     """An authenticator with a coroutine that would never be awaited."""
 
     async def on_connected_session(self, session_proxy: object, now_ms: int) -> None:  # type: ignore[override]
-        """Too late."""
+        """Unused."""
 
 
 class Curious(Guard):
-    """Stores the sources of clients."""
+    """An authenticator that stores the sources of clients."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sources: set[str] = set()
 
     def on_connected_session(self, session_proxy: SessionProxy, now_ms: int) -> None:
-        """As before."""
+        """Unused."""
         self.sources.add(session_proxy.source_identity)
         super().on_connected_session(session_proxy, now_ms)
 
 
 class Counting:
-    """Counts errors."""
+    """A counter of errors."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -58,7 +58,8 @@ class Counting:
 
 
 def test_names_of_the_reference_have_the_same_meaning() -> None:
-    """The default authenticator's Java class, ALLOW_ALL, DENY_ALL, and nothing at all."""
+    """The default authenticator's Java class, ALLOW_ALL, DENY_ALL and an empty value are
+    accepted."""
     java_default = load_authenticator("io.aeron.security.DefaultAuthenticatorSupplier")
     assert isinstance(java_default, AllowAll)
     assert isinstance(load_authorisation_service(""), AllowAllActions)
@@ -67,7 +68,7 @@ def test_names_of_the_reference_have_the_same_meaning() -> None:
 
 
 def test_python_factories_are_called() -> None:
-    """`module:factory`, where a class is a factory too."""
+    """Factories are named as `module:factory`, and a class is a factory too."""
     assert isinstance(load_authenticator("support.daemon.authenticator:Guard"), Guard)
     assert isinstance(load_authorisation_service("support.daemon.authenticator:Actions"), Actions)
 
@@ -94,7 +95,7 @@ def test_python_factories_are_called() -> None:
 def test_an_invalid_authenticator_is_an_error(
     name: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line that names the property, the value and what to give instead."""
+    """The error is one line with the property, the value and the alternative."""
     monkeypatch.setitem(sys.modules, __name__, sys.modules[fails.__module__])
     with pytest.raises(ConfigurationError, match=why) as caught:
         load_authenticator(name)
@@ -104,7 +105,7 @@ def test_an_invalid_authenticator_is_an_error(
 
 
 def test_a_java_authorisation_service_is_an_error(tmp_path: Path) -> None:
-    """Before a driver, a directory or a thread is created."""
+    """It is refused before a driver, a directory or a thread is created."""
     properties = {"aeron.archive.authorisation.service.supplier": "com.example.Rules"}
     with pytest.raises(ConfigurationError, match="Java classes cannot be loaded"):
         aerotape.Archive.launch(dir=tmp_path / "archive", properties=properties)
@@ -115,7 +116,7 @@ def test_a_java_authorisation_service_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answer", [None, 1, "yes", [True]])
 def test_only_true_allows(answer: object) -> None:
-    """Other values, also true ones such as a coroutine, refuse the request."""
+    """Any other value, even a truthy one such as a coroutine, refuses the request."""
 
     class Odd:
         def is_authorised(self, *_: object) -> Any:
@@ -149,11 +150,11 @@ def test_a_proxy_is_invalid_after_its_call() -> None:
             self.rejected = True
 
     class Keeper(AllowAll):
-        kept: Any = None
+        retained: Any = None
         principal: Any = "alice"
 
         def on_connected_session(self, session_proxy: Any, now_ms: int, /) -> None:
-            self.kept = session_proxy
+            self.retained = session_proxy
             session_proxy.authenticate(self.principal)
 
     keeper, session = Keeper(), Session()
@@ -164,7 +165,7 @@ def test_a_proxy_is_invalid_after_its_call() -> None:
     guarded.connected(session)
     assert session.principals == [b"alice"]
     with pytest.raises(RuntimeError, match="only during the call"):
-        keeper.kept.authenticate(b"mallory")
+        keeper.retained.authenticate(b"mallory")
     assert session.principals == [b"alice"]
 
 

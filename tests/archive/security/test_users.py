@@ -1,4 +1,4 @@
-"""A users file decides on Java's and our clients, with plain secrets and proofs, and changes."""
+"""A users file for Java's and our clients: plain secrets, proofs, roles and changes of the file."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def connect(archive: Any, credentials: Any, **options: Any) -> aerotape.ArchiveC
 
 
 def refusal(archive: Any, credentials: Any, **options: Any) -> int:
-    """The error code with which our client is refused."""
+    """Return the error code with which our client is refused."""
     with pytest.raises(aerotape.ArchiveError) as caught:
         connect(archive, credentials, **options)
     return caught.value.error_code
 
 
 def code_of(call: Callable[..., Any], *args: Any) -> int:
-    """The error code that a request is answered with."""
+    """Return the error code of the response to a request."""
     with pytest.raises(aerotape.ArchiveError) as caught:
         call(*args)
     return caught.value.error_code
@@ -78,7 +78,7 @@ def code_of(call: Callable[..., Any], *args: Any) -> int:
 
 @pytest.mark.jvm
 def test_java_client_sends_user_and_secret(archive: Any) -> None:
-    """As `user:secret`; the role then holds for its requests."""
+    """Credentials are `user:secret`; the user's role applies to the requests."""
     with JavaClient(archive.aeron_dir) as java:
         java.connect(archive.control_channel, credentials="reader:r:ead")
         assert java.call("listRecordings", 0, 10) == []
@@ -96,7 +96,7 @@ def test_java_client_sends_user_and_secret(archive: Any) -> None:
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_our_client_connects_with_its_secret(archive: Any, plain: bool) -> None:
-    """By sending it, or by a proof; a wrong secret and an unknown user get the same error."""
+    """The secret is sent or proved; a wrong secret and an unknown user get the same error."""
     for name, secret in SECRETS.items():
         with connect(archive, UserSecret(name, secret, plain=plain)) as client:
             assert _may(client, client.list_recordings, 0), name
@@ -106,8 +106,8 @@ def test_our_client_connects_with_its_secret(archive: Any, plain: bool) -> None:
     assert "r:ead" not in archive.log()
 
 
-def test_an_unknown_user_is_challenged_like_a_known_one(archive: Any) -> None:
-    """The salt is the same each time, the nonce is not."""
+def test_an_unknown_user_is_challenged_as_a_known_one(archive: Any) -> None:
+    """The salt is the same each time; the nonce differs."""
     challenges: dict[str, list[bytes]] = {}
 
     def keep(name: str) -> Callable[[bytes], bytes]:
@@ -159,8 +159,8 @@ def test_a_decoy_key_that_cannot_be_stored_is_logged(
         tmp_path.chmod(0o700)
 
 
-def test_roles_hold_for_requests(archive: Any) -> None:
-    """Read lists and replays, record records, admin does the rest."""
+def test_roles_apply_to_requests(archive: Any) -> None:
+    """`read` may list and replay, `record` may record, `admin` may do everything."""
     unauthorised = ErrorCode.UNAUTHORISED_ACTION
     with connect(archive, UserSecret("recorder", SECRETS["recorder"])) as recorder:
         made = recorded(recorder, 3)
@@ -180,7 +180,7 @@ def test_roles_hold_for_requests(archive: Any) -> None:
 
 @pytest.mark.jvm
 def test_java_client_proves_that_it_knows_the_secret(archive: Any) -> None:
-    """As documented, with Java's own cryptography."""
+    """The proof works as documented, with Java's own cryptography."""
     with JavaClient(archive.aeron_dir) as java:
         java.connect(archive.control_channel, credentials="reader", secret="r:ead")
         assert java.call("listRecordings", 0, 1) is not None
@@ -193,7 +193,7 @@ def test_java_client_proves_that_it_knows_the_secret(archive: Any) -> None:
 def test_another_archive_replicates_with_credentials(
     archive: Any, run_archive: Callable[..., Any], kind: str
 ) -> None:
-    """As a client that sends user and secret; with a wrong secret the replication fails."""
+    """It sends user and secret; with a wrong secret the replication fails."""
     with connect(archive, UserSecret("recorder", SECRETS["recorder"])) as recorder:
         made = recorded(recorder, 1)
     with run_archive(kind) as other, connect(other, b"") as client:
@@ -207,7 +207,7 @@ def test_another_archive_replicates_with_credentials(
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_credentials_at_random(archive: Any, seed: int) -> None:
-    """Random bytes, as credentials and as responses to challenges: all are refused."""
+    """Random bytes as credentials and as responses to challenges are refused."""
     dice = random.Random(seed)
     aeron = _native.AeronClient(str(archive.aeron_dir))
     parts = (b"reader", b":", b"r:eaD", b"\0", b"\xff", b"p=", b"scram-sha-256 ", b"A" * 44, b"$")
@@ -320,8 +320,8 @@ def test_hashing_blocks_no_other_client(archive: Any, users_file: Path) -> None:
     aeron.close()
 
 
-def test_changes_count_while_the_archive_runs(archive: Any, users_file: Path) -> None:
-    """Added users may connect at once, removed ones lose access, invalid files change nothing."""
+def test_changes_apply_while_the_archive_runs(archive: Any, users_file: Path) -> None:
+    """Added users can connect at once, removed ones lose access, invalid files are ignored."""
     with connect(archive, UserSecret("recorder", SECRETS["recorder"])) as recorder:
         made = recorded(recorder, 1)
     put(users_file, "guest", Role.READ, b"first")
@@ -351,9 +351,9 @@ def test_changes_count_while_the_archive_runs(archive: Any, users_file: Path) ->
     ):
         spoil()
         connect(archive, UserSecret("reader", SECRETS["reader"])).close()
-        told = [line for line in archive.log().splitlines() if complaint in line]
-        assert len(told) == 1, told
-        assert "the last valid users stay in force" in told[0]
+        reports = [line for line in archive.log().splitlines() if complaint in line]
+        assert len(reports) == 1, reports
+        assert "the last valid users stay in force" in reports[0]
     users_file.write_bytes(good)
     users_file.chmod(0o600)
     connect(archive, UserSecret("reader", SECRETS["reader"])).close()
@@ -381,8 +381,8 @@ def _may(_client: aerotape.ArchiveClient, call: Callable[..., Any], *args: Any) 
     return True
 
 
-def test_a_users_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
-    """In one line, before anything is created."""
+def test_an_invalid_users_file_prevents_the_start(tmp_path: Path) -> None:
+    """The error is one line, before anything is created."""
     with pytest.raises(aerotape.ConfigurationError, match="No such file"):
         aerotape.Archive.launch(dir=tmp_path / "archive", users_file=tmp_path / "missing")
     # An empty variable must not disable authentication.

@@ -36,7 +36,7 @@ def add(path: Path, name: str, secret: bytes = b"secret", role: Role = Role.READ
 
 
 def test_keys_are_those_of_the_standard() -> None:
-    """RFC 7677's example: user `user`, secret `pencil`, 4096 iterations."""
+    """Keys equal those of RFC 7677's example: user `user`, secret `pencil`, 4096 iterations."""
     salt = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     verifier = Verifier.of(b"pencil", salt, 4096)
     message = (
@@ -51,7 +51,8 @@ def test_keys_are_those_of_the_standard() -> None:
 
 
 def test_secrets_and_proofs() -> None:
-    """The right secret is accepted, plain or as a proof; a proof serves one challenge and user."""
+    """The right secret is accepted, plain or as a proof; a proof is valid for one challenge and
+    user."""
     verifier = Verifier.of(b"s3cret", b"salt" * 4, ITERATIONS)
     assert verifier.accepts_secret(b"s3cret")
     assert not verifier.accepts_secret(b"s3cret ")
@@ -68,8 +69,8 @@ def test_secrets_and_proofs() -> None:
     "answer",
     [b"", b"p=", b"p=AA", b"p=====", b"p=" + b64encode(bytes(31)), b"x" * 5000, b"\xff\xfe", b"p"],
 )
-def test_a_damaged_answer_is_a_wrong_one(answer: bytes) -> None:
-    """A malformed response is refused."""
+def test_a_malformed_response_is_refused(answer: bytes) -> None:
+    """A malformed response counts as a wrong one."""
     verifier = Verifier.of(b"s", b"salt" * 4, ITERATIONS)
     assert not verifier.accepts_answer(b"alice", verifier.challenge(b"n"), answer)
 
@@ -84,13 +85,13 @@ def test_a_damaged_answer_is_a_wrong_one(answer: bytes) -> None:
     ],
 )
 def test_a_client_refuses_unsafe_challenges(challenge: bytes, why: str) -> None:
-    """Few iterations would make guessing easy, many would occupy the client."""
+    """Challenges with too few iterations (easy to guess) or too many (slow) are refused."""
     with pytest.raises(AerotapeError, match=why):
         answer_challenge(b"alice", b"secret", challenge)
 
 
 def test_a_file_is_written_and_read(tmp_path: Path) -> None:
-    """Users come back with role and verifier; the file is its owner's and holds no secret."""
+    """Users are read with role and verifier; the file is private and contains no secret."""
     path = tmp_path / "users"
     assert add(path, "alice", b"open sesame", Role.ADMIN) is False
     assert add(path, "bob@example.org") is False
@@ -105,12 +106,12 @@ def test_a_file_is_written_and_read(tmp_path: Path) -> None:
     assert users["alice"].verifier.salt != users["bob@example.org"].verifier.salt
 
 
-def test_changing_keeps_the_rest(tmp_path: Path) -> None:
-    """Comments in any language, order and mode stay; a link stays a link."""
+def test_a_change_retains_the_rest(tmp_path: Path) -> None:
+    """Comments in any language, order and mode are retained; a link remains a link."""
     path, link = tmp_path / "users", tmp_path / "link"
     add(path, "alice")
     add(path, "bob")
-    # Å and Ņ hold a byte that is a line end to some, as form feeds are.
+    # Å and Ņ contain a byte that some parsers take for a line end, as form feeds are.
     comment = "# Gäste\n\n# Åse, Ņina\x0c\r and others\n"
     path.write_bytes(comment.encode() + path.read_bytes() + b"#alice: not one\n")
     path.chmod(0o640)
@@ -130,7 +131,7 @@ def test_changing_keeps_the_rest(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "users"]
 
 
-def test_changes_at_once_are_all_made(tmp_path: Path) -> None:
+def test_concurrent_changes_are_all_made(tmp_path: Path) -> None:
     """No user is lost when several threads change the file."""
     path = tmp_path / "users"
     names = [f"user{number}" for number in range(12)]
@@ -144,7 +145,7 @@ def test_changes_at_once_are_all_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o604, 0o620, 0o666, 0o601, 0o660])
 def test_a_file_open_to_others_is_refused(tmp_path: Path, mode: int) -> None:
-    """Others could add users if they may write it, and guess secrets if they may read it."""
+    """A file that others may read or write is refused."""
     path = tmp_path / "users"
     add(path, "alice")
     path.chmod(mode)
@@ -199,8 +200,8 @@ def test_an_invalid_line_is_named(tmp_path: Path, line: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_user_cannot_be_there_twice(tmp_path: Path) -> None:
-    """The second might be an old secret."""
+def test_a_duplicate_user_is_refused(tmp_path: Path) -> None:
+    """The whole file is refused, because one entry may have an old secret."""
     path = tmp_path / "users"
     add(path, "alice")
     path.write_bytes(path.read_bytes() * 2)
@@ -223,14 +224,14 @@ def test_a_user_cannot_be_there_twice(tmp_path: Path) -> None:
         ("a", b"s", 10**9),
     ],
 )
-def test_users_that_cannot_be(name: str, secret: bytes, iterations: int) -> None:
-    """Names and secrets that would not survive the file or the wire."""
+def test_invalid_users_are_refused(name: str, secret: bytes, iterations: int) -> None:
+    """Names and secrets that cannot be stored in the file or sent are refused."""
     with pytest.raises(ConfigurationError):
         make_user(name, Role.READ, secret, iterations)
 
 
-def test_roles_sort_every_request() -> None:
-    """`read` changes nothing, `record` destroys nothing, `admin` may do all."""
+def test_roles_cover_every_request() -> None:
+    """`read` changes nothing, `record` deletes nothing, `admin` may do everything."""
     requests = {
         message.__name__: message.TEMPLATE_ID
         for message in codecs.MESSAGES.values()
@@ -253,10 +254,10 @@ def test_roles_sort_every_request() -> None:
     assert not Role.RECORD.allows(9_999)
 
 
-def test_a_change_counts_once_it_can_be_read(
+def test_a_change_applies_once_it_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A change that could not be read for lack of file descriptors is read later."""
+    """A change that cannot be read for lack of file descriptors is read later."""
     path = tmp_path / "users"
     add(path, "alice")
     add(path, "bob")
@@ -273,7 +274,7 @@ def test_a_change_counts_once_it_can_be_read(
 
 
 def test_a_decoy_key_is_created_once(tmp_path: Path) -> None:
-    """Beside the target of a link, with the mode of the users file, and only once."""
+    """The key is created next to a link's target, with the mode of the users file, only once."""
     path, link = tmp_path / "users", tmp_path / "link"
     add(path, "alice")
     path.chmod(0o640)
@@ -299,7 +300,7 @@ def test_a_decoy_key_is_created_once(tmp_path: Path) -> None:
 
 
 def test_a_decoy_key_that_is_damaged_or_open_to_others_is_refused(tmp_path: Path) -> None:
-    """As for the users file itself, in one line with the remedy."""
+    """It is refused like the users file, in one line with the remedy."""
     path = tmp_path / "users"
     add(path, "alice")
     decoy_key(path)

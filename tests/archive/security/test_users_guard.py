@@ -1,4 +1,4 @@
-"""The users guard under many secrets: bounded hashing, refusal when busy, no hint on user names."""
+"""The users guard under load: bounded hashing, refusal when busy, no disclosure of user names."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Session:
 
 @dataclass
 class Door:
-    """A guard, and the secrets that it hashes while the gate is open."""
+    """A guard that hashes secrets while a gate is open."""
 
     guard: UsersGuard
     gate: threading.Event = field(default_factory=threading.Event)
@@ -63,13 +63,13 @@ class Door:
         return session
 
     def is_decided(self, session: Session) -> bool:
-        """Call the guard once."""
+        """Call the guard once; return whether the session is decided."""
         if not session.is_decided:
             self.guard.on_connected_session(SessionProxy(session), 0)
         return session.is_decided
 
     def decide(self, session: Session) -> Session:
-        """Wait until it is decided."""
+        """Wait until the session is decided."""
         await_true(lambda: self.is_decided(session))
         return session
 
@@ -102,7 +102,7 @@ def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
 
 
 def test_wrong_secrets_do_not_block_known_secrets_and_proofs(door: Door) -> None:
-    """With a full queue, a secret that was right before is accepted and a name is challenged."""
+    """With a full queue, a previously accepted secret is accepted and a name is challenged."""
     assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
     flood = door.fill(name=b"bob")
     assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
@@ -114,7 +114,7 @@ def test_wrong_secrets_do_not_block_known_secrets_and_proofs(door: Door) -> None
 
 
 @pytest.mark.parametrize("name", [b"bob", b"nobody"])
-def test_a_full_queue_refuses_and_says_to_try_again(door: Door, name: bytes) -> None:
+def test_a_full_queue_refuses_and_advises_to_retry(door: Door, name: bytes) -> None:
     """Known and unknown users alike; once there is room, the same secret is checked."""
     flood = door.fill(name=name)
     refused = [door.decide(door.knock(each)) for each in (b"alice:alice", b"nobody:x", b"bob:bob")]
@@ -126,7 +126,7 @@ def test_a_full_queue_refuses_and_says_to_try_again(door: Door, name: bytes) -> 
 
 
 def test_an_unknown_user_costs_as_many_iterations(door: Door) -> None:
-    """Time does not show whether a name is a user's: the same hash is computed for both."""
+    """The same hash is computed for unknown users, so that timing does not disclose user names."""
     for name in (b"alice", b"nobody"):
         assert door.decide(door.knock(name + b":guess")).refusal == ""
     assert door.hashed == [b"guess"] * 2
@@ -136,7 +136,7 @@ def test_an_unknown_user_costs_as_many_iterations(door: Door) -> None:
 def test_a_failed_check_refuses_its_client_only(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error is raised to the conductor, which refuses; the thread checks the next secret."""
+    """The error is raised in the conductor, which refuses; the thread checks the next secret."""
     with monkeypatch.context() as patch:
         patch.setattr(Verifier, "accepts_secret", lambda *_: 1 // 0)
         session = door.knock(b"alice:alice")
@@ -146,7 +146,7 @@ def test_a_failed_check_refuses_its_client_only(
 
 
 def test_nothing_is_hashed_before_the_client_can_receive_a_response(door: Door) -> None:
-    """A client that has only sent a connect request takes no place in the queue."""
+    """A client that cannot receive a response yet takes no place in the queue."""
     for number in range(100):
         door.guard.on_connect_request(1_000 + number, b"alice:wrong%d" % number, 0)
     assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
@@ -154,22 +154,22 @@ def test_nothing_is_hashed_before_the_client_can_receive_a_response(door: Door) 
 
 
 def test_one_secret_is_hashed_once(door: Door) -> None:
-    """For each user name, known or not, however many clients send it, right or wrong."""
+    """A secret is hashed once per user name, known or not, however many clients send it."""
     door.gate.clear()
     crowd = [door.knock(b"bob:bob") for _ in range(30)]
     wrong = [door.knock(b"alice:bob") for _ in range(30)]
-    nobody = [door.knock(b"nobody:bob") for _ in range(30)]
+    unknown = [door.knock(b"nobody:bob") for _ in range(30)]
     door.gate.set()
     assert {door.decide(each).principal for each in crowd} == {b"bob"}
-    assert {door.decide(each).refusal for each in (*wrong, *nobody)} == {""}
+    assert {door.decide(each).refusal for each in (*wrong, *unknown)} == {""}
     for _ in range(3):
         for credentials in (b"alice:bob", b"nobody:bob"):
             assert door.decide(door.knock(credentials)).refusal == ""
     assert door.hashed == [b"bob"] * 3
 
 
-def test_a_new_secret_counts_that_was_wrong_before(door: Door) -> None:
-    """Remembered outcomes end with the file's entry that they were for."""
+def test_a_new_secret_is_accepted_that_was_wrong_before(door: Door) -> None:
+    """Cached results are discarded with the file's entry that they belong to."""
     assert door.decide(door.knock(b"alice:new")).refusal == ""
     put_user(door.guard._file.path, make_user("alice", Role.READ, b"new", ITERATIONS))
     assert door.decide(door.knock(b"alice:new")).principal == b"alice"

@@ -18,7 +18,7 @@ import java.util.Map;
 import java.util.Random;
 
 /**
- * Measures control requests of several archives, in turns.
+ * Measures control requests of several archives alternately.
  *
  * Arguments: rounds, measurements (comma separated), then for each archive its name, aeron
  * directory, control channel and control stream id. Each measurement of each round prints one line:
@@ -108,14 +108,14 @@ public final class Control
         };
     }
 
-    /** Reads the pings, and lets the driver see the client, between measurements. */
+    /** Reads pings and sends keep-alives to the driver between measurements. */
     private void keepAlive()
     {
         invoker.invoke();
         archive.checkForErrorResponse();
     }
 
-    /** Makes recordings to be found and replayed. */
+    /** Creates recordings to be listed and replayed. */
     private void record()
     {
         for (int i = 0; i < RECORDINGS; i++)
@@ -124,7 +124,7 @@ public final class Control
         }
     }
 
-    /** A whole life of a recording: publication, start, messages recorded, stop, close. */
+    /** The lifecycle of a recording: publication, start, messages recorded, stop, close. */
     private long recordOne(final int messages)
     {
         final CountersReader counters = aeron.countersReader();
@@ -160,7 +160,7 @@ public final class Control
         Thread.yield();
     }
 
-    /** Recordings listed by their id, a second. */
+    /** Recordings listed by id, per second. */
     private String find()
     {
         final Random random = new Random(1);
@@ -180,7 +180,7 @@ public final class Control
         return Double.toString(count * 1e9 / (nowNs - startNs));
     }
 
-    /** Lives of recordings with one message each, a second. */
+    /** Lifecycles of recordings with one message each, per second. */
     private String cycle()
     {
         final long startNs = System.nanoTime();
@@ -195,7 +195,7 @@ public final class Control
         return Double.toString(count * 1e9 / (nowNs - startNs));
     }
 
-    /** Nanoseconds from asking for a replay until its first fragment, one after the other. */
+    /** Nanoseconds from each replay request to its first fragment. */
     private String replay()
     {
         final StringBuilder result = new StringBuilder();

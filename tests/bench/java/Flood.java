@@ -5,7 +5,7 @@ import org.agrona.concurrent.UnsafeBuffer;
 import org.agrona.concurrent.status.CountersReader;
 
 /**
- * Publishes as fast as the recorder lets it, and times until the last byte counts as recorded.
+ * Publishes at the rate of the recorder, and measures the time until the last byte is recorded.
  *
  * Arguments: aeron directory, channel, stream id, message length, message count. Prints the
  * nanoseconds from the first offer until the recording position counter is at the end.
@@ -30,7 +30,7 @@ public final class Flood
             while (CountersReader.NULL_COUNTER_ID == counterId || !publication.isConnected());
 
             final UnsafeBuffer message = new UnsafeBuffer(new byte[length]);
-            // Warm the offer up before the clock starts.
+            // Warm up before the measurement.
             offer(publication, message, Math.min(count, 20_000));
             await(counters, counterId, publication.position());
 

@@ -9,9 +9,9 @@ import java.util.Locale;
 import java.util.Random;
 
 /**
- * Lists all recordings of archives again and again, and counts descriptors a second; then asks for
- * each of them by its id, once and in no order, and counts calls a second. With several archives
- * they take turns in the listings. Prints a line for each: the rates of its turns, that of the
+ * Lists all recordings of archives repeatedly, and counts descriptors per second; then requests
+ * each of them by its id, once and in random order, and counts calls per second. Several archives
+ * are listed alternately. Prints a line for each: the rates of its listings, that of the
  * calls, and that of listings for a channel and a stream.
  *
  * Arguments: aeron directory, control response channel, recordings in each catalog, seconds to warm
@@ -128,7 +128,7 @@ public final class Listing
         return listed / ((nowNs - startNs) / 1e9);
     }
 
-    /** Asks for the first recording alone, so that only it is known when the others are asked for. */
+    /** Lists the first recording alone, so that only its offset is cached at the next requests. */
     private static void warmUp(final AeronArchive archive)
     {
         final long endNs = System.nanoTime() + 1_000_000_000L;

@@ -24,10 +24,10 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 
 /**
- * What one would write to get a recording into Parquet: replay it, and append message after message
- * with parquet-avro; or hand each to a Python process on the standard output.
+ * A straightforward program for a recording to Parquet: replays it and appends each message
+ * with parquet-avro, or passes each to a Python process on the standard output.
  *
- * Arguments: aeron directory, control request channel, recording id, position up to which to replay,
+ * Arguments: aeron directory, control request channel, recording id, end position of the replay,
  * Parquet file or "-".
  */
 public final class ReplayToParquet

@@ -16,7 +16,8 @@ from aerotape.replay.offline.reader import RecordingRange, recording_range
 
 @pytest.fixture
 def built(tmp_path: Path) -> Iterator[tuple[SegmentBuilder, RecordingRange, Path]]:
-    """A recording of some terms that ends in the middle of a message, after a term without one."""
+    """A recording of several terms that ends within a message, after a term without a message
+    end."""
     builder = fill(SegmentBuilder(start_position=98_304), 100)
     builder.pad_term()
     builder.pad_term()
@@ -32,7 +33,7 @@ def ends_with(message: BuiltMessage, count: int = 0) -> LastMessage:
 def test_the_last_message_of_a_range(
     built: tuple[SegmentBuilder, RecordingRange, Path],
 ) -> None:
-    """Whatever follows it: padding, a term of it, a message without an end."""
+    """It is found whatever follows: padding, a term of padding, or an incomplete message."""
     builder, whole, _ = built
     messages = builder.messages
     assert last_message(whole) == ends_with(messages[-1])
@@ -45,7 +46,7 @@ def test_the_last_message_of_a_range(
 def test_limits_cut_between_messages(
     built: tuple[SegmentBuilder, RecordingRange, Path],
 ) -> None:
-    """So many bytes or messages at most, and nothing rather than a part of a message."""
+    """Limits of bytes or messages are not exceeded, and messages are never cut."""
     builder, whole, _ = built
     messages, start = builder.messages, builder.start_position
     for index in (0, 1, 7, 50, 98):
@@ -63,7 +64,7 @@ def test_limits_cut_between_messages(
 def test_a_message_is_recognised(
     built: tuple[SegmentBuilder, RecordingRange, Path],
 ) -> None:
-    """By a checksum of its content without session ids, which differs from any other."""
+    """A checksum of the content without session ids identifies a message."""
     builder, whole, archive_dir = built
     places = [(m.position, m.end_position) for m in builder.messages]
     sums = [message_checksum(whole, *place) for place in places]

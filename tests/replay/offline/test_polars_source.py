@@ -38,7 +38,7 @@ def rows_of(archive_dir: Path) -> list[dict[str, Any]]:
 
 
 def test_rows_are_those_of_the_arrow_reader(archive_dir: Path) -> None:
-    """All columns with the same values and types, in the order of recordings and positions."""
+    """All columns have the same values and types, ordered by recording and position."""
     frame = scan_polars(archive_dir).collect()
     assert frame.to_dicts() == rows_of(archive_dir)
     assert frame.schema == scan_polars(archive_dir).collect_schema()
@@ -63,7 +63,7 @@ C = polars.col
         (C("length") > C("position"), {}),
     ],
 )
-def test_filters_select_the_same_rows_and_narrow_what_is_read(
+def test_filters_select_the_same_rows_and_limit_reads(
     archive_dir: Path, predicate: Any, bounds: dict[str, tuple[int, int | None]]
 ) -> None:
     """Comparisons of recording id and position narrow the ranges; others only select rows."""
@@ -78,10 +78,10 @@ def test_filters_select_the_same_rows_and_narrow_what_is_read(
         assert set(bounds_of(predicate).values()) == {(0, (1 << 63) - 1)}
 
 
-def test_only_what_a_query_needs_is_built_and_read(
+def test_only_data_that_a_query_needs_is_read(
     archive_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The columns of the query and of its filter, the recordings in the filter, the first rows."""
+    """Only columns of query and filter, recordings of the filter and the first rows are read."""
     scanned: list[tuple[int, Any]] = []
     original = reader.RecordingRange.scan
 
@@ -114,13 +114,13 @@ def test_typed_columns_are_those_of_the_schema(tmp_path: Path) -> None:
 
 
 def test_bad_arguments_are_refused_before_a_query(archive_dir: Path) -> None:
-    """A template without a schema, and a mode without a checksum."""
+    """A template without a schema and a mode without a checksum are refused."""
     with pytest.raises(ConfigurationError, match="give the schema that defines it"):
         scan_polars(archive_dir, template="Order")
 
 
 def test_duckdb_reads_the_arrow_stream(archive_dir: Path) -> None:
-    """DuckDB takes a recording's batches as a table."""
+    """DuckDB reads a recording's batches as a table."""
     duckdb = pytest.importorskip("duckdb")
     batches = open_directory(archive_dir).recording(1).to_batches()
     counted = duckdb.from_arrow(batches).aggregate("count(*), sum(length)").fetchall()

@@ -35,14 +35,14 @@ def built(tmp_path: Path) -> SegmentBuilder:
 
 @pytest.fixture
 def victims(built: SegmentBuilder, tmp_path: Path) -> list[int]:
-    """Numbers of three messages that were damaged: in their first, second and all frames."""
+    """Return the numbers of three damaged messages: in their first, second and all frames."""
     long = [i for i, m in enumerate(built.messages) if len(m.payload) > 3 * 1376]
     short = next(i for i, m in enumerate(built.messages) if i > long[2] and m.payload)
     first, second = built.messages[long[0]], built.messages[long[2]]
     flip(built, tmp_path, first.position)
     flip(built, tmp_path, second.position + 1408)
     flip(built, tmp_path, second.position + 2 * 1408)
-    flip(built, tmp_path, built.messages[short].position, at=12)  # where the checksum stands
+    flip(built, tmp_path, built.messages[short].position, at=12)  # the offset of the checksum
     return [long[0], long[2], short]
 
 
@@ -53,8 +53,8 @@ def recording(tmp_path: Path) -> Recording:
 def test_permissive_has_a_row_with_the_error(
     built: SegmentBuilder, victims: list[int], tmp_path: Path
 ) -> None:
-    """A damaged message is one row: no payload, the reason, and all else as it stands there; the
-    others are as they were, whatever the size of the batches."""
+    """A damaged message is one row: no payload, the reason, and all other fields as stored; other
+    messages are unchanged, for any batch size."""
     sound = recording(tmp_path).to_arrow().to_pylist()
     table = recording(tmp_path).to_arrow(checksum="crc-32", mode="PERMISSIVE")
     assert table.column_names == list(COLUMNS)
@@ -98,7 +98,7 @@ def test_dropmalformed_leaves_out_and_counts(
     assert (scan.rows, scan.dropped_messages) == (197, 3)
 
 
-def test_failfast_names_the_first(
+def test_failfast_reports_the_first_bad_frame(
     built: SegmentBuilder, victims: list[int], tmp_path: Path
 ) -> None:
     """The first bad frame is an error with recording, file, offset and position; what is before
@@ -117,7 +117,7 @@ def test_failfast_names_the_first(
 def test_cut_ranges_have_the_same_rows(
     built: SegmentBuilder, victims: list[int], tmp_path: Path, mode: Any
 ) -> None:
-    """Ranges that touch, also within a damaged message, give its row once or not at all."""
+    """Adjacent ranges, even if split within a damaged message, return its row at most once."""
     whole = recording(tmp_path).to_arrow(checksum="crc-32", mode=mode).to_pylist()
     inside = built.messages[victims[1]].position + 1408
     edges = [98_304, inside, inside + 64, built.position]
@@ -131,7 +131,7 @@ def test_cut_ranges_have_the_same_rows(
 def test_columns_are_selected_as_without_a_mode(
     built: SegmentBuilder, victims: list[int], tmp_path: Path
 ) -> None:
-    """`_corrupt` needs no payload, nor the other way round; in other modes it is always null."""
+    """`_corrupt` and the payload can be selected separately; in other modes `_corrupt` is null."""
     table = recording(tmp_path).to_arrow(
         checksum="crc-32", mode="PERMISSIVE", columns=["_corrupt", "length"]
     )
@@ -144,8 +144,8 @@ def test_columns_are_selected_as_without_a_mode(
     assert table.column("_corrupt").null_count == 200
 
 
-def test_damage_outside_of_whole_messages_is_no_row(tmp_path: Path) -> None:
-    """A damaged beginning whose end never came is counted with the fragments left out."""
+def test_damage_outside_of_complete_messages_is_no_row(tmp_path: Path) -> None:
+    """A damaged first fragment of an incomplete message is counted as an omitted fragment."""
     builder = fill(SegmentBuilder(checksum=crc32), 5)
     position = builder.frame(b"the rest never came", flags=BEGIN)
     builder.pad_term()
@@ -162,7 +162,7 @@ def test_damage_outside_of_whole_messages_is_no_row(tmp_path: Path) -> None:
 def test_a_broken_frame_length_is_an_error_in_every_mode(
     built: SegmentBuilder, tmp_path: Path
 ) -> None:
-    """After a broken length no frame can be found, so more than a message is lost."""
+    """After an invalid length no frame can be found, so that more than a message is lost."""
     flip(built, tmp_path, built.messages[50].position, at=3)
     for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
         with pytest.raises(SegmentError, match="frame length"):
@@ -170,7 +170,8 @@ def test_a_broken_frame_length_is_an_error_in_every_mode(
 
 
 def test_invalid_modes_are_refused(built: SegmentBuilder, tmp_path: Path) -> None:
-    """An unknown mode, one without a checksum, and tuples, which have no column for the reason."""
+    """Unknown modes, modes without a checksum, and modes for tuples (no error column) are
+    refused."""
     with pytest.raises(ConfigurationError, match="unknown mode 'SOME'"):
         recording(tmp_path).to_arrow(checksum="crc-32", mode="SOME")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="give checksum too"):

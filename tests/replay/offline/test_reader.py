@@ -25,7 +25,7 @@ def expected(builder: SegmentBuilder) -> list[Message]:
 
 
 def test_messages_of_every_recording(tmp_path: Path) -> None:
-    """Each recording of a directory gives its own messages with its own ids."""
+    """Each recording of a directory has its messages with its ids."""
     builders = [
         fill(SegmentBuilder(stream_id=10, session_id=5), 60),
         fill(SegmentBuilder(start_position=98_304, stream_id=11), 90, seed=2),
@@ -39,8 +39,9 @@ def test_messages_of_every_recording(tmp_path: Path) -> None:
     assert read[0][7].length == len(read[0][7].payload)
 
 
-def test_a_range_holds_the_messages_that_begin_in_it(tmp_path: Path) -> None:
-    """`from_position` is the first that may begin, `to_position` the first that may not."""
+def test_a_range_has_the_messages_that_begin_in_it(tmp_path: Path) -> None:
+    """Messages that begin at `from_position` or later, but below `to_position`, are in the
+    range."""
     builder = fill(SegmentBuilder(), 100)
     add_recording(tmp_path, builder)
     recording = open_directory(tmp_path).recording(0)
@@ -54,7 +55,7 @@ def test_a_range_holds_the_messages_that_begin_in_it(tmp_path: Path) -> None:
 
 
 def test_a_live_recording_is_read_to_its_last_whole_frame(tmp_path: Path) -> None:
-    """Without a stop position, what is on disk counts; what is not written yet does not."""
+    """A recording without a stop position is read up to the last complete frame on disk."""
     builder = fill(SegmentBuilder(), 80)
     add_recording(tmp_path, builder, live=True)
     recording = open_directory(tmp_path).recording(0)
@@ -66,7 +67,7 @@ def test_a_live_recording_is_read_to_its_last_whole_frame(tmp_path: Path) -> Non
 
 
 def test_batches_hold_the_same_messages(tmp_path: Path) -> None:
-    """Arrow batches and messages agree, whatever the size of the batches."""
+    """Arrow batches of any size have the messages of the reader."""
     pyarrow = pytest.importorskip("pyarrow")
     add_recording(tmp_path, fill(SegmentBuilder(), 70))
     recording = open_directory(tmp_path).recording(0)
@@ -96,7 +97,7 @@ def test_bad_arguments_are_refused_at_the_call(
         recording.messages(**arguments)
 
 
-def test_ranges_are_clipped_to_what_is_recorded(tmp_path: Path) -> None:
+def test_ranges_are_limited_to_recorded_positions(tmp_path: Path) -> None:
     """A range never begins before the start position nor ends after the recorded position."""
     builder = fill(SegmentBuilder(start_position=4096), 30)
     add_recording(tmp_path, builder)

@@ -44,8 +44,8 @@ def recording(archive_dir: Path) -> Recording:
     return open_directory(archive_dir).recording(0)
 
 
-def test_fields_are_columns_beside_those_of_the_message(ir: Path, tmp_path: Path) -> None:
-    """Each field under its name, but for names that the table has; in batches of any size; all
+def test_fields_are_additional_columns(ir: Path, tmp_path: Path) -> None:
+    """Fields have their names, except for names that the table uses; in batches of any size; all
     else as without a schema, and no payload."""
     record(tmp_path, *(order.encode() for order in ORDERS))
     plain = [name for name in COLUMNS if name not in ("payload", "_corrupt")]
@@ -99,8 +99,8 @@ def test_other_messages_are_no_rows_or_rows_of_nulls(ir: Path, tmp_path: Path) -
         "position": [positions[1], positions[3], positions[5]],
         "note": [order.note for order in ORDERS[1:4]],
     }
-    kept = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=columns, others="null")
-    assert kept.to_pydict() == {
+    rows = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=columns, others="null")
+    assert rows.to_pydict() == {
         "orderId": [None, 1, None, 2, None, 3],
         "position": positions,
         "note": [None, ORDERS[1].note, None, ORDERS[2].note, None, ORDERS[3].note],
@@ -174,11 +174,11 @@ def test_the_mode_decides_about_malformed_payloads(ir: Path, tmp_path: Path) -> 
         b"short",
         *whole[4:],
     ]
-    kept = recording(tmp_path).to_arrow(
+    table = recording(tmp_path).to_arrow(
         schema=ir, template="Order", columns=chosen, mode="PERMISSIVE", others="null"
     )
-    assert kept.column("orderId").to_pylist() == [None, 0, 1, 2, None, None, 4, 5]
-    assert kept.column("_corrupt").to_pylist() == [None] * 4 + complaints + [None] * 2
+    assert table.column("orderId").to_pylist() == [None, 0, 1, 2, None, None, 4, 5]
+    assert table.column("_corrupt").to_pylist() == [None] * 4 + complaints + [None] * 2
 
 
 def test_damaged_frames_and_malformed_payloads_together(ir: Path, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_ir_needs_neither_java_nor_jar(
 def test_xml_and_ir_are_distinguished_by_content(
     ir: Path, jars: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Whatever the file is called, in any encoding of XML; anything else is refused by name."""
+    """Any file name and any XML encoding work; other files are refused by name."""
     record(tmp_path, ORDERS[5].encode())
     expected = recording(tmp_path).to_arrow(schema=ir, template="Order")
     utf16 = tmp_path / "orders-16.xml"
@@ -242,7 +242,7 @@ def test_xml_and_ir_are_distinguished_by_content(
 
 
 def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
-    """Arguments that make no sense, before anything is read."""
+    """Invalid arguments are refused before anything is read."""
     record(tmp_path, ORDERS[0].encode())
     read = PayloadSchema.from_ir(ir, "Order")
     with pytest.raises(CodecError, match=r"no message 'Trade'; it has Order \(1\), Cancel \(2\)"):
@@ -261,14 +261,14 @@ def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
 
 
 def test_the_table_has_the_arguments_of_the_stream() -> None:
-    """With the same defaults."""
+    """The defaults are the same, too."""
     stream = inspect.signature(Recording.to_batches).parameters
     table = inspect.signature(Recording.to_arrow).parameters
     assert list(table.values()) == list(stream.values())
 
 
-def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:
-    """A query over typed columns, read as DuckDB asks for them."""
+def test_duckdb_reads_the_stream(ir: Path, tmp_path: Path) -> None:
+    """DuckDB queries typed columns."""
     duckdb = pytest.importorskip("duckdb")
     record(tmp_path, *(order.encode() for order in ORDERS))
     orders = recording(tmp_path).to_batches(schema=ir, template="Order")  # noqa: F841
@@ -282,16 +282,16 @@ def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_polars_takes_the_table(ir: Path, tmp_path: Path) -> None:
-    """Typed columns in Polars, with structs and lists."""
+def test_polars_reads_the_table(ir: Path, tmp_path: Path) -> None:
+    """Polars reads typed columns, with structs and lists."""
     polars = pytest.importorskip("polars")
     record(tmp_path, *(order.encode() for order in ORDERS))
     table = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=TYPED)
     assert polars.from_arrow(table).to_dicts() == [order.columns() for order in ORDERS]
 
 
-def test_pandas_takes_the_table(ir: Path, tmp_path: Path) -> None:
-    """Typed columns in pandas."""
+def test_pandas_reads_the_table(ir: Path, tmp_path: Path) -> None:
+    """pandas reads typed columns."""
     pytest.importorskip("pandas")
     record(tmp_path, *(order.encode() for order in ORDERS))
     table = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["note", "side"])

@@ -1,4 +1,4 @@
-"""`Recording.stats`, compared with the frames the segments were built from."""
+"""`Recording.stats`, compared with the frames from which the segments were built."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def built(tmp_path: Path, builder: SegmentBuilder, *, live: bool = False) -> Rec
 
 
 def paddings(builder: SegmentBuilder) -> list[tuple[int, int]]:
-    """Position and length of each padding frame."""
+    """Return position and length of each padding frame."""
     headers = {position: HEADER.unpack(frame[:32]) for position, frame in builder.frames.items()}
     return [(p, (h[0] + 31) & ~31) for p, h in headers.items() if h[3] == PAD]
 
@@ -33,10 +33,10 @@ def nearest_rank(lengths: list[int], share: float) -> int:
 
 @pytest.mark.parametrize("start_position", [0, 64, 98_304])
 @pytest.mark.parametrize("live", [False, True])
-def test_counts_are_those_of_what_was_written(
+def test_counts_equal_the_frames_written(
     tmp_path: Path, start_position: int, live: bool
 ) -> None:
-    """Fragments, padding, several terms and segments; starts within a term and not; live."""
+    """Counts are right with fragments, padding, several terms and segments, any start, and live."""
     builder = fill(SegmentBuilder(start_position=start_position), 200)
     stats = built(tmp_path, builder, live=live).stats(bins=37)
     lengths = [len(message.payload) for message in builder.messages]
@@ -68,8 +68,8 @@ def test_counts_are_those_of_what_was_written(
         assert part.padding_bytes == sum(length for p, length in padding if p in in_part)
 
 
-def test_a_range_counts_what_begins_in_it(tmp_path: Path) -> None:
-    """Ranges that touch count each message once, wherever they are cut."""
+def test_a_range_counts_messages_that_begin_in_it(tmp_path: Path) -> None:
+    """Adjacent ranges count each message once, wherever they are split."""
     builder = fill(SegmentBuilder(), 120)
     recording = built(tmp_path, builder)
     whole = recording.stats()
@@ -85,7 +85,7 @@ def test_a_range_counts_what_begins_in_it(tmp_path: Path) -> None:
 
 
 def test_an_empty_recording(tmp_path: Path) -> None:
-    """No messages are zeros, not an error."""
+    """An empty recording has zeros, not an error."""
     stats = built(tmp_path, SegmentBuilder(start_position=64)).stats()
     assert (stats.messages, stats.length_bytes, stats.bins, stats.lengths) == (0, 0, (), ())
     assert (stats.mean_bytes, stats.quantile_bytes(0.5), stats.histogram()) == (0, 0, [])
@@ -94,7 +94,7 @@ def test_an_empty_recording(tmp_path: Path) -> None:
 
 
 def test_fragments_without_a_message_are_counted(tmp_path: Path) -> None:
-    """The tail of a message that was joined in the middle, and a beginning without an end."""
+    """Counted are a message's end without its beginning, and a beginning without its end."""
     builder = SegmentBuilder(start_position=1408)
     builder.frame(b"x" * 1376, flags=0)
     builder.frame(b"x" * 100, flags=END)
@@ -109,7 +109,7 @@ def test_fragments_without_a_message_are_counted(tmp_path: Path) -> None:
 
 
 def test_padding_within_a_term_is_a_filler(tmp_path: Path) -> None:
-    """It stands for messages that never came; padding at the end of a term does not."""
+    """Padding within a term stands for lost messages; padding at the end of a term does not."""
     builder = SegmentBuilder()
     builder.message(b"a" * 100)
     builder.frame(b"", frame_type=PAD, length=1000)
@@ -121,8 +121,8 @@ def test_padding_within_a_term_is_a_filler(tmp_path: Path) -> None:
     assert (stats.filler_frames, stats.filler_bytes) == (1, 1024)
 
 
-def test_a_purged_beginning_leaves_no_mean_rate(tmp_path: Path) -> None:
-    """The start timestamp is that of the purged beginning: no rate rather than a wrong one."""
+def test_a_purged_beginning_has_no_mean_rate(tmp_path: Path) -> None:
+    """The start timestamp is that of the purged beginning, so that no rate is reported."""
     builder = fill(SegmentBuilder(start_position=131_072), 30)
     stats = built(tmp_path, builder).stats()
     assert (stats.messages, stats.duration_s, stats.messages_per_s) == (30, None, None)
@@ -135,7 +135,7 @@ def erase(path: Path, begin: int, end: int, fill_byte: int = 0) -> None:
 
 
 def test_gaps_are_reported_and_skipped(tmp_path: Path) -> None:
-    """Zeros, garbage, a missing file and one that is too short; all frames between are counted."""
+    """Zeros, invalid bytes, a missing and a short file are gaps; all frames between are counted."""
     builder = fill(SegmentBuilder(), 400, seed=4)
     recording = built(tmp_path, builder)
     assert len(recording.segment_files()) >= 5
@@ -175,7 +175,7 @@ def test_gaps_are_reported_and_skipped(tmp_path: Path) -> None:
 
 
 def test_a_damaged_tail(tmp_path: Path) -> None:
-    """The catalog claims more than the last file holds: a gap up to the stop position."""
+    """When the last file ends below the stop position, the rest is a gap."""
     builder = fill(SegmentBuilder(), 50)
     recording = built(tmp_path, builder)
     last = builder.messages[-1]
@@ -189,7 +189,7 @@ def test_a_damaged_tail(tmp_path: Path) -> None:
 
 
 def test_more_gaps_than_are_listed(tmp_path: Path) -> None:
-    """All are counted, a thousand are listed."""
+    """All gaps are counted, a thousand are listed."""
     builder = SegmentBuilder()
     for _ in range(2200):
         builder.message(b"x" * 20)
@@ -206,7 +206,8 @@ def test_more_gaps_than_are_listed(tmp_path: Path) -> None:
 
 
 def test_histogram_in_powers_of_two(tmp_path: Path) -> None:
-    """Touching buckets from the shortest to the longest, each length in its own."""
+    """Buckets are contiguous from the shortest to the longest length, and each length is in its
+    bucket."""
     builder = SegmentBuilder()
     lengths = [0, 1, 5, 31, 32, 33, 63, 64, 1000, 5000]
     for length in lengths:
@@ -249,7 +250,7 @@ def test_bad_arguments(tmp_path: Path) -> None:
 
 
 def test_a_damaged_descriptor(tmp_path: Path) -> None:
-    """A recording whose entry cannot be read has no statistics."""
+    """Statistics of a recording with an unreadable entry are an error."""
     recording = built(tmp_path, fill(SegmentBuilder(), 3))
     path = tmp_path / "archive.catalog"
     data = bytearray(path.read_bytes())
@@ -263,7 +264,7 @@ def test_a_damaged_descriptor(tmp_path: Path) -> None:
         damaged[0].stats()
 
 
-def test_a_dictionary_of_statistics_can_be_json(tmp_path: Path) -> None:
+def test_a_dictionary_of_statistics_can_be_written_as_json(tmp_path: Path) -> None:
     """`to_dict` has plain values only."""
     stats = built(tmp_path, fill(SegmentBuilder(), 60)).stats(bins=4)
     plain = json.loads(json.dumps(stats.to_dict()))

@@ -1,4 +1,4 @@
-"""Statistics beside what a Java client is replayed of the same recording."""
+"""Statistics compared with a replay of the same recording to a Java client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEGMENT_LENGTH = 131_072
 
 
 def agree(archive_dir: Path, client: JavaClient, recording_id: int) -> RecordingStatistics:
-    """Assert that a replay and the offline reader give what the statistics count."""
+    """Assert that a replay and the offline reader return what the statistics count."""
     recording = open_directory(archive_dir).recording(recording_id)
     stats = recording.stats(bins=30)
     begin, length = stats.from_position, stats.length_bytes
@@ -45,10 +45,10 @@ def agree(archive_dir: Path, client: JavaClient, recording_id: int) -> Recording
 
 
 @pytest.mark.parametrize("kind", archives.KINDS)
-def test_what_a_java_client_is_replayed(
+def test_a_replay_to_a_java_client(
     kind: archives.Kind, java_client: Callable[[Path | str], JavaClient]
 ) -> None:
-    """Live, stopped, truncated, and with its beginning purged; fragments, padding, segments."""
+    """They agree for live, stopped, truncated and purged recordings, with fragments and padding."""
     properties = {
         "aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c",
         "aeron.archive.segment.file.length": str(SEGMENT_LENGTH),

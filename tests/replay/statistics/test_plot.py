@@ -1,4 +1,4 @@
-"""`aerotape plot` and `recording.plot()`: pictures that show what was recorded."""
+"""`aerotape plot` and `recording.plot()`: pictures of a recording."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def add_times(directory: Path, recording_id: int) -> None:
-    """Add a time index in which a recording took a second, evenly."""
+    """Add a time index with a constant rate over one second."""
     recording = open_directory(directory).recording(recording_id)
     begin = 1_700_000_000_000_000_000
     points = [TimePoint(begin, 0), TimePoint(begin + 1_000_000_000, recording.recorded_position)]
@@ -65,7 +65,8 @@ def share(picture: Any, colour: tuple[int, int, int]) -> float:
 
 
 def test_a_png_shows_messages_and_gaps(directory: Path, tmp_path: Path) -> None:
-    """Large enough, not blank, with the colours of what is in it; a gap makes the exit code 3."""
+    """The picture is not blank and has the colours of messages and gaps; with a gap the exit code
+    is 3."""
     pictures = []
     for recording_id, code in ((0, 0), (1, 3), (2, 0)):
         out = tmp_path / f"{recording_id}.png"
@@ -84,7 +85,7 @@ def test_a_png_shows_messages_and_gaps(directory: Path, tmp_path: Path) -> None:
 
 
 def test_other_formats(directory: Path, tmp_path: Path) -> None:
-    """By the name of the file; what was there is replaced."""
+    """The file name selects the format; an existing file is replaced."""
     svg, pdf = tmp_path / "a.SVG", tmp_path / "b.pdf"
     svg.write_text("old")
     for out in (svg, pdf):
@@ -95,7 +96,7 @@ def test_other_formats(directory: Path, tmp_path: Path) -> None:
 
 
 def test_the_only_recording_needs_no_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the picture has a default name."""
+    """Without options the only recording is drawn, to a file with a default name."""
     add_recording(tmp_path, fill(SegmentBuilder(), 50))
     monkeypatch.chdir(tmp_path)
     row = aerotape("plot", tmp_path, "--json").json
@@ -121,7 +122,7 @@ def test_the_only_recording_needs_no_id(tmp_path: Path, monkeypatch: pytest.Monk
         (["0", "-o", "no/such/folder/x.png"], 1, "cannot write no/such/folder/x.png: No such file"),
     ],
 )
-def test_bad_use_is_one_line(
+def test_usage_errors_are_one_line(
     directory: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -138,8 +139,8 @@ def test_bad_use_is_one_line(
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
 
-def test_without_matplotlib_the_extra_is_named(directory: Path, tmp_path: Path) -> None:
-    """For the command and for the method; everything else works without."""
+def test_without_matplotlib_the_error_names_the_extra(directory: Path, tmp_path: Path) -> None:
+    """Command and method report it; everything else works without matplotlib."""
     (tmp_path / "matplotlib.py").write_text("raise ImportError('no')")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     code = (
@@ -163,7 +164,7 @@ def test_without_matplotlib_the_extra_is_named(directory: Path, tmp_path: Path) 
 
 
 def test_a_new_figure(directory: Path) -> None:
-    """The axes of the rate are returned, and hold the bins; their figure holds the rest."""
+    """The axes of the rate are returned with the bins; their figure has the other panels."""
     from matplotlib import pyplot
     from matplotlib.patches import StepPatch
 
@@ -190,7 +191,7 @@ def test_a_new_figure(directory: Path) -> None:
 
 
 def test_panels_into_axes_of_the_caller(directory: Path) -> None:
-    """Each alone, beside what else the caller draws; the shares add up."""
+    """Each panel can be drawn into the caller's axes; the shares add up."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
@@ -209,7 +210,7 @@ def test_panels_into_axes_of_the_caller(directory: Path) -> None:
 
 
 def test_many_gaps_are_drawn_as_few(tmp_path: Path) -> None:
-    """A thousand small ones side by side are one hatched area, and are all counted."""
+    """A thousand small adjacent gaps are one hatched area, and all are counted."""
     from matplotlib.figure import Figure
 
     builder = SegmentBuilder()
@@ -229,7 +230,7 @@ def test_many_gaps_are_drawn_as_few(tmp_path: Path) -> None:
 
 
 def test_over_time(directory: Path, tmp_path: Path) -> None:
-    """The default if times are known, with the throughput of bytes too."""
+    """Plots over time are the default if times are known, and show the throughput in bytes."""
     from matplotlib.figure import Figure
 
     from aerotape.errors import ConfigurationError
@@ -272,7 +273,7 @@ def test_over_time(directory: Path, tmp_path: Path) -> None:
 def test_ticks_are_multiples_of_powers_of_two(
     start: int, length: int, label: str, ticks: list[str]
 ) -> None:
-    """With all their digits; far from the stream's start counted from the recording's."""
+    """Ticks have all digits; far from position 0 they count from the recording's start."""
     from matplotlib.figure import Figure
 
     from aerotape.replay.statistics import plot

@@ -1,4 +1,4 @@
-"""Statistics over time: parts of equal duration, from what the time index knows."""
+"""Statistics over time: bins of equal duration from the time index."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.directory import Recording, open_directory
 
 SECOND = 1_000_000_000
-# Within the second that the catalog has for recordings that were built.
+# Within the second that the catalog has for built recordings.
 BEGIN = 1_700_000_000 * SECOND
 
 
 def recorded(tmp_path: Path, builder: SegmentBuilder, points: list[tuple[int, int]]) -> Recording:
-    """Add a recording of which these times (after BEGIN) and positions are known."""
+    """Add a recording with a time index of these times (after BEGIN) and positions."""
     recording_id = add_recording(tmp_path, builder)
     recording = open_directory(tmp_path).recording(recording_id)
     write_time_index(
@@ -39,8 +39,8 @@ def recorded(tmp_path: Path, builder: SegmentBuilder, points: list[tuple[int, in
     return open_directory(tmp_path).recording(recording_id)
 
 
-def test_parts_of_equal_time(tmp_path: Path) -> None:
-    """Half of the messages in 100 ms, nothing for 300 ms, the others in 600 ms."""
+def test_bins_of_equal_duration(tmp_path: Path) -> None:
+    """Half of the messages are in 100 ms, none in 300 ms, the others in 600 ms."""
     builder = fill(SegmentBuilder(), 600)
     half, end = builder.messages[300].position, builder.position
     ms = SECOND // 1000
@@ -69,7 +69,7 @@ def test_parts_of_equal_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("idle_points", [[], [2000]], ids=["one point", "two points"])
 def test_an_idle_end_has_no_messages(tmp_path: Path, idle_points: list[int]) -> None:
-    """All messages of a burst are counted when it was recorded; the idle time after it is empty."""
+    """Messages of a burst are counted when it was recorded; the idle time after it has none."""
     builder = fill(SegmentBuilder(), 500)
     ms = SECOND // 1000
     points = [(0, 0), (ms, builder.position)]
@@ -85,8 +85,8 @@ def test_an_idle_end_has_no_messages(tmp_path: Path, idle_points: list[int]) -> 
     assert all(part.messages for part in half.bins)
 
 
-def test_time_stands_still_while_a_clock_was_set_back(tmp_path: Path) -> None:
-    """What was recorded meanwhile counts where it stands, and nothing is lost."""
+def test_a_clock_that_is_set_back(tmp_path: Path) -> None:
+    """No message is lost while the clock is set back."""
     builder = fill(SegmentBuilder(), 300)
     places = [builder.messages[i].position for i in (0, 100, 200)] + [builder.position]
     ms = SECOND // 1000
@@ -103,7 +103,7 @@ def test_time_stands_still_while_a_clock_was_set_back(tmp_path: Path) -> None:
 
 
 def test_a_range_of_times(tmp_path: Path) -> None:
-    """Only what was recorded in it, and how long that took."""
+    """Only messages recorded in the range count, and its duration."""
     builder = fill(SegmentBuilder(), 400)
     places = [builder.messages[i].position for i in (0, 100, 200, 300)] + [builder.position]
     points = [(i * SECOND // 4, place) for i, place in enumerate(places)]
@@ -119,7 +119,7 @@ def test_a_range_of_times(tmp_path: Path) -> None:
 
 
 def test_a_recording_without_a_time_index(tmp_path: Path) -> None:
-    """Over time is refused, with the alternative; an empty recording is not."""
+    """Statistics over time are refused with the alternative, but not for an empty recording."""
     add_recording(tmp_path, fill(SegmentBuilder(), 20))
     add_recording(tmp_path, SegmentBuilder())
     directory = open_directory(tmp_path)
@@ -141,8 +141,8 @@ def send_recorded(
     return end
 
 
-def test_what_an_archive_has_recorded() -> None:
-    """Its own time index: a pause is seen as one, and the times are those of this test."""
+def test_the_time_index_of_an_archive() -> None:
+    """The index of an archive shows a pause, and its times are those of this test."""
     with archives.serve("aerotape", {"aerotape.time.index.interval": "1ms"}) as served:
         with served.connect() as client:
             before = time.time_ns()
@@ -155,7 +155,7 @@ def test_what_an_archive_has_recorded() -> None:
         recording = open_directory(served.archive_dir).recording(0)
         [whole] = recording.stats(over="time", bins=1).bins
         assert whole.from_time_ns is not None and whole.to_time_ns is not None
-        # Parts of 20 ms at most, however long a busy machine took: a pause has many of them.
+        # Bins of at most 20 ms, however long a busy machine took: a pause has many bins.
         duration_ns = whole.to_time_ns - whole.from_time_ns
         stats = recording.stats(over="time", bins=max(50, duration_ns // 20_000_000 + 1))
     assert stats.messages == sum(b.messages for b in stats.bins) == 1000

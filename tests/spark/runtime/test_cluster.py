@@ -30,7 +30,8 @@ pytest.importorskip("moto")
 ROOT = Path(aerotape.__file__).parents[1]
 MESSAGES = 400
 
-# A user's script: counts what each task reads, and prints where tasks ran. The command uses the
+# A user's script: counts the bytes that each task reads, and prints where tasks ran. The command
+# uses the
 # active session, which saves a second driver and its executors.
 SCRIPT = """
 import json, os, sys
@@ -45,12 +46,12 @@ spark = (
     .getOrCreate()
 )
 
-def look(rows):
+def lengths(rows):
     yield os.getcwd(), sum(len(row.payload) for row in rows)
 
 for source, out in zip(sys.argv[1::2], sys.argv[2::2]):
     table = spark.read.format("aerotape").option("partitionBytes", "128k").load(source)
-    tasks = table.rdd.mapPartitions(look).collect()
+    tasks = table.rdd.mapPartitions(lengths).collect()
     print(json.dumps({"count": table.count(), "tasks": tasks}))
     command = ["parquet", source, out, "--master", spark.sparkContext.master]
     assert main([*command, "--partition-bytes", "256k", "--json"]) == 0

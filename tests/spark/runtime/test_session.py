@@ -108,7 +108,7 @@ def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
-def test_a_master_may_be_of_another_cluster_manager_or_of_the_context_that_runs(
+def test_masters_of_other_cluster_managers_and_of_the_active_context(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     context = pytest.importorskip("pyspark").SparkContext
@@ -133,9 +133,9 @@ def test_local_workers_run_the_installed_pyspark(spark: SparkSession) -> None:
     assert spark.sparkContext.parallelize([0], 1).map(where).collect() == [pyspark.__file__]
 
 
-def test_the_zip_stays_where_pyspark_is_nowhere_else() -> None:
+def test_the_zip_is_retained_without_another_pyspark() -> None:
     pytest.importorskip("pyspark")
     zip_file = "/opt/spark/python/lib/pyspark.zip"
     assert without_zip([zip_file, "/nowhere"]) == [zip_file, "/nowhere"]
     assert without_zip([zip_file, *sys.path]) == sys.path
-    assert without_zip([str(Path("/elsewhere/py4j.zip")), *sys.path])[0] == "/elsewhere/py4j.zip"
+    assert without_zip([str(Path("/other/py4j.zip")), *sys.path])[0] == "/other/py4j.zip"

@@ -43,7 +43,7 @@ def recorded(archive_dir: Path) -> Path:
 
 
 def lines(*arguments: object, code: int) -> list[str]:
-    """Run the job with Spark and return the lines on stderr, without Java's about its modules."""
+    """Run the job with Spark and return the lines on stderr, without Java's warnings on modules."""
     done = subprocess.run(
         [sys.executable, "-m", "aerotape", "parquet", *map(str, arguments)],
         capture_output=True,
@@ -55,7 +55,7 @@ def lines(*arguments: object, code: int) -> list[str]:
     return [line for line in done.stderr.splitlines() if "incubator modules" not in line]
 
 
-def test_a_failed_task_is_one_line_and_with_verbose_a_stack_trace(
+def test_a_failed_task_is_one_line_or_with_verbose_a_traceback(
     recorded: Path, disk: SmallDisk
 ) -> None:
     """The line has the cause and the file; with --verbose Spark's log has the whole traceback."""

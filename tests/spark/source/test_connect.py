@@ -73,9 +73,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without what would show the way to the checkout."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return kept | {"PYSPARK_PYTHON": sys.executable}
+    """Return the environment without references to the checkout."""
+    retained = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return retained | {"PYSPARK_PYTHON": sys.executable}
 
 
 def _listens(port: int) -> bool:

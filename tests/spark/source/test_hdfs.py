@@ -59,8 +59,8 @@ def upload(folder: Path, url: str) -> None:
 
 
 def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
-    """A job, one more when more is there, and one that converts anew: the table has each message
-    once, and there is nothing else in the folder."""
+    """After a job, an incremental one and a full one, the table has each message once, and the
+    folder has no other files."""
     add_recording(tmp_path, fill(SegmentBuilder(), 40))
     live = fill(SegmentBuilder(start_position=98_304), 40, seed=2)
     add_recording(tmp_path, live, live=True)

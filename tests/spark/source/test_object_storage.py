@@ -62,7 +62,7 @@ def rows(table: DataFrame) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (row["recording_id"], row["position"]))
 
 
-def test_the_schema_may_be_there_too(
+def test_the_schema_may_be_in_object_storage(
     spark: SparkSession, store: ObjectStore, jars: dict[str, Path], tmp_path: Path
 ) -> None:
     """A schema may be at a URL, accessed with the directory's options; a missing one is an
@@ -184,13 +184,13 @@ def test_the_parquet_job_reads_and_writes_object_storage(
     store.requests.clear()
     again = convert(options, ParquetFolder(out, storage))
     assert [r.result for r in again.recordings] == ["up to date"] * 2
-    # A little is compared.
+    # Only a small part is read for the comparison.
     stopped = [get.length for get in store.gets() if "/0-" in get.key]
     assert 1 <= len(stopped) <= 4
     assert max(stopped) <= 16 << 10
 
 
-def test_a_delta_table_is_there_too(
+def test_a_delta_table_in_object_storage(
     spark: SparkSession, store: ObjectStore, url: str, archive_dir: Path
 ) -> None:
     """Storage options reach delta-rs; jobs add each message once, and a replacement removes rows;

@@ -76,7 +76,7 @@ def test_remote_directories_have_storage_options() -> None:
     ("given", "complaint"),
     [
         ({"path": ""}, "no archive directory"),
-        ({"path": "file://elsewhere/a"}, "another machine"),
+        ({"path": "file://host/a"}, "another machine"),
         ({"path": "s3://"}, "path: 's3://' names no bucket; write s3://BUCKET/FOLDER"),
         ({"recordingId": "1"}, "unknown option 'recordingId', do you mean recordingIds"),
         ({"header": "true"}, "unknown option 'header'"),
@@ -102,7 +102,7 @@ def test_remote_directories_have_storage_options() -> None:
         ({"partitionBytes": "1" * 5000}, "is not a positive number"),
         ({"recordingIds": "1_0"}, "recordingIds: '1_0' is not a whole number"),
         ({"schema": "/none.xml"}, "cannot read the SBE schema /none.xml"),
-        ({"schema": "file://elsewhere/car.xml"}, "schema: .* names a file of another machine"),
+        ({"schema": "file://host/car.xml"}, "schema: .* names a file of another machine"),
         (
             {"template": "1"},
             "template: this option .* give the option schema too",

@@ -39,10 +39,10 @@ def whole(begin: int, end: int, term_length: int = 65_536, id: int = 0) -> Recor
 @given(
     st.integers(0, 1 << 40), st.integers(1, 200 * MIB), st.integers(16, 24), st.integers(1, 1 << 30)
 )
-def test_cuts_touch_and_lie_on_term_boundaries(
+def test_partitions_are_contiguous_and_split_at_terms(
     begin: int, length: int, term_bits: int, partition_bytes: int
 ) -> None:
-    """Parts have no gaps or overlaps, are cut at terms, and none is much too long."""
+    """Partitions have no gaps or overlaps, are split at terms, and none is much too long."""
     term = 1 << term_bits
     parts = cut(whole(begin, begin + length, term), max(partition_bytes, length // 1000))
     assert (parts[0].from_position, parts[-1].to_position) == (begin, begin + length)
@@ -52,8 +52,8 @@ def test_cuts_touch_and_lie_on_term_boundaries(
     assert all(0 < part.length <= max(partition_bytes, length // 1000) + term for part in parts)
 
 
-def test_parts_are_roughly_equal() -> None:
-    """A recording a little larger than a partition is cut into halves."""
+def test_partitions_are_roughly_equal() -> None:
+    """A recording slightly larger than a partition is split into halves."""
     parts = cut(whole(0, 65 * 65_536), 64 * 65_536)
     assert [part.length // 65_536 for part in parts] == [33, 32]
 

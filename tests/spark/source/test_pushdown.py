@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 def test_ranges_of_positions_are_pushed_down(
     filters: list[Filter], positions: tuple[int, int] | None
 ) -> None:
-    """Bounds become a half-open range, and no filter is left to Spark."""
+    """Bounds become a half-open range, and no filter remains for Spark."""
     selection, left_to_spark = Selection().narrow(filters)
     options = selection.positions(ReadOptions(archive_dir="/a"))
     assert (options and (options.from_position, options.to_position)) == positions
@@ -156,7 +156,7 @@ def places(table: DataFrame) -> list[tuple[int, int]]:
 def test_segments_outside_the_filters_are_not_opened(
     pushing: SparkSession, messages: tuple[Path, list[list[BuiltMessage]]], tmp_path: Path
 ) -> None:
-    """With one segment file left of three recordings a query of it succeeds, and without pushdown
+    """With only one segment file left, a query of that segment succeeds; without pushdown it
     fails."""
     source, built = messages
     [begin, end] = 131_072, 262_144

@@ -1,4 +1,4 @@
-"""One recording seen three ways: Spark's rows, the offline reader, a replay to the Java client."""
+"""One recording read by Spark, by the offline reader and in a replay to the Java client."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def test_the_same_rows_from_all_three(
 
 
 def _segments(archive_dir: Path) -> int:
-    """How many segment files there are, those about to be deleted among them."""
+    """Return the number of segment files, including those to be deleted."""
     return len([*archive_dir.glob("*.rec"), *archive_dir.glob("*.rec.del")])
 
 
 def _segments_up_to(position: int) -> int:
-    """How many a recording of this file needs that ends there."""
+    """Return how many segment files the recording needs up to this position."""
     return -(-(position - 2 * 65_536) // 131_072)

@@ -87,8 +87,8 @@ def test_polars_and_duckdb_have_the_rows_of_spark(spark: SparkSession, archive_d
         assert expected
 
 
-def test_register_by_hand(spark: SparkSession, archive_dir: Path) -> None:
-    """`register` has no effect where the source was found already."""
+def test_register_explicitly(spark: SparkSession, archive_dir: Path) -> None:
+    """`register` has no effect where the source has been found already."""
     aerotape.spark.register(spark)
     assert load(spark, archive_dir, recordingIds="1").count() == 300
 
@@ -139,7 +139,7 @@ def test_a_live_recording_is_read_as_it_was_when_planned(
         ({"template": "Car"}, "give the option schema too"),
     ],
 )
-def test_bad_options_reach_the_user(
+def test_option_errors_are_in_the_exception(
     spark: SparkSession, archive_dir: Path, options: dict[str, str], complaint: str
 ) -> None:
     """The query's exception has the error of the option, without a traceback."""

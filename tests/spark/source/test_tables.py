@@ -127,10 +127,11 @@ def test_a_stream_of_a_table(spark: SparkSession, archive_dir: Path, tmp_path: P
         ),
     ],
 )
-def test_what_cannot_be_a_table_is_refused(
+def test_invalid_tables_are_refused(
     spark: SparkSession, archive_dir: Path, statement: str, reason: str
 ) -> None:
-    """A misspelt option, no directory, and credentials, which the schema would show."""
+    """Misspelt options, a missing directory and credentials (the schema would show them) are
+    refused."""
     from pyspark.errors import AnalysisException
 
     with pytest.raises(AnalysisException) as refused:

@@ -35,7 +35,7 @@ def test_options_name_times() -> None:
 
 
 def test_segments_of_other_times_are_not_opened(spark: SparkSession, built: Built) -> None:
-    """They may even be gone; positions narrow the rest further."""
+    """The files may even be missing; positions narrow the range further."""
     length = built.stream.segment_length
     messages = built.stream.messages
     chosen = [n for n, m in enumerate(messages) if length <= m.position < 2 * length][5:40]
@@ -76,7 +76,7 @@ def test_a_stream_begins_at_a_time(spark: SparkSession, built: Built, tmp_path: 
     assert 0 <= len(found) - len(positions[100:]) <= 2
 
 
-def test_the_parquet_job_takes_times(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_parquet_job_accepts_times(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
     message = built.stream.messages[100]
     argument = f"--from-time={format_time(built.time_of(message.position))}"
     out = str(built.archive_dir.parent / "table")

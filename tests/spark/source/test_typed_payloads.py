@@ -59,8 +59,8 @@ def load(spark: SparkSession, archive_dir: Path, **options: Any) -> DataFrame:
 def test_fields_are_columns(
     spark: SparkSession, archive_dir: Path, xml: Path, tmp_path: Path
 ) -> None:
-    """The rows are those without Spark, in Spark's types, from several partitions; tasks do not
-    need the schema file."""
+    """The rows equal those read without Spark, in Spark's types, from several partitions; tasks do
+    not need the schema file."""
     copy = tmp_path / "copy.xml"
     copy.write_text(xml.read_text())
     table = load(spark, archive_dir, schema=copy, template="Order", partitionBytes="64k")

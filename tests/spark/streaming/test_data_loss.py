@@ -68,9 +68,9 @@ def test_a_truncation_that_was_extended_again(tmp_path: Path) -> None:
         query.restart(failOnDataLoss=False)
         with pytest.warns(RuntimeWarning, match=rf"no longer holds .* {read_to}"):
             rows = query.run()
-        kept = [m for m in builder.messages if m.position >= min(read_to, builder.position)]
-        assert positions(rows) == places(kept)
-        assert (len(kept) > 5) == (count == 60)
+        retained = [m for m in builder.messages if m.position >= min(read_to, builder.position)]
+        assert positions(rows) == places(retained)
+        assert (len(retained) > 5) == (count == 60)
         if live:
             added = len(builder.messages)
             fill(builder, 10, seed=5).write(archive_dir)
@@ -138,8 +138,8 @@ def test_a_batch_that_is_repeated_after_a_loss(
     begin: int | None,
     complaint: str,
 ) -> None:
-    """A batch in the checkpoint that can no longer be read as a whole is an error, or what is left
-    of it."""
+    """A batch in the checkpoint that can no longer be read completely is an error, or by option its
+    remaining rows."""
     builder = fill(SegmentBuilder(segment_length=65_536), 100)
     add_recording(tmp_path, builder)
     query = Query(tmp_path)
@@ -187,7 +187,7 @@ def test_purged_recordings(tmp_path: Path, named: bool) -> None:
         assert query.run() == []
 
 
-def test_recordings_that_were_never_there(tmp_path: Path) -> None:
+def test_unknown_recordings(tmp_path: Path) -> None:
     """An id in the options must exist, as in a batch query."""
     builder = SegmentBuilder()
     add_recording(tmp_path, builder)

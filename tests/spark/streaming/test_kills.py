@@ -127,7 +127,7 @@ def recorded(archive_dir: Path) -> list[Row]:
 
 
 def places(rows: list[Row]) -> list[tuple[int, int]]:
-    """Recording ids and positions of rows, for a short message when they differ."""
+    """Return recording ids and positions of rows, for a short message when they differ."""
     return [(row["recording_id"], row["position"]) for row in rows]
 
 

@@ -43,7 +43,7 @@ def of(rows: list[Row], recording_id: int) -> list[Row]:
     return [row for row in rows if row["recording_id"] == recording_id]
 
 
-def test_batches_give_what_a_batch_read_gives(tmp_path: Path) -> None:
+def test_batches_have_the_rows_of_a_batch_read(tmp_path: Path) -> None:
     """Recordings that grow over terms and segments: each message once, in order, and no batch when
     nothing was added."""
     first, second = SegmentBuilder(), SegmentBuilder(start_position=98_304, stream_id=5)
@@ -73,7 +73,7 @@ def test_batches_give_what_a_batch_read_gives(tmp_path: Path) -> None:
     assert len(of(rows, 1)) > 20 and len(of(rows, 2)) == 16
 
 
-def test_a_recording_that_stops_gives_nothing_again(tmp_path: Path) -> None:
+def test_the_stop_of_a_recording_is_an_empty_batch(tmp_path: Path) -> None:
     """The stop of a recording that was read to its end is one empty batch."""
     builder = fill(SegmentBuilder(), 20)
     add_recording(tmp_path, builder, live=True)
@@ -228,7 +228,7 @@ def test_recordings_share_a_limit(tmp_path: Path) -> None:
     assert counts[1] == [90, 0, 0]
 
 
-def test_latest_leaves_out_what_is_there(tmp_path: Path) -> None:
+def test_latest_leaves_out_existing_messages(tmp_path: Path) -> None:
     """A query that starts at the latest position returns what is recorded afterwards, a message
     that had begun, and new recordings in full; also when its first batch failed."""
     live, stopped = fill(SegmentBuilder(), 10), fill(SegmentBuilder(), 10, seed=3)
@@ -256,8 +256,8 @@ def test_latest_leaves_out_what_is_there(tmp_path: Path) -> None:
     assert positions(query.run()) == places(stopped.messages[10:])
 
 
-def test_available_now_takes_what_was_there(tmp_path: Path) -> None:
-    """What is recorded after the query has begun is left to the next, new recordings too."""
+def test_available_now_reads_existing_messages(tmp_path: Path) -> None:
+    """Messages and recordings added after the query has begun are left to the next query."""
     builder = fill(SegmentBuilder(), 50)
     add_recording(tmp_path, builder, live=True)
     query = Query(tmp_path, maxMessagesPerTrigger=8)
@@ -280,7 +280,7 @@ def test_available_now_takes_what_was_there(tmp_path: Path) -> None:
     assert of(query.run(), 0) == []
 
 
-def test_available_now_does_not_look_where_others_end(tmp_path: Path) -> None:
+def test_available_now_ignores_recordings_not_selected(tmp_path: Path) -> None:
     """An unreadable live recording of another channel is no error."""
     builder = fill(SegmentBuilder(), 10)
     add_recording(tmp_path, builder)
@@ -298,7 +298,7 @@ def test_available_now_does_not_look_where_others_end(tmp_path: Path) -> None:
         query.reader.prepareForTriggerAvailableNow()
 
 
-def test_the_query_reports_where_recordings_end(tmp_path: Path) -> None:
+def test_the_query_reports_the_ends_of_recordings(tmp_path: Path) -> None:
     """The end of each recording is reported for the query's progress."""
     builder = fill(SegmentBuilder(), 20)
     add_recording(tmp_path, builder, live=True)

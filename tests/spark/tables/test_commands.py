@@ -66,7 +66,7 @@ def damage(archive_dir: Path, recording_id: int, position: int) -> None:
     path.write_bytes(data)
 
 
-def test_tables_are_what_other_engines_read(
+def test_tables_are_read_by_other_engines(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:
     """Spark tasks write either table; Spark, pyarrow, DuckDB and Polars count the same rows by
@@ -109,8 +109,8 @@ def read_messages_with_payload(archive_dir: Path) -> Any:
     return (message.position for message in recording.messages() if message.length)
 
 
-def test_fragments_that_were_left_out_are_warned_of(spark: SparkSession, tmp_path: Path) -> None:
-    """A stopped recording that ends within a message says so; a live one does not."""
+def test_omitted_fragments_are_a_warning(spark: SparkSession, tmp_path: Path) -> None:
+    """A stopped recording that ends within a message causes a warning, a live one does not."""
     archive_dir = tmp_path / "archive"
     archive_dir.mkdir()
     for live in (False, True):
@@ -168,11 +168,11 @@ def test_bad_places_are_refused_before_spark_starts(archive_dir: Path, tmp_path:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_job_that_fails_leaves_nothing_and_says_why(
+def test_a_failed_job_leaves_no_files_and_reports_the_reason(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:
     """When tasks cannot write (here a path too long for the system), the error is one line with
-    the reason, and nothing stays behind."""
+    the reason, and no files are left."""
     out = tmp_path
     longest = 4095 - len("/archive.catalog")
     while len(str(out)) < longest:
@@ -182,7 +182,7 @@ def test_a_job_that_fails_leaves_nothing_and_says_why(
     assert not list(out.rglob("*.parquet"))
 
 
-def test_a_recording_that_cannot_be_looked_at_does_not_stop_the_others(
+def test_an_unreadable_recording_does_not_stop_the_others(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:
     """A live recording whose segment cannot be read is named; the others are converted."""
@@ -208,8 +208,8 @@ def command(*arguments: object, name: str = "parquet") -> subprocess.CompletedPr
 
 
 @pytest.mark.spark
-def test_command_keeps_standard_output_for_the_report(archive_dir: Path, tmp_path: Path) -> None:
-    """With --json standard output is one JSON document, whatever Spark and Java have to say; a
+def test_standard_output_has_only_the_report(archive_dir: Path, tmp_path: Path) -> None:
+    """With --json standard output is one JSON document, whatever Spark and Java print; a
     recording that was left out is named on standard error and makes the exit code 3."""
     damage(archive_dir, 0, position=next(read_messages_with_payload(archive_dir)))
     done = command(archive_dir, tmp_path / "out", "--checksum", "crc-32", "--json",
@@ -223,8 +223,8 @@ def test_command_keeps_standard_output_for_the_report(archive_dir: Path, tmp_pat
     assert rows_of("folder", tmp_path / "out") == rows
 
 
-def test_command_says_what_is_wrong_in_one_line(archive_dir: Path, tmp_path: Path) -> None:
-    """Usage errors give exit code 2, a directory that is no archive 1, and no traceback."""
+def test_errors_of_the_command_are_one_line(archive_dir: Path, tmp_path: Path) -> None:
+    """Usage errors have exit code 2, a directory that is not an archive 1, without a traceback."""
     for arguments, code, complaint in [
         ((tmp_path, tmp_path / "out"), 1, "no catalog"),
         ((archive_dir, tmp_path / "out", "--recording-ids", "a"), 2, "not a whole number"),
@@ -244,8 +244,8 @@ def test_command_says_what_is_wrong_in_one_line(archive_dir: Path, tmp_path: Pat
 
 
 @pytest.mark.spark
-def test_an_interrupt_while_spark_starts_leaves_no_jvm(archive_dir: Path, tmp_path: Path) -> None:
-    """Ctrl-C ends the command quietly with its code, the JVM, and what was begun in OUT."""
+def test_an_interrupt_while_spark_starts_ends_the_jvm(archive_dir: Path, tmp_path: Path) -> None:
+    """Ctrl-C ends the command with its exit code, ends the JVM, and removes files begun in OUT."""
     out = tmp_path / "out"
     job = subprocess.Popen(
         [sys.executable, "-m", "aerotape", "parquet", str(archive_dir), str(out)],
@@ -269,8 +269,8 @@ def test_an_interrupt_while_spark_starts_leaves_no_jvm(archive_dir: Path, tmp_pa
 
 
 @pytest.mark.spark
-def test_watching_goes_on_until_it_is_ended(archive_dir: Path, tmp_path: Path) -> None:
-    """What is recorded meanwhile is converted, by one Spark session; SIGTERM ends it with a report
+def test_watching_continues_until_a_signal(archive_dir: Path, tmp_path: Path) -> None:
+    """Messages recorded meanwhile are converted by one Spark session; SIGTERM ends it with a report
     and exit code 0, and leaves nothing but the table."""
     builder = fill(SegmentBuilder(), 50, 3)
     add_recording(archive_dir, builder, live=True)
@@ -291,7 +291,7 @@ def test_watching_goes_on_until_it_is_ended(archive_dir: Path, tmp_path: Path) -
         aside = tmp_path / "aside"
         aside.mkdir()
         builder.write(aside)
-        for path in aside.iterdir():  # the command may look at any moment
+        for path in aside.iterdir():  # the command may list the directory at any moment
             path.replace(archive_dir / path.name)
         more: list[dict[str, Any]] = []
         while sum(each["messages"] for each in more) < 30:
@@ -306,8 +306,8 @@ def test_watching_goes_on_until_it_is_ended(archive_dir: Path, tmp_path: Path) -
     assert rows_of("folder", out) == rows
 
 
-def test_a_dry_run_tells_what_is_to_be_done(archive_dir: Path, tmp_path: Path) -> None:
-    """A row for each recording, no Spark, no folder."""
+def test_a_dry_run_reports_what_a_job_would_do(archive_dir: Path, tmp_path: Path) -> None:
+    """It prints a row for each recording, without starting Spark or creating a folder."""
     done = command(archive_dir, tmp_path / "out", "--dry-run", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     rows = json.loads(done.stdout)
@@ -321,7 +321,7 @@ def test_a_dry_run_tells_what_is_to_be_done(archive_dir: Path, tmp_path: Path) -
 def test_the_table_command_writes_and_maintains_a_delta_table(
     archive_dir: Path, tmp_path: Path
 ) -> None:
-    """Two runs with an addition in between, compaction and vacuum; the rows are the reader's."""
+    """After two runs, compaction and vacuum, the rows are those of the reader."""
     out = tmp_path / "delta"
     arguments = (archive_dir, out, "--master", "local[1]", "--partition-bytes", "64k")
     first = command(*arguments, "--json", name="table")

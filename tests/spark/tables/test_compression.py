@@ -29,19 +29,19 @@ def column(payloads: list[bytes | None]) -> pyarrow.ChunkedArray:
     return pyarrow.chunked_array([pyarrow.array(payloads, pyarrow.binary())])
 
 
-def test_what_coding_bytes_does_not_shrink_is_compressed_faster() -> None:
+def test_incompressible_payloads_use_a_faster_compression() -> None:
     assert payload_level(column([*NUMBERS])) == -1
     assert payload_level(column([*WORDS])) == 1
 
 
-def test_there_may_be_nothing_to_try_it_on() -> None:
+def test_without_a_sample() -> None:
     assert payload_level(column([])) == 1
     assert payload_level(column([b""])) == 1
     assert payload_level(column([None])) == 1
 
 
 @pytest.mark.parametrize("payloads", [NUMBERS[:500], WORDS[:500], [b""] * 20])
-def test_payloads_come_back_from_either(
+def test_payloads_are_read_with_either_compression(
     archive_dir: Path, out: Path, payloads: list[bytes]
 ) -> None:
     builder = SegmentBuilder()

@@ -1,4 +1,4 @@
-"""Table jobs: what they add to a folder of Parquet files and to a Delta table."""
+"""Table jobs on a folder of Parquet files and on a Delta table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def only(kind: Kind, archive_dir: Path, out: Path, **others: Any) -> Any:
 
 
 @both
-def test_rows_are_those_of_the_reader_and_come_once(
+def test_rows_are_those_of_the_reader_once(
     kind: Kind, archive_dir: Path, out: Path
 ) -> None:
     """Small recordings share files with their ids as a column, a large one has several files; a
@@ -66,7 +66,7 @@ def test_rows_are_those_of_the_reader_and_come_once(
 def test_a_message_that_has_not_ended_is_left_to_the_next_job(
     kind: Kind, archive_dir: Path, out: Path
 ) -> None:
-    """The table ends with a whole message; the rest comes later, once."""
+    """The table ends with a complete message; the rest is added later, once."""
     builder = fill(SegmentBuilder(), 20)
     begin = builder.frame(b"first half, ", flags=BEGIN)
     add_recording(archive_dir, builder, live=True)
@@ -108,8 +108,8 @@ def test_a_changed_recording_is_refused_or_replaced(
     seed: int,
     complaint: str,
 ) -> None:
-    """A recording that the table has otherwise is left out and the others are converted; with the
-    option its rows are replaced, and rows of others in the same file stay."""
+    """A recording that differs from its rows in the table is left out and others are converted;
+    with the option its rows are replaced, and rows of others in the same file are retained."""
     add_recording(archive_dir, fill(SegmentBuilder(), 100))
     add_recording(archive_dir, fill(SegmentBuilder(), 5))
     run_here(kind, archive_dir, out, partition_bytes=1 << 20)
@@ -171,7 +171,7 @@ def test_purged_rows_stay_and_lost_positions_are_reported(
 def test_a_recording_that_cannot_be_read_is_left_out(
     kind: Kind, archive_dir: Path, out: Path
 ) -> None:
-    """Nothing of it is in the table, neither of its own files nor of a file that it would share."""
+    """None of its rows are in the table, also when it would share a file with others."""
     builders = [fill(SegmentBuilder(checksum=crc32), count) for count in (5, 6, 300, 7)]
     for builder in builders:
         add_recording(archive_dir, builder)
@@ -209,8 +209,8 @@ def test_dates_are_those_of_the_positions(
 
 
 @both
-def test_other_columns_are_refused(kind: Kind, archive_dir: Path, out: Path) -> None:
-    """Options that give other columns than the table has change nothing."""
+def test_different_columns_are_refused(kind: Kind, archive_dir: Path, out: Path) -> None:
+    """Options with columns other than those of the table are refused without changes."""
     add_recording(archive_dir, fill(SegmentBuilder(), 20))
     run_here(kind, archive_dir, out)
     with pytest.raises(ConfigurationError, match=r"other columns .*\(_corrupt\)"):
@@ -234,7 +234,7 @@ def test_a_table_is_not_created_in_an_archive_or_over_other_files(
 
 
 def test_a_dry_run_changes_nothing(archive_dir: Path, out: Path) -> None:
-    """It says what a job would do."""
+    """It reports what a job would do."""
     add_recording(archive_dir, fill(SegmentBuilder(), 20))
     for kind in KINDS:
         [plan] = plan_only(options(archive_dir), table_of(kind, out))
@@ -242,8 +242,8 @@ def test_a_dry_run_changes_nothing(archive_dir: Path, out: Path) -> None:
     assert not out.exists()
 
 
-def test_a_folder_takes_one_writer(archive_dir: Path, out: Path) -> None:
-    """A second job is refused while one runs; a job that was killed leaves nothing in the way."""
+def test_a_folder_has_one_writer(archive_dir: Path, out: Path) -> None:
+    """A second job is refused while one runs; a killed job does not block the next."""
     add_recording(archive_dir, fill(SegmentBuilder(), 20))
     staged = out / "_staged" / "part-0.parquet"
     staged.parent.mkdir(parents=True)
@@ -290,7 +290,7 @@ def test_two_writers_of_a_delta_table_add_each_message_once(
     assert present == set(DeltaTable(out).file_uris())
 
 
-def test_a_conflict_that_does_not_end_is_an_error(
+def test_a_repeated_conflict_is_an_error(
     archive_dir: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After some attempts the job fails and names the table."""
@@ -332,7 +332,7 @@ class Dying(TasksHere):
 
 @both
 @pytest.mark.parametrize("seed", range(4))
-def test_random_histories_give_what_a_model_has(
+def test_random_histories_agree_with_a_model(
     kind: Kind, archive_dir: Path, out: Path, seed: int
 ) -> None:
     """Recordings grow, stop, are purged, truncated and extended; jobs end well or are killed. The

@@ -23,7 +23,7 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
     kind: archives.Kind, tmp_path: Path
 ) -> None:
     """While a publisher sends, each job adds what was recorded since, up to a whole message; in the
-    end the table has all that was sent. Cut back by the archive, the recording is told of."""
+    end the table has all that was sent. A truncation of the recording is reported."""
     out = tmp_path / "out"
     with archives.serve(kind) as archive, archive.connect() as client:
         live = Live(client, 50, "aeron:ipc?term-length=65536")
@@ -52,10 +52,10 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
         ]
         assert rows == live.made.sent
 
-        kept = live.made.sent[:40]
-        client.truncate_recording(id, kept[-1][1])
+        rest = live.made.sent[:40]
+        client.truncate_recording(id, rest[-1][1])
         [report] = run_here("folder", archive.archive_dir, out).recordings
-        assert f"it ends at {kept[-1][1]}" in str(report.error)
+        assert f"it ends at {rest[-1][1]}" in str(report.error)
         [report] = run_here("folder", archive.archive_dir, out, replace_changed=True).recordings
         assert (report.result, report.messages) == ("replaced", 40)
-        assert [row["payload"] for row in rows_of("folder", out)] == [sent for sent, _, _ in kept]
+        assert [row["payload"] for row in rows_of("folder", out)] == [sent for sent, _, _ in rest]

@@ -1,4 +1,4 @@
-"""Rounds of `aerotape parquet --watch`, and other uses of the command without Spark."""
+"""Iterations of `aerotape parquet --watch`, and other uses of the command without Spark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Tasks(TasksHere, Closing):
 
 @pytest.fixture
 def watch(archive_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Run the command with an action between each two rounds, then end it."""
+    """Run the command with an action between each two iterations, then end it."""
     monkeypatch.setattr(task_runner, "SparkTasks", Tasks)
 
     def run(*between: Callable[[], object], options: tuple[str, ...] = ()) -> int:
@@ -65,10 +65,10 @@ def rename(archive_dir: Path, recording_id: int, channel: str) -> None:
         catalog.replace_channel(recording_id, stripped_channel=channel, original_channel=channel)
 
 
-def test_a_warning_of_any_round_counts(
+def test_a_warning_of_any_iteration_counts(
     archive_dir: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The exit code is 3 also when later rounds have nothing to do."""
+    """The exit code is 3 even when later iterations have nothing to do."""
     builder = fill(SegmentBuilder(), 5)
     builder.frame(b"the rest never came", flags=BEGIN)
     add_recording(archive_dir, builder)
@@ -81,7 +81,7 @@ def test_a_warning_of_any_round_counts(
 def test_a_recording_that_was_repaired_does_not_count(
     archive_dir: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A recording that was left out may be converted in a later round."""
+    """A recording that was left out may be converted in a later iteration."""
     builder = fill(SegmentBuilder(checksum=crc32), 5)
     add_recording(archive_dir, builder)
     path = builder.segment_path(archive_dir, 0)
@@ -148,7 +148,7 @@ def test_a_recording_stays_selected_with_another_channel(
 
     def grow() -> None:
         catalog.write_bytes(sound)
-        rename(archive_dir, 0, "aeron:udp?endpoint=elsewhere:1")
+        rename(archive_dir, 0, "aeron:udp?endpoint=other-host:1")
         fill(live, 7).write(archive_dir)
 
     options = ("--channel", "alias=prices", "--min-bytes", "1")

@@ -21,7 +21,7 @@ Kind = Literal["aerotape", "java"]
 ARCHIVES: Mapping[str, type[ArchiveProcess]] = {"aerotape": AerotapeArchive, "java": JavaArchive}
 # Parameters of tests and fixtures.
 KINDS = ("aerotape", pytest.param("java", marks=pytest.mark.jvm))
-# The C driver names its idle strategies differently, and its own default does.
+# The C driver has other names for idle strategies; its default is used.
 EMBEDDED_DRIVER = {
     name: value for name, value in FAST_DRIVER.items() if not name.endswith("idle.strategy")
 }
@@ -48,7 +48,7 @@ class ServedArchive:
 
 @contextmanager
 def serve(kind: Kind, properties: Mapping[str, str] | None = None) -> Iterator[ServedArchive]:
-    """Run an archive with small terms and segments; its directories go away with it."""
+    """Run an archive with small terms and segments; its directories are deleted with it."""
     folder = Path(tempfile.mkdtemp(prefix="aerotape-served-", dir="/dev/shm"))
     try:
         with _running(kind, folder, properties or {}) as served:

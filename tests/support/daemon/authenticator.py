@@ -2,15 +2,15 @@
 
 The credentials of a client decide the outcome:
 
-    open:NAME      let in as NAME
-    ask:NAME       challenged with `who is NAME?`, let in as NAME for the answer `it is NAME`
-    hang           never decided
+    open:NAME      accepted as NAME
+    ask:NAME       challenged with `who is NAME?`, accepted as NAME for the response `it is NAME`
+    hang           no decision
     fail:STEP      the plug-in raises at that step: request, connected, response, challenged
     anything else  refused
 
-NAME decides what it may do: `reader` may list and ask for positions, `asker` for replay tokens too
-(in ours only), `nobody` may do nothing, `trouble` makes the authorisation service raise, anybody
-else may do everything.
+NAME determines the permitted requests: `reader` may list and query positions, `asker` may also
+request replay tokens (in ours only), `nobody` may do nothing, for `trouble` the authorisation
+service raises; other names may do everything.
 """
 
 from __future__ import annotations

@@ -39,14 +39,14 @@ class RawClient:
         self.received: list[Any] = []
 
     def send(self, message: Any) -> int:
-        """Offer one message (or bytes as they are); return its correlation id."""
+        """Offer a message (or encoded bytes); return its correlation id."""
         data = message if isinstance(message, bytes) else message.encode()
         result = self.publication.offer_within(data, 5_000_000_000)
         assert result > 0, f"offer: {result}"
         return -1 if isinstance(message, bytes) else getattr(message, "correlation_id", -1)
 
     def connect(self, *, version: int = PROTOCOL_VERSION, **fields: Any) -> Any:
-        """Send a connect request and return the response, having taken its session id."""
+        """Send a connect request, store the session id of the response and return the response."""
         correlation_id = self.client.next_correlation_id()
         self.send(
             codecs.AuthConnectRequest(
@@ -96,7 +96,7 @@ class RawClient:
         raise AssertionError(f"not received within {timeout_s} s; got {self.received}")
 
     def poll(self, timeout_s: float = 0.0) -> None:
-        """Take what has come into `received`."""
+        """Poll messages into `received`."""
         for payload, *_ in self.subscription.poll(20, int(timeout_s * 1e9)):
             try:
                 self.received.append(codecs.decode(payload))
@@ -117,5 +117,5 @@ def await_true(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
 
 
 def control_session_counters(client: _native.AeronClient) -> list[int]:
-    """Control session ids of which the archive shows a counter (type 113)."""
+    """Return the control session ids with a counter (type 113) of the archive."""
     return [row[7] for row in client.counters().rows(113)]

@@ -57,7 +57,7 @@ class AerotapeArchive(ArchiveProcess):
 
 
 def age_mark_file(archive_dir: Path) -> None:
-    """Make the mark file of a killed archive look stale, to save waiting for it to become so."""
+    """Make the mark file of a killed archive stale, instead of waiting for it."""
     with (archive_dir / "archive-mark.dat").open("r+b") as mark_file:
         mark_file.seek(_ACTIVITY_TIMESTAMP_OFFSET)
         [timestamp] = struct.unpack("<q", mark_file.read(8))

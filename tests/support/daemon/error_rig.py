@@ -1,4 +1,4 @@
-"""An archive that refuses, Aeron's own in Java or ours, and what its error texts have in common."""
+"""An archive (Java's or ours) that refuses requests, and a comparison of their error texts."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _GUARDS = {
 
 
 def properties(kind: str) -> dict[str, str]:
-    """Limits low enough to be met, and the guard that lets `open:NAME` in."""
+    """Limits low enough to be reached, and the guard that accepts `open:NAME`."""
     authenticator, authorisation = _GUARDS[kind]
     return {
         "aeron.archive.authenticator.supplier": authenticator,
         "aeron.archive.authorisation.service.supplier": authorisation,
         "aeron.archive.max.concurrent.recordings": str(MAX_RECORDINGS),
         "aeron.archive.max.concurrent.replays": "1",
-        # As long as a test waits for a source that is not there.
+        # The time that a test waits for a source that does not exist.
         "aeron.archive.message.timeout": "3s",
         "aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32",
         "aeron.archive.replay.checksum": "io.aeron.archive.checksum.Crc32",
@@ -47,7 +47,7 @@ def next_stream_id() -> int:
 
 
 class Rig:
-    """An archive that is to refuse, a session that may do everything, and streams to record."""
+    """An archive that refuses requests, a session with all rights, and streams to record."""
 
     def __init__(self, archive: Any) -> None:
         self.archive = archive
@@ -55,17 +55,17 @@ class Rig:
         self.raw = self.connected(b"open:alice")
 
     def connected(self, credentials: bytes, **fields: Any) -> RawClient:
-        """A further session."""
+        """Return a further session."""
         raw = RawClient(self.aeron, IPC, response_stream_id=next_stream_id())
         self.answer = raw.connect(encoded_credentials=credentials, **fields)
         return raw
 
     def refused(self, kind: Callable[..., Any], **fields: Any) -> Any:
-        """The error that a request is answered with."""
+        """Return the error response to a request."""
         return error(self.raw.call(kind, **fields))
 
     def start(self, stream_id: int, channel: str = IPC) -> Any:
-        """The answer to a request to record."""
+        """Return the response to a recording request."""
         return self.raw.call(
             codecs.StartRecordingRequest,
             stream_id=stream_id,
@@ -74,7 +74,7 @@ class Rig:
         )
 
     def recording(self, stream_id: int, count: int, params: str = "") -> tuple[int, Any]:
-        """Record messages; return the id of the recording, which is active, and its stream.
+        """Record messages; return the ids of the live recording and of its stream.
 
         Args:
             params: further parameters of the publication's channel, each with a leading `|`.
@@ -105,23 +105,23 @@ class Rig:
         return int(answer.relevant_id)
 
     def stopped(self, count: int, params: str = "", stream_id: int | None = None) -> int:
-        """As `recording`, and stop it."""
+        """Make a `recording` and stop it."""
         stream_id = next_stream_id() if stream_id is None else stream_id
         recording_id, publication = self.recording(stream_id, count, params)
-        # First the stream, for the next recording of its channel not to meet it.
+        # The stream is closed first, so that the next recording of its channel does not record it.
         publication.close()
         await_true(lambda: self.position(recording_id) == -1)
         self.raw.call(codecs.StopRecordingRequest, stream_id=stream_id, channel=IPC)
         return recording_id
 
     def segment_file(self, recording_id: int, base_position: int = 0) -> Path:
-        """The path of a segment file."""
+        """Return the path of a segment file."""
         return Path(self.archive.archive_dir, f"{recording_id}-{base_position}.rec")
 
     def error_after_ok(self, kind: Callable[..., Any], **fields: Any) -> Any:
-        """The error that a request gets that was granted at first.
+        """Return the error of a request that failed after its OK.
 
-        Those of a replication come under its id, which is the relevant id of the first answer.
+        Errors of a replication have its id, which is the relevant id of the OK.
         """
         granted = self.raw.call(kind, **fields)
         assert granted.code is ControlResponseCode.OK, granted
@@ -136,13 +136,13 @@ class Rig:
 
 
 def error(answer: Any) -> Any:
-    """The answer, which must be an error."""
+    """Return the response, which must be an error."""
     assert answer.code is ControlResponseCode.ERROR, answer
     return answer
 
 
 def replay_fields(recording_id: int, **fields: Any) -> dict[str, Any]:
-    """The fields of a replay request: all of a recording, unless said otherwise."""
+    """Return the fields of a replay request; the default is all of a recording."""
     return {
         "recording_id": recording_id,
         "position": -1,
@@ -155,7 +155,7 @@ def replay_fields(recording_id: int, **fields: Any) -> dict[str, Any]:
 
 
 def replication_fields(**fields: Any) -> dict[str, Any]:
-    """The fields of a request to replicate recording 0 to a new one, unless said otherwise."""
+    """Return the fields of a replication request; the default is recording 0 to a new one."""
     return {
         "src_recording_id": 0,
         "dst_recording_id": -1,
@@ -169,12 +169,12 @@ def replication_fields(**fields: Any) -> dict[str, Any]:
     }
 
 
-# Where what Java, its client or its driver says begins, and what only says which replay has failed.
+# The beginnings of texts of Java, its client or its driver, and of the id of a failed replay.
 _JAVAS_OWN = re.compile(
     r"(java|io\.aeron)\.[a-z.]+[A-Z]|For input string|step=[A-Z]|x{50}"
     r"|, recordingId=\d+, replaySessionId="
 )
-# What Java 1.51 says in other words than Aeron 1.54, whose these are.
+# Texts of Aeron 1.54 that differ in Java 1.51.
 _NEWER = {
     "max concurrent recordings reached N": "max concurrent recordings reached at N",
     "When replaying and stopping": "when replaying and stopping",
@@ -183,10 +183,10 @@ _NEWER = {
 
 
 def words(answer: Any, rig: Rig) -> str:
-    """The text of an error without what differs from run to run: numbers and places.
+    """Return the text of an error without numbers and addresses, which differ between runs.
 
-    Of the Java archive's, the category that its exceptions begin with is left out as well, and all
-    from where the Java archive has another text.
+    In texts of the Java archive, the category at the beginning is removed too, and everything from
+    the point at which the texts differ.
     """
     text = answer.error_message.replace(str(rig.archive.archive_dir), "DIR")
     text = re.sub(r"\b(ERROR|WARN|FATAL) - ", "", text)

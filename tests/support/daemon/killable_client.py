@@ -2,7 +2,7 @@
 
 Run as ``python -m support.daemon.killable_client AERON_DIR CONTROL_CHANNEL`` with `Task`s as JSON
 on stdin. It forks a process for each, which connects, sends the task's request and kills itself in
-the very next moment, or later in its course. On stdout comes what each had to tell before: JSON
+the very next moment, or during the request. It prints what each client reported before: JSON
 objects by name.
 """
 
@@ -33,7 +33,7 @@ _AT_ONCE = 6
 
 @dataclass(frozen=True)
 class Task:
-    """What a client is to do, and with what.
+    """The request of a client and its ids.
 
     Attributes:
         recording_id: a recording that only this client uses.
@@ -59,7 +59,7 @@ def _replay(task: Task, control_channel: str) -> dict[str, Any]:
 
 
 def _replication(task: Task, control_channel: str) -> dict[str, Any]:
-    """From the archive itself."""
+    """Return the fields of a replication within one archive."""
     return {
         "src_recording_id": task.recording_id,
         "dst_recording_id": -1,
@@ -90,7 +90,7 @@ def _stream(task: Task, _: str) -> dict[str, Any]:
     return {"stream_id": task.stream_id, "source_location": LOCAL, "channel": IPC}
 
 
-# The fields of each request but for session and correlation id.
+# The fields of each request except session and correlation id.
 REQUESTS: dict[type[Any], Callable[[Task, str], dict[str, Any]]] = {
     codecs.CloseSessionRequest: lambda *_: {},
     codecs.StartRecordingRequest: _stream,
@@ -157,13 +157,13 @@ REQUESTS: dict[type[Any], Callable[[Task, str], dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class _Client:
-    """A client that is to die."""
+    """A client that will be killed."""
 
     aeron: _native.AeronClient
     raw: RawClient
     task: Task
     control_channel: str
-    tell: Callable[[int], None]
+    report: Callable[[int], None]
 
     def request(self, kind: type[Any]) -> Any:
         """Send a request with the fields of the table."""
@@ -174,7 +174,7 @@ class _Client:
         return self.raw.request(kind, **fields)
 
     def connect(self, *, wait: bool) -> Any:
-        """Request a session and, on demand, wait for the challenge."""
+        """Request a session and, if requested, wait for the challenge."""
         correlation_id = self.aeron.next_correlation_id()
         self.raw.send(
             codecs.AuthConnectRequest(
@@ -188,7 +188,7 @@ class _Client:
         return self.raw.await_message(lambda e: isinstance(e, codecs.Challenge)) if wait else None
 
     def answer(self) -> None:
-        """Answer the challenge."""
+        """Respond to the challenge."""
         challenge = self.connect(wait=True)
         self.raw.send(
             codecs.ChallengeResponse(
@@ -199,7 +199,7 @@ class _Client:
         )
 
     def list(self) -> None:
-        """Take the first descriptors of a listing that does not fit into the response stream."""
+        """Receive the first descriptors of a listing that does not fit into the response stream."""
         self.request(codecs.ListRecordingSubscriptionsRequest)
         self.raw.await_message(
             lambda each: isinstance(each, codecs.RecordingSubscriptionDescriptor)
@@ -214,7 +214,7 @@ class _Client:
             taken += len(subscription.poll(20, 100_000_000))
 
     def record(self) -> None:
-        """Publish what is being recorded."""
+        """Publish to a live recording."""
         self.request(codecs.StartRecordingRequest2)
         publication = self.aeron.add_exclusive_publication(IPC, self.task.stream_id)
         self.raw.await_message(lambda each: isinstance(each, codecs.RecordingSignalEvent))
@@ -222,7 +222,7 @@ class _Client:
             publication.offer_within(b"x" * 992, 5_000_000_000)
 
     def replicate(self) -> None:
-        """Until the replica grows; tell the replication's id."""
+        """Replicate until the replica grows; report the replication's id."""
         replication = self.raw.response(self.request(codecs.ReplicateRequest2))
         self.raw.await_message(
             lambda each: (
@@ -231,10 +231,10 @@ class _Client:
             ),
             timeout_s=20,
         )
-        self.tell(replication.relevant_id)
+        self.report(replication.relevant_id)
 
 
-# What clients are killed in besides the sending of requests that have a session.
+# Other moments of a kill than the sending of requests of a session.
 COURSES: dict[str, Callable[[_Client], object]] = {
     "AuthConnectRequest": lambda client: client.connect(wait=False),
     "challenged": lambda client: client.connect(wait=True),
@@ -247,17 +247,17 @@ COURSES: dict[str, Callable[[_Client], object]] = {
 NAMES = [*(kind.__name__ for kind in REQUESTS), *COURSES]
 
 
-def _live_and_die(aeron_dir: str, control_channel: str, number: int, name: str, task: Task) -> None:
-    tell_to = sys.stdout.fileno()
+def _run_killed(aeron_dir: str, control_channel: str, number: int, name: str, task: Task) -> None:
+    output = sys.stdout.fileno()
 
-    def tell(value: int) -> None:
-        os.write(tell_to, (json.dumps({name: value}) + "\n").encode())
+    def report(value: int) -> None:
+        os.write(output, (json.dumps({name: value}) + "\n").encode())
 
     aeron = _native.AeronClient(aeron_dir)
     raw = RawClient(
         aeron, IPC if number % 2 else control_channel, response_stream_id=30_000 + number
     )
-    client = _Client(aeron, raw, task, control_channel, tell)
+    client = _Client(aeron, raw, task, control_channel, report)
     if name in COURSES:
         COURSES[name](client)
     else:
@@ -269,21 +269,21 @@ def _fork(number: int, *args: Any) -> int:
     child = os.fork()
     if child:
         return child
-    _be_the_child(number, *args)
+    _run_child(number, *args)
 
 
-def _be_the_child(
+def _run_child(
     number: int, aeron_dir: str, control_channel: str, name: str, task: Task
 ) -> NoReturn:
     try:
-        _live_and_die(aeron_dir, control_channel, number, name, task)
+        _run_killed(aeron_dir, control_channel, number, name, task)
     except BaseException as error:
         print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     os._exit(1)
 
 
 def main() -> None:
-    """Start a process for each task, a few at once, and wait for their ends."""
+    """Run a process for each task, a few at once, and wait until they have ended."""
     aeron_dir, control_channel = sys.argv[1:]
     tasks = {name: Task(**each) for name, each in json.load(sys.stdin).items()}
     running: dict[int, str] = {}
@@ -306,7 +306,7 @@ def main() -> None:
 
 
 def run(aeron_dir: Path, control_channel: str, tasks: Mapping[str, Task]) -> dict[str, int]:
-    """Run each task in a client that is killed; return what they reported before, by name."""
+    """Run each task in a client that is killed; return their reports by name."""
     done = subprocess.run(
         [sys.executable, "-m", "support.daemon.killable_client", str(aeron_dir), control_channel],
         input=json.dumps({name: asdict(task) for name, task in tasks.items()}),

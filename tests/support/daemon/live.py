@@ -28,7 +28,7 @@ class Live:
         if not channel:
             control = f"aeron:udp?control=localhost:{free_port()}"
             self.subscriber_channel = f"{control}|endpoint=localhost:0"
-            # Waits for receivers that do not keep up, but not long for those that are gone.
+            # The publication waits for slow receivers, but not long for lost ones.
             channel = f"{control}|control-mode=dynamic|ssc=true|fc=min,t:300ms"
         else:
             self.subscriber_channel = channel
@@ -66,7 +66,7 @@ class Live:
         made.send(message(made.stream_id, first + index, 0, 6000) for index in range(count))
 
     def check(self, received: Iterable[aerotape.Message], first: int = 0) -> None:
-        """Check that just this was sent, from message `first` on, without a gap."""
+        """Check that these are the messages sent, from message `first` on, without a gap."""
         got = [(each.payload, each.end_position, each.reserved_value) for each in received]
         assert got == self.made.sent[first : first + len(got)]
 
@@ -97,7 +97,7 @@ def read_until_live(
 
 
 def cut_off(subscription: PersistentSubscription) -> None:
-    """Have the driver remove the live image from the subscription, as a loss would."""
+    """Make the driver remove the live image from the subscription, as after a loss."""
     image = subscription._machine._live.image()
     assert image is not None
     image.reject("cut off by a test")

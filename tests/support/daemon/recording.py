@@ -28,7 +28,7 @@ def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = 60.0) ->
 
 @dataclass
 class Made:
-    """A recording of a test, and its publication.
+    """A recording of a test with its publication.
 
     Attributes:
         sent: payload, end position and reserved value of each message.

@@ -1,4 +1,4 @@
-"""Two archives, one to replicate from the other, and a Java client of each."""
+"""Two archives, one of which replicates from the other, with a Java client each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Side:
         return segment_files(self.archive.archive_dir, recording_id)
 
     def descriptor(self, recording_id: int) -> dict[str, Any]:
-        """Return a recording's descriptor without what belongs to the request for it."""
+        """Return a recording's descriptor without the fields of the request."""
         [row] = self.client.call("listRecording", recording_id)
         return {n: v for n, v in row.items() if n not in ("controlSessionId", "correlationId")}
 
@@ -52,7 +52,7 @@ class Side:
 
 
 class Recorded:
-    """A stream that is being recorded by an archive of Java's or ours."""
+    """A stream that is being recorded by the Java archive or ours."""
 
     def __init__(self, side: Side, channel: str, stream_id: int, count: int) -> None:
         self.side = side
@@ -66,8 +66,8 @@ class Recorded:
         self.offer(count)
 
     def offer(self, count: int) -> int:
-        """Have further messages recorded; return the position after them."""
-        # Some at a time: each time there is a limit to how long it may take.
+        """Record further messages; return the position after them."""
+        # Offered in parts, because the time for each offer is limited.
         while count > 0:
             batch = min(count, _BATCH)
             offered = self.side.client.offer(
@@ -96,7 +96,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Pair:
-    """Which archive replicates from which."""
+    """A pair of archives: the destination replicates from the source."""
 
     destination: Side
     source: Side
@@ -116,9 +116,9 @@ class Pair:
     def await_signals(
         self, last: str, timeout_s: float = 60.0, replica_id: int = NULL
     ) -> list[dict[str, Any]]:
-        """Return the signals up to the one named; an error that comes between looks like one.
+        """Return the signals up to the one named; an error is returned like a signal.
 
-        With the recording that is replicated to they may take as long as it grows.
+        With the id of the destination recording, the wait continues as long as it grows.
         """
         deadline_s = time.monotonic() + timeout_s
         signals: list[dict[str, Any]] = []
@@ -164,7 +164,7 @@ def with_session_id(segments: dict[int, bytes], session_id: int) -> dict[int, by
 
 
 def shown(signals: list[dict[str, Any]]) -> list[tuple[str, int]]:
-    """Return names and positions of signals, of an error its code."""
+    """Return names and positions of signals; for an error its code."""
     return [(signal["signal"], signal["position"]) for signal in signals]
 
 

@@ -35,7 +35,7 @@ def connect(aeron_dir: Path) -> aerotape.ArchiveClient:
 
 
 def try_start(directory: Path, aeron_dir: Path) -> str:
-    """Start an archive and stop it; return why it was refused in one line, or nothing."""
+    """Start an archive and stop it; return the error in one line, or an empty text."""
     try:
         launch(directory, aeron_dir).close()
     except AerotapeError as error:
@@ -49,13 +49,13 @@ def try_start(directory: Path, aeron_dir: Path) -> str:
 def check_served(
     client: aerotape.ArchiveClient, built: BuiltDirectory, source: Path, hit: Hit
 ) -> None:
-    """Replays of what was not damaged are whole; others end at the damage, with all before it.
+    """Replays of undamaged recordings are complete; others end at the damage.
 
     Args:
         client: of the archive that was started on the damaged directory.
         built: the directory as it was.
         source: a copy of the damaged one, as the archive found it.
-        hit: what was damaged.
+        hit: the damaged parts.
     """
     if hit.no_catalog:
         assert list(client.list_recordings()) == []

@@ -1,4 +1,4 @@
-"""A small HDFS on loopback, of Hadoop's own classes, which ends with the test run."""
+"""A small HDFS on loopback, with Hadoop's classes, which ends with the test run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _START_S = 300.0
 
 
 class SmallHdfs(NamedTuple):
-    """A running one: the ports of its name node."""
+    """A running HDFS: the ports of its name node."""
 
     rpc_port: int
     http_port: int
 
 
 def class_path() -> str:
-    """Return Hadoop's classes: HarnessError or FileNotFoundError when some are not there."""
+    """Return the class path of Hadoop; raise HarnessError or FileNotFoundError if incomplete."""
     jars = Path(pyspark.__file__).parent / "jars"
     others = [f"hadoop-client-api-{HADOOP}", f"hadoop-client-runtime-{HADOOP}"]
     found = [find_jar(HADOOP_MINICLUSTER), *(jars / f"{name}.jar" for name in others)]
@@ -36,7 +36,7 @@ def class_path() -> str:
 
 @contextmanager
 def serve(folder: Path) -> Iterator[SmallHdfs]:
-    """Run one whose files are in a folder."""
+    """Run an HDFS with its files in a folder."""
     process = ChildProcess(["java", *_QUICK, "-cp", class_path(), str(_SOURCE), str(folder)])
     try:
         rpc_port, http_port = process.receive(_START_S).split()

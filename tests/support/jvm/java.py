@@ -1,8 +1,8 @@
 """The Java archive, a Java client and ArchiveTool as child processes of the tests.
 
 Both Java programs end when their stdin ends, so they cannot outlive the test run even when it is
-killed. The jars are looked for in $AEROTAPE_JARS, in `.make/jars` (which `make jars` fills) and in
-the local Maven repository.
+killed. The jars are searched in $AEROTAPE_JARS, in `.make/jars` (see `make jars`) and in the local
+Maven repository.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ JAVA_OPENS = (
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
     "--add-opens=java.base/java.util.zip=ALL-UNNAMED",  # Aeron's checksums
 )
-# How long a Java client waits for an answer; the machine may be busy.
+# The time that a Java client waits for a response; the machine may be busy.
 _MESSAGE_TIMEOUT_NS = 30_000_000_000
 _JVM_OPTIONS = (*JAVA_OPENS, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
 class JavaArchiveException(Exception):
-    """An exception that a call has thrown inside the Java client."""
+    """An exception that a call has thrown in the Java client."""
 
     def __init__(self, message: str, error_code: int | None, exception: str) -> None:
         super().__init__(f"{exception}: {message}")
@@ -72,7 +72,7 @@ def find_jar(name: str) -> Path:
 
 @functools.cache
 def compiled_classes() -> Path:
-    """Compile the Java sources, unless this very text has been compiled before."""
+    """Compile the Java sources, unless the same sources have been compiled before."""
     sources = sorted(JAVA_SOURCES.glob("*.java"))
     key = hashlib.sha256()
     for source in sources:
@@ -89,7 +89,7 @@ def compiled_classes() -> Path:
             raise HarnessError(f"javac failed:\n{done.stderr}")
         try:
             fresh.rename(classes)
-        except OSError:  # another test run was quicker
+        except OSError:  # another test run has created it first
             shutil.rmtree(fresh)
     return classes
 
@@ -130,7 +130,7 @@ class JavaArchive(ArchiveProcess):
         return line == "READY"
 
     def stop(self) -> int:
-        """Stop it cleanly and return its exit code. Idempotent."""
+        """Stop the archive cleanly and return its exit code. Idempotent."""
         code = self.process.stop()
         if self.driver == "embedded":
             shutil.rmtree(self.aeron_dir, ignore_errors=True)
@@ -140,10 +140,10 @@ class JavaArchive(ArchiveProcess):
 class JavaClient(Closing):
     """A Java process with an Aeron client and, after `connect`, an AeronArchive client.
 
-    `call(name, ...)` runs any public method of AeronArchive by its own name, or of Streams.java:
+    `call(name, ...)` runs any public method of AeronArchive or Streams.java by its name:
     numbers and strings stand for longs, ints and enums, `{"handle": n}` for a publication or
-    subscription, another dict for ReplayParams; methods that take a descriptor consumer return the
-    rows it was given. The commonest have a method here.
+    subscription, another dict for ReplayParams; methods with a descriptor consumer return its rows.
+    Frequent calls have methods here.
     """
 
     def __init__(self, aeron_dir: Path | str, timeout_s: float = 60.0) -> None:
@@ -161,7 +161,7 @@ class JavaClient(Closing):
         return self._process
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call a method; raise JavaArchiveException with what it threw."""
+        """Call a method; raise its exception as JavaArchiveException."""
         self._process.send(json.dumps({"method": method, "args": list(args)}))
         return self._answer()
 
@@ -217,7 +217,7 @@ class JavaClient(Closing):
         max_length: int = 2048,
         timeout_ms: int = 30_000,
     ) -> dict[str, Any]:
-        """Offer messages of support.model.messages and wait until all are in.
+        """Offer messages of support.model.messages and wait until all are accepted.
 
         Returns count, position and digest; HarnessError when not all could be offered in time.
         """
@@ -237,7 +237,7 @@ class JavaClient(Closing):
         timeout_ms: int = 30_000,
         details: bool = False,
     ) -> dict[str, Any]:
-        """Take up to `count` messages; stop early at the end of the stream.
+        """Poll up to `count` messages; stop early at the end of the stream.
 
         Returns count, bytes, digest, ended, firstPosition, lastPosition (ends of messages) and,
         with details, messages.
@@ -258,7 +258,7 @@ class JavaClient(Closing):
         return dict(found)
 
     def await_counter(self, counter_id: int, value: int, timeout_ms: int = 30_000) -> int:
-        """Wait for a counter to reach `value`; return what it was in the end."""
+        """Wait for a counter to reach `value`; return its last value."""
         return int(self.call("awaitCounter", counter_id, value, timeout_ms))
 
     def close(self) -> None:
@@ -269,6 +269,6 @@ class JavaClient(Closing):
 def archive_tool(
     archive_dir: Path | str, *args: str, answers: str = "", timeout_s: float = 60.0
 ) -> subprocess.CompletedProcess[str]:
-    """Run the Java ArchiveTool on a directory; `answers` is what it reads if it asks."""
+    """Run the Java ArchiveTool on a directory; `answers` is its standard input."""
     command = java_command("io.aeron.archive.ArchiveTool", str(archive_dir), *args)
     return subprocess.run(command, input=answers, capture_output=True, text=True, timeout=timeout_s)

@@ -1,4 +1,4 @@
-"""Aeron's own SBE codecs, in a Java process that encodes and decodes on request."""
+"""Aeron's SBE codecs in a Java process that encodes and decodes on request."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FieldValue = int | str | bytes | None
 
 
 class JavaCodecError(Exception):
-    """The Java codecs threw; the text is the exception's."""
+    """An exception of the Java codecs."""
 
 
 @dataclasses.dataclass(frozen=True)
 class JavaField:
-    """A field as the Java codecs have it; `type` is long, int, byte, text, bytes or an enum."""
+    """A field of the Java codecs; `type` is long, int, byte, text, bytes or an enum."""
 
     name: str
     type: str
@@ -34,7 +34,7 @@ class JavaField:
 
 @dataclasses.dataclass(frozen=True)
 class JavaMessage:
-    """A message as the Java codecs have it, its fields by our names."""
+    """A message of the Java codecs, its fields by our names."""
 
     name: str
     template_id: int
@@ -63,7 +63,7 @@ class JavaCodecs(Closing):
         return self._messages[package]
 
     def encode(self, module: ModuleType, message: Message) -> bytes:
-        """Encode with Java what `message` holds; None becomes the null value Java knows."""
+        """Encode `message` with Java; None becomes Java's null value."""
         described = self.messages(package(module))[type(message).__name__]
         values = [
             f"{described.fields[name].name}={_text(value, described.fields[name])}"
@@ -95,7 +95,7 @@ class JavaCodecs(Closing):
 
 
 def package(module: ModuleType) -> str:
-    """Return the Java package that a generated module of ours stands beside."""
+    """Return the Java package that corresponds to a generated module of ours."""
     packages = {"archive": "io.aeron.archive.codecs", "mark": "io.aeron.archive.codecs.mark"}
     return packages[module.__name__.rpartition(".")[2]]
 
@@ -123,7 +123,7 @@ def _message(text: str) -> JavaMessage:
 
 
 def _snake(name: str) -> str:
-    # Not the generator's own function: a wrong name there must show.
+    # Not the generator's function, so that wrong names are detected.
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
 
 

@@ -12,7 +12,7 @@ _PROGRAMS = Path(__file__).resolve().parents[2] / "codecs" / "java"
 
 def encode_with_java(schema_file: Path, program: str, sbe_jar: Path, stubs: Path) -> list[bytes]:
     """Generate codecs into the folder `stubs`, compile the program of that name (it prints lines
-    of hex) against them, and return what it has encoded."""
+    of hex) against them, and return the encoded payloads."""
     tool = ["-Dsbe.target.language=Java", "-Dsbe.xinclude.aware=true", f"-Dsbe.output.dir={stubs}"]
     _run("java", *JAVA_OPENS, *tool, "-jar", str(sbe_jar), str(schema_file))
     classes = f"{sbe_jar}:{stubs}"

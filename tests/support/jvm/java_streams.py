@@ -44,7 +44,7 @@ class Recorded:
 def record(
     client: JavaClient, *, channel: str = IPC, count: int = 300, stream_id: int | None = None
 ) -> Recorded:
-    """Record a stream and stop the recording when all of it is there; its publication is closed."""
+    """Record a stream, stop the recording when it is complete, and close the publication."""
     stream_id = stream_id or new_stream_id()
     subscription_id = client.call("startRecording", channel, stream_id, "LOCAL")
     stream = Recorded(client, channel, stream_id, count=count)
@@ -65,7 +65,7 @@ def channel_at(row: dict[str, Any], position: int, **changes: int) -> str:
 
     Args:
         row: the recording's descriptor.
-        changes: figures that are to be different from the recording's (`mtuLength=...`).
+        changes: values that differ from the recording's (`mtuLength=...`).
     """
     figures = {**row, **changes}
     term_length, initial_term_id = figures["termBufferLength"], figures["initialTermId"]
@@ -93,14 +93,14 @@ def segment_bases(archive_dir: Path, recording_id: int) -> list[int]:
 
 
 class Signals:
-    """The recording signals that a client is sent."""
+    """The recording signals that a client receives."""
 
     def __init__(self, client: JavaClient) -> None:
         self.client = client
         self.taken: list[dict[str, Any]] = []
 
     def of(self, recording_id: int) -> list[tuple[str, int]]:
-        """Return signal and position of those about one recording so far."""
+        """Return signal and position of the signals of one recording so far."""
         self.taken += self.client.call("takeSignals")
         return [
             (each["signal"], each["position"])
@@ -109,14 +109,14 @@ class Signals:
         ]
 
     def await_of(self, recording_id: int, count: int) -> list[tuple[str, int]]:
-        """Wait for as many, and a while for one too many; return them."""
+        """Wait for this number of signals, and briefly for an unexpected one; return them."""
         await_true(lambda: len(self.of(recording_id)) >= count)
         time.sleep(0.05)
         return self.of(recording_id)
 
 
 def error_code(client: JavaClient, method: str, *args: Any) -> int | None:
-    """The archive's error code for a call that must fail."""
+    """Return the archive's error code of a call that must fail."""
     with pytest.raises(JavaArchiveException) as caught:
         client.call(method, *args)
     return caught.value.error_code

@@ -40,11 +40,11 @@ class ObjectStore:
 
     Attributes:
         endpoint: its address, with the scheme.
-        client: boto3's, to change what is there.
-        access_key: of the one user that it knows.
+        client: the boto3 client, to change the contents.
+        access_key: of its only user.
         secret_key: of that user.
-        requests: what it was sent since `requests` was cleared.
-        before: called before a request is answered, for tests that change things meanwhile.
+        requests: the requests since `requests` was cleared.
+        before: called before a request is handled, for tests that change the contents meanwhile.
     """
 
     endpoint: str
@@ -69,7 +69,7 @@ class ObjectStore:
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """The same for the data source."""
+        """Storage options of the data source with valid credentials."""
         return {f"storage.{name}": value for name, value in self.options.items()}
 
     @property
@@ -83,7 +83,7 @@ class ObjectStore:
         }
 
     def upload(self, folder: Path, prefix: str) -> str:
-        """Copy a folder's files there; return the URL."""
+        """Copy a folder's files to the bucket; return the URL."""
         for path in sorted(folder.iterdir()):
             self.client.put_object(
                 Bucket=BUCKET, Key=f"{prefix}/{path.name}", Body=path.read_bytes()
@@ -155,7 +155,7 @@ def serve() -> Iterator[ObjectStore]:
         store.append(ObjectStore(endpoint, client, *credentials))
         yield store[0]
     finally:
-        # The server's state belongs to this process: the next one is to find none.
+        # The server's state belongs to this process: the next server starts without it.
         forget = urllib.request.Request(f"{endpoint}/moto-api/reset", method="POST")
         urllib.request.urlopen(forget).close()
         server.shutdown()

@@ -69,12 +69,12 @@ class _Daemon:
 
 @contextmanager
 def standalone(folder: Path, workers: int, environment: Mapping[str, str]) -> Iterator[str]:
-    """Run a master and workers of one core each; give the master's URL.
+    """Run a master and workers of one core each; yield the master's URL.
 
     Args:
-        folder: where each process gets its working directory.
-        workers: how many.
-        environment: variables for the workers, and so for the tasks that run there.
+        folder: of the working directories of the processes.
+        workers: the number of workers.
+        environment: variables for the workers and their tasks.
     """
     with ExitStack() as stack:
 

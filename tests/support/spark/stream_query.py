@@ -22,7 +22,7 @@ class Query:
     reader, as after a failure: both must return the same rows.
 
     Attributes:
-        offset: up to which it has read.
+        offset: the end of the last batch.
         batches: the rows of each batch so far.
     """
 

@@ -39,7 +39,7 @@ def start_query(
 
 
 def wait_for_batches(query: StreamingQuery, count: int) -> None:
-    """Wait until a query has completed so many batches, or has failed."""
+    """Wait until a query has completed this number of batches, or has failed."""
     while query.isActive and len(query.recentProgress) < count:
         time.sleep(0.02)
 
@@ -47,7 +47,7 @@ def wait_for_batches(query: StreamingQuery, count: int) -> None:
 def run_batches(
     spark: SparkSession, archive_dir: Path, out: Path, checkpoint: Path, count: int
 ) -> StreamingQuery:
-    """Start a query and wait until it has completed so many small batches, or has failed.
+    """Start a query and wait until it has completed this number of small batches, or has failed.
 
     Spark waits 10 s for a new Python process. If that is too short on a busy machine, try again.
     """
@@ -72,7 +72,7 @@ class StreamingJob(Closing):
         )
 
     def wait_for_batches(self, count: int) -> None:
-        """Wait until it has completed so many batches."""
+        """Wait until it has completed this number of batches."""
         assert self._process.stdout is not None
         for _ in range(count):
             assert self._process.stdout.readline(), f"exit code {self._process.wait()}"

@@ -38,7 +38,7 @@ class TasksHere:
 
 
 def options(archive_dir: Path, partition_bytes: int = 64 << 10, **others: Any) -> JobOptions:
-    """Return a job's options; those of reading are among the others."""
+    """Return a job's options; the arguments include those for reading."""
     read = ReadOptions(
         archive_dir=str(archive_dir),
         partition_bytes=partition_bytes,
@@ -56,14 +56,14 @@ def table_of(kind: Kind, out: Path, by_date: bool = False) -> Table:
 
 
 def run_here(kind: Kind, archive_dir: Path, out: Path, **others: Any) -> JobReport:
-    """Run a job in this process; tasks are of a term's length unless told otherwise."""
+    """Run a job in this process; tasks have a term's length by default."""
     table = table_of(kind, out, bool(others.get("by_date")))
     with TableJob(options(archive_dir, **others), table, TasksHere()) as job:
         return job.run()
 
 
 def rows_of(kind: Kind, out: Path) -> list[dict[str, Any]]:
-    """Read a table with a reader of others, sorted by recording and position."""
+    """Read a table with a third-party reader, sorted by recording and position."""
     if kind == "delta":
         from deltalake import DeltaTable
 
@@ -79,7 +79,7 @@ def rows_of(kind: Kind, out: Path) -> list[dict[str, Any]]:
 
 
 def expected_rows(archive_dir: Path) -> list[dict[str, Any]]:
-    """Return what our own reader finds in all recordings, as rows of a table."""
+    """Return the rows that our reader returns for all recordings."""
     return [
         {**message._asdict(), "length": message.length}
         for recording in open_directory(archive_dir).recordings()

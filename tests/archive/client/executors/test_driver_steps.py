@@ -12,7 +12,7 @@ from aerotape.errors import AeronError, AeronTimeoutError
 
 
 class Driver:
-    """Responds to adds in order: an error is raised, None means not yet; repeats the last."""
+    """Respond to adds in order: raise an error; None is pending; the last response repeats."""
 
     def __init__(self, *responses: Exception | str | None) -> None:
         self.responses = list(responses)
@@ -60,7 +60,7 @@ def test_all_attempts_share_the_timeout() -> None:
 
 
 def test_a_cancelled_add_is_cancelled_at_the_driver() -> None:
-    """Whether it timed out or its executor was closed."""
+    """The add timed out, or its executor was closed."""
     driver = Driver(None)
     with pytest.raises(AeronTimeoutError, match=r"not added a stream within 0 s"):
         run_pauses(added(driver.begin, "a stream", 0))

@@ -144,7 +144,7 @@ def test_cancelled_requests(
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", None])
-def test_replays_beside_requests(
+def test_replays_and_concurrent_requests(
     archive: ServedArchive, client: aerotape.ArchiveClient, channel: str | None
 ) -> None:
     """Waiting replays block neither requests nor other replays; no message is lost."""
@@ -284,7 +284,7 @@ async def _rest(signals: aio.AsyncSignals) -> list[aerotape.RecordingSignalEvent
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_archive_goes_away(kind: Kind) -> None:
+def test_the_archive_stops(kind: Kind) -> None:
     """When the archive stops, pending waits raise ClosedError, and closing still works."""
 
     async def main() -> None:
@@ -327,7 +327,7 @@ def test_connect(archive: ServedArchive) -> None:
 def test_from_a_recording_into_the_live_stream(
     archive: ServedArchive, client: aerotape.ArchiveClient, kind: str
 ) -> None:
-    """A recording and then its live stream are iterated beside requests, without a gap."""
+    """A recording and then its live stream are iterated during requests, without a gap."""
     live = Live(client, 200)
 
     async def main() -> None:
@@ -366,8 +366,8 @@ async def _enter(archive: ServedArchive) -> None:
         pass
 
 
-def test_a_forgotten_client_is_gone(archive: ServedArchive) -> None:
-    """An unreferenced client is garbage collected, as a synchronous one is."""
+def test_an_unreferenced_client_is_collected(archive: ServedArchive) -> None:
+    """An unreferenced client is garbage collected, as a synchronous client is."""
 
     async def main() -> weakref.ref[object]:
         client = await connected(archive)

@@ -1,4 +1,4 @@
-"""Steps being performed: their results come back to them, and what goes wrong, too."""
+"""The step runner: steps receive results and errors of the steps that they yield."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def perform(steps: Steps[Any], do: Callable[[Any], Any]) -> Any:
     return runner.result
 
 
-def test_each_step_is_given_what_came_of_it() -> None:
-    """And the caller what the steps return; a value is not given twice."""
+def test_each_step_receives_its_result() -> None:
+    """The caller receives the return value; no result is passed twice."""
 
     def steps() -> Steps[list[Any]]:
         return [(yield Pause(1)), (yield Pause(2)), (yield Pause(3))]
@@ -34,7 +34,7 @@ def test_each_step_is_given_what_came_of_it() -> None:
     assert perform(steps(), nothing) == [7, None, None]
 
 
-def test_steps_handle_what_a_step_raises() -> None:
+def test_steps_can_handle_errors() -> None:
     """The steps continue with another step, whose result is not the error's."""
 
     def steps() -> Steps[list[Any]]:
@@ -47,8 +47,8 @@ def test_steps_handle_what_a_step_raises() -> None:
     assert perform(steps(), lambda step: 1 // step.duration_ns) == ["handled", 1]
 
 
-def test_what_they_do_not_handle_comes_out() -> None:
-    """After what they do at their end."""
+def test_unhandled_errors_are_raised() -> None:
+    """The steps' cleanup runs first."""
     ended = []
 
     def steps() -> Steps[None]:
@@ -62,7 +62,7 @@ def test_what_they_do_not_handle_comes_out() -> None:
     assert ended == [True]
 
 
-def test_an_interrupt_ends_them_at_once() -> None:
+def test_an_interrupt_ends_the_steps_at_once() -> None:
     """The steps cannot handle it: they are closed before it is raised."""
     ended = []
     begun = []
@@ -78,7 +78,7 @@ def test_an_interrupt_ends_them_at_once() -> None:
         begun.append(step)
         raise KeyboardInterrupt
 
-    kept = steps()
+    pending = steps()
     with pytest.raises(KeyboardInterrupt):
-        perform(kept, interrupt)
+        perform(pending, interrupt)
     assert (ended, len(begun)) == ([GeneratorExit], 1)

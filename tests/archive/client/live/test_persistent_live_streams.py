@@ -33,7 +33,7 @@ def _channel_at(position: int, initial_term_id: int) -> str:
 
 @pytest.mark.slow
 def test_another_stream_at_the_same_position(client: aerotape.ArchiveClient) -> None:
-    """A new publisher at the end position of the recording is another stream, and refused."""
+    """A new publisher at the recording's end position is refused as a different stream."""
     made = recorded(client, 40, "aeron:ipc?term-length=64k|init-term-id=5|term-id=5|term-offset=0")
     events: list[PersistentEvent] = []
     with (
@@ -58,14 +58,14 @@ def test_another_stream_at_the_same_position(client: aerotape.ArchiveClient) -> 
         assert {each.kind for each in events} == {"error"}
 
 
-def test_a_recording_that_lags_behind_the_live_stream(archive: ServedArchive) -> None:
+def test_a_live_stream_ahead_of_its_recording(archive: ServedArchive) -> None:
     """When the live stream drops, the recording must first reach the position read live."""
     channel = "aeron:ipc?term-length=64k|session-id=-9|init-term-id=5|term-id=5|term-offset=0"
     events: list[PersistentEvent] = []
     with archive.connect(timeout_ns=3_000_000_000) as client:
         made = start_recording(client, channel)
         made.send([b"x" * 992] * 4)
-        # The same stream, further on.
+        # The same stream at a higher position.
         ahead = client.aeron.add_exclusive_publication(
             f"{_channel_at(made.end + 2048, 5)}|session-id=-8", made.stream_id
         )
@@ -74,28 +74,28 @@ def test_a_recording_that_lags_behind_the_live_stream(archive: ServedArchive) ->
         ) as subscription:
             received: list[aerotape.Message] = []
 
-            def has_come(what: str) -> Callable[[], bool]:
-                def look() -> bool:
+            def has_received(what: str) -> Callable[[], bool]:
+                def poll() -> bool:
                     received.extend(subscription.poll(timeout_ns=10_000_000))
                     return any(what in f"{each.kind} {each.error}" for each in events)
 
-                return look
+                return poll
 
-            wait_until(has_come("live-joined"), "the live stream")
+            wait_until(has_received("live-joined"), "the live stream")
             assert subscription.position == made.end + 2048
             ahead.close()
             late = f"the live stream has been read up to {made.end + 2048}"
-            wait_until(has_come(late), "the event")
-            made.send([b"x" * 992] * 2 + [b"behind"])
-            wait_until(lambda: has_come("")() and bool(received), "what is recorded")
-        assert [each.payload for each in received] == [b"behind"]
+            wait_until(has_received(late), "the event")
+            made.send([b"x" * 992] * 2 + [b"last"])
+            wait_until(lambda: has_received("")() and bool(received), "what is recorded")
+        assert [each.payload for each in received] == [b"last"]
         stop(client, made)
 
 
 def test_several_publishers(client: aerotape.ArchiveClient) -> None:
     """Of several publishers, the one whose stream was recorded is joined."""
     channel = "aeron:ipc?term-length=64k|session-id=-9|init-term-id=5|term-id=5|term-offset=0"
-    stream_id = new_stream_id() + 1  # that of the next recording
+    stream_id = new_stream_id() + 1  # the stream of the next recording
     with client.aeron.add_exclusive_publication(_channel_at(4096, 6), stream_id):
         made = start_recording(client, channel, 40)
         assert made.stream_id == stream_id

@@ -18,7 +18,8 @@ Reason = PersistentSubscriptionError.Reason
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_archive_that_restarts(kind: Kind, tmp_path: Path) -> None:
-    """It starts without an archive, reads once there is one, and stays live while it is down."""
+    """It starts without an archive, reads when one starts, and stays live while the archive is
+    down."""
     aeron_dir, control_port, live = tmp_path / "aeron", free_port(), None
     events: list[PersistentEvent] = []
     received: list[aerotape.Message] = []
@@ -61,7 +62,7 @@ def test_an_archive_that_restarts(kind: Kind, tmp_path: Path) -> None:
                 assert subscription.is_live
             read_until_live(subscription, live, received)
             live.check(received)
-            # No archive has recorded what is missed from here on.
+            # Messages missed from here on are not recorded.
             cut_off(subscription)
             archive.start()
             with pytest.raises(PersistentSubscriptionError, match="recording stopped at") as caught:

@@ -40,7 +40,7 @@ def archive(request: pytest.FixtureRequest) -> Iterator[ServedArchive]:
 def test_from_the_start_to_live(
     client: aerotape.ArchiveClient, live_channel: str, replay: str
 ) -> None:
-    """Recorded messages, then those sent meanwhile, then live ones; none twice."""
+    """Recorded messages are followed by live ones, without duplicates."""
     live = Live(client, 300, live_channel)
     events: list[PersistentEvent] = []
     channel = REPLAY_CHANNELS[replay] or "aeron:udp?endpoint=localhost:{port}"
@@ -75,7 +75,7 @@ def test_from_the_start_to_live(
 
 
 def test_falls_back_and_joins_again(client: aerotape.ArchiveClient) -> None:
-    """Cut off from the publisher within messages, three times, it receives what it missed."""
+    """After each of three losses of the live stream, the missed messages are received."""
     live = Live(client, 20)
     events: list[PersistentEvent] = []
     with (
@@ -147,7 +147,7 @@ def test_a_publisher_that_is_replaced(client: aerotape.ArchiveClient) -> None:
 def test_a_reader_slower_than_the_publisher(
     client: aerotape.ArchiveClient, fragment_limit: int
 ) -> None:
-    """Few fragments at a time while the publisher continues: no message is lost."""
+    """No message is lost when few fragments are polled at a time."""
     live = Live(client, 50)
     with (
         client.persistent_subscription(
@@ -251,8 +251,8 @@ def test_counters(client: aerotape.ArchiveClient) -> None:
     wait_until(lambda: values() == [], "the counters' end")
 
 
-def test_what_cannot_be_read(client: aerotape.ArchiveClient) -> None:
-    """Unknown recordings, streams and positions end it, with a reason."""
+def test_invalid_recordings_streams_and_positions(client: aerotape.ArchiveClient) -> None:
+    """Unknown recordings, streams and positions end the subscription with a reason."""
     made = recorded(client, 20)
     cases = [
         (987654, None, "start", Reason.RECORDING_NOT_FOUND, "no such recording"),
@@ -284,8 +284,8 @@ def test_what_cannot_be_read(client: aerotape.ArchiveClient) -> None:
         client.persistent_subscription(0, "nonsense")
 
 
-def test_the_beginning_is_gone(client: aerotape.ArchiveClient) -> None:
-    """A position whose segments were purged is refused as a start; "start" is not."""
+def test_the_beginning_is_purged(client: aerotape.ArchiveClient) -> None:
+    """A purged position is refused as a start position; "start" is accepted."""
     live = Live(client, 200)
     start = 3 * 65536
     client.purge_segments(live.made.recording_id, start)
@@ -309,7 +309,7 @@ def test_the_beginning_is_gone(client: aerotape.ArchiveClient) -> None:
 
 
 @pytest.mark.slow
-def test_a_live_stream_that_goes_back(client: aerotape.ArchiveClient) -> None:
+def test_a_live_stream_at_a_lower_position(client: aerotape.ArchiveClient) -> None:
     """A new publisher at position 0 is another stream: the subscription ends."""
     made = recorded(client, 40)
     with client.aeron.add_publication("aeron:ipc", made.stream_id) as publication:
@@ -329,7 +329,7 @@ def test_a_live_stream_that_goes_back(client: aerotape.ArchiveClient) -> None:
 
 
 def test_a_refused_live_channel(client: aerotape.ArchiveClient) -> None:
-    """A channel that the driver refuses ends it with the driver's error."""
+    """A channel that the driver refuses ends the subscription with the driver's error."""
     made = recorded(client, 3)
     with (
         client.persistent_subscription(
@@ -361,7 +361,7 @@ def test_callback_that_raises(client: aerotape.ArchiveClient) -> None:
 
 
 def test_closing(archive: ServedArchive) -> None:
-    """It can be closed in any state; closing the Aeron client ends it."""
+    """A subscription can be closed in any state; closing the Aeron client ends it."""
     with archive.connect() as client, archive.connect() as other:
         live = Live(client, 100)
         for turns in range(0, 60, 7):

@@ -1,4 +1,4 @@
-"""Replay merge: from a recording into the live stream, each message once, in order and whole."""
+"""Replay merge: a recording and its live stream, each message complete, once and in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from aerotape.errors import (
 
 @pytest.mark.parametrize("from_the_middle", [False, True])
 def test_merges(client: aerotape.ArchiveClient, from_the_middle: bool) -> None:
-    """Recorded messages and later ones are received once, in order, over several terms."""
+    """Recorded and live messages are received once and in order, across several terms."""
     live = Live(client, 300)
     first = 123 if from_the_middle else 0
     position = live.made.sent[first - 1][1] if from_the_middle else None
@@ -55,7 +55,7 @@ def test_merges(client: aerotape.ArchiveClient, from_the_middle: bool) -> None:
 
 
 def test_the_replay_is_stopped(client: aerotape.ArchiveClient) -> None:
-    """After the merge the archive replays no more; a subscription that was given stays."""
+    """After the merge the replay is stopped; the caller's subscription stays open."""
     live = Live(client, 50)
     stream_id, session_id = live.made.stream_id, live.made.session_id
     channel = f"aeron:udp?control-mode=manual|session-id={session_id}"
@@ -78,15 +78,16 @@ def test_the_replay_is_stopped(client: aerotape.ArchiveClient) -> None:
         count = len(received)
         while len(received) < count + 20:
             received += subscription.poll(timeout_ns=1_000_000)
-    # The subscription begins with the first whole message: the merge may have had a part of one.
+    # The subscription begins with the first complete message: the merge may have read a part of
+    # one.
     live.check(received[:count])
     rest = [each[1] for each in live.made.sent].index(received[count].end_position)
     assert rest - count <= 1
     live.check(received[count:], rest)
 
 
-def test_steps_of_ones_own(client: aerotape.ArchiveClient) -> None:
-    """`do_work` never waits and goes through the states in order."""
+def test_do_work(client: aerotape.ArchiveClient) -> None:
+    """`do_work` never waits and passes through the states in order."""
     live = Live(client, 100)
     states: list[MergeState] = []
     with (
@@ -107,7 +108,7 @@ def test_steps_of_ones_own(client: aerotape.ArchiveClient) -> None:
 
 
 def test_a_reader_slower_than_the_publisher(client: aerotape.ArchiveClient) -> None:
-    """One fragment at a time, while the publisher hardly pauses: still nothing is lost."""
+    """No message is lost when one fragment is polled at a time."""
     live = Live(client, 30)
     with (
         live.sending(pause_s=0.002),
@@ -119,8 +120,8 @@ def test_a_reader_slower_than_the_publisher(client: aerotape.ArchiveClient) -> N
     live.check(received)
 
 
-def test_nothing_goes_forward(client: aerotape.ArchiveClient) -> None:
-    """A merge that is not read fails after its timeout, with its state and position."""
+def test_no_progress(client: aerotape.ArchiveClient) -> None:
+    """A merge that is not polled fails after its timeout; the error has state and position."""
     live = Live(client, 300)
     with client.replay_merge(
         live.made.recording_id, live.subscriber_channel, progress_timeout_ns=1_000_000_000
@@ -136,16 +137,16 @@ def test_nothing_goes_forward(client: aerotape.ArchiveClient) -> None:
     client.stop_recording_subscription(live.made.subscription_id)
 
 
-def test_live_stream_that_does_not_come(archive: ServedArchive) -> None:
-    """A recording that has stopped is replayed to its end; then the merge says that it failed."""
-    elsewhere = f"aeron:udp?control=localhost:{free_port()}|endpoint=localhost:0"
+def test_a_missing_live_stream(archive: ServedArchive) -> None:
+    """A stopped recording is replayed to its end; then the merge fails."""
+    without_publisher = f"aeron:udp?control=localhost:{free_port()}|endpoint=localhost:0"
     with (
         serve(archive.kind, {"aeron.image.liveness.timeout": "1s"}) as quick,
         quick.connect() as client,
     ):
         live = Live(client, 40)
         stop(client, live.made)
-        _check_that_it_fails(client, live, elsewhere)
+        _check_that_it_fails(client, live, without_publisher)
 
 
 def _check_that_it_fails(client: aerotape.ArchiveClient, live: Live, destination: str) -> None:
@@ -162,7 +163,7 @@ def _check_that_it_fails(client: aerotape.ArchiveClient, live: Live, destination
 
 
 def test_live_stream_that_ends(client: aerotape.ArchiveClient) -> None:
-    """When the live stream ends after the merge, so does the iteration, with its last message."""
+    """When the live stream ends after the merge, iteration ends after its last message."""
     live = Live(client, 40)
     received = []
     with client.replay_merge(live.made.recording_id, live.subscriber_channel) as merge:
@@ -177,7 +178,7 @@ def test_live_stream_that_ends(client: aerotape.ArchiveClient) -> None:
 
 
 def test_refused(client: aerotape.ArchiveClient) -> None:
-    """Recordings and positions that there are not, and channels that cannot be merged."""
+    """Unknown recordings, positions out of range, and unsuitable channels are refused."""
     live = Live(client, 10)
     recording_id = live.made.recording_id
     with pytest.raises(UnknownRecordingError, match="recording 987654: there is no such"):
@@ -197,8 +198,8 @@ def test_refused(client: aerotape.ArchiveClient) -> None:
         client.replay_merge(recording_id, live.subscriber_channel, subscription=plain)
 
 
-def test_the_client_is_closed_meanwhile(archive: ServedArchive) -> None:
-    """A merge under way fails when its connection to the archive ends."""
+def test_the_client_is_closed_during_a_merge(archive: ServedArchive) -> None:
+    """A merge in progress fails when its connection to the archive ends."""
     with archive.connect() as client:
         live = Live(client, 50)
         with client.replay_merge(live.made.recording_id, live.subscriber_channel) as merge:

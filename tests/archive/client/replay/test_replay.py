@@ -34,7 +34,7 @@ CHANNELS = ["aeron:ipc", "aeron:udp?endpoint=localhost:0", None]
 
 @pytest.fixture(scope="module")
 def own_archive() -> Iterator[ServedArchive]:
-    """Our archive, where it differs from Java's."""
+    """Our archive, for tests of differences to the Java archive."""
     with serve("aerotape") as served:
         yield served
 
@@ -47,18 +47,18 @@ def _patiently(replay: aerotape.Replay, count: int) -> list[aerotape.Message]:
     """Return the next messages, retrying after timeouts."""
     messages: list[aerotape.Message] = []
 
-    def have_come() -> bool:
+    def are_buffered() -> bool:
         with contextlib.suppress(AeronTimeoutError):
             messages.append(next(replay))
         return len(messages) == count
 
-    wait_until(have_come, f"{count} messages")
+    wait_until(are_buffered, f"{count} messages")
     return messages
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_whole_recording(client: aerotape.ArchiveClient, channel: str | None) -> None:
-    """All messages are received as sent, reassembled, over terms and segments; then it ends."""
+    """All messages are received reassembled, across terms and segments; then the replay ends."""
     made = recorded(client, 300)
     with client.replay(made.recording_id, channel=channel) as replay:
         assert (replay.start_position, replay.expected_length) == (0, made.end)
@@ -69,7 +69,7 @@ def test_whole_recording(client: aerotape.ArchiveClient, channel: str | None) ->
     assert _received(messages) == made.sent
     assert max(len(payload) for payload, _, _ in made.sent) > 4 * 1408
     assert made.end > 5 * 65536
-    # Those of the recording: the replay's session id is the low half of its id.
+    # Ids of the recording: the replay's session id is the low half of its id.
     of_messages = {(each.session_id, each.stream_id) for each in messages}
     assert of_messages == {(made.session_id, made.stream_id)}
     replay_session = replay.replay_session_id
@@ -78,12 +78,12 @@ def test_whole_recording(client: aerotape.ArchiveClient, channel: str | None) ->
 
 
 def test_positions_of_messages(client: aerotape.ArchiveClient) -> None:
-    """A message's position is where its first frame is: a replay from there begins with it."""
+    """A message's position is that of its first frame; a replay from there begins with it."""
     made = recorded(client, 200)
     messages = list(client.replay(made.recording_id))
     assert messages[0].position == 0
     for before, after in itertools.pairwise(messages):
-        # Between messages there is nothing but padding at the end of a term.
+        # Only padding at the end of a term lies between messages.
         if after.position != before.end_position:
             assert after.position % 65536 == 0
             assert before.end_position > after.position - 65536
@@ -109,7 +109,7 @@ def test_bounded_length(client: aerotape.ArchiveClient) -> None:
 
 
 def test_length_that_cuts_a_message(client: aerotape.ArchiveClient) -> None:
-    """A message of which the length leaves only a part is left out, and the replay ends."""
+    """A message that the length cuts is not returned, and the replay ends."""
     made = start_recording(client)
     made.send([b"small", b"x" * 5000, b"after"])
     wait_until(lambda: client.recording_position(made.recording_id) == made.end, "the recording")
@@ -119,7 +119,7 @@ def test_length_that_cuts_a_message(client: aerotape.ArchiveClient) -> None:
 
 
 def test_length_beyond_the_end(client: aerotape.ArchiveClient) -> None:
-    """A length of more than a stopped recording holds ends with the recording."""
+    """A replay with a length past the stop position ends with the recording."""
     made = recorded(client, 10)
     replay = client.replay(made.recording_id, None, 1 << 40)
     assert _received(list(replay)) == made.sent
@@ -161,8 +161,8 @@ def test_follows_a_live_recording(client: aerotape.ArchiveClient, channel: str |
     assert len(received) == 120
 
 
-def test_live_recording_up_to_a_length(client: aerotape.ArchiveClient) -> None:
-    """Following ends at the given length while the recording continues."""
+def test_live_recording_with_a_length(client: aerotape.ArchiveClient) -> None:
+    """The replay ends at the given length while the recording continues."""
     made = start_recording(client, count=5)
     replay = client.replay(made.recording_id, 0, made.end + 640)
     assert _received([next(replay) for _ in range(5)]) == made.sent
@@ -182,7 +182,7 @@ def test_live_recording_without_following(client: aerotape.ArchiveClient) -> Non
 
 
 def test_stopped_while_shorter_than_the_length(client: aerotape.ArchiveClient) -> None:
-    """A recording that stops before the length is reached ends the replay without an error."""
+    """A recording that stops below the requested length ends the replay without an error."""
     made = start_recording(client, count=5)
     replay = client.replay(made.recording_id, 0, made.end + 65536)
     assert _received([next(replay) for _ in range(5)]) == made.sent
@@ -241,7 +241,7 @@ def test_unknown_recording(client: aerotape.ArchiveClient) -> None:
 
 @pytest.mark.parametrize("position", [32, 100, 1 << 40])
 def test_invalid_position(client: aerotape.ArchiveClient, position: int) -> None:
-    """A position within a frame, off the frames' alignment or beyond the end is refused."""
+    """A position within a frame, unaligned, or past the end is refused."""
     made = start_recording(client)
     made.send([b"x" * 200, b"y"])
     wait_until(lambda: client.recording_position(made.recording_id) == made.end, "the recording")
@@ -263,7 +263,7 @@ def test_bad_replay_channel(client: aerotape.ArchiveClient) -> None:
 
 
 def test_start_replay_to_a_subscription(client: aerotape.ArchiveClient) -> None:
-    """start_replay feeds a subscription of the caller's, under the session id it returns."""
+    """start_replay replays to the caller's subscription with the session id it returns."""
     made = recorded(client, 40)
     stream_id = new_stream_id()
     with client.aeron.add_subscription("aeron:ipc", stream_id) as subscription:
@@ -299,8 +299,8 @@ def test_stopped_by_another_client(
     stop(client, made)
 
 
-def test_replays_that_are_left_early_are_stopped(client: aerotape.ArchiveClient) -> None:
-    """Leaving replays in the middle does not use up the archive's twenty."""
+def test_abandoned_replays_are_stopped(client: aerotape.ArchiveClient) -> None:
+    """Abandoned replays do not count towards the archive's limit of 20."""
     made = recorded(client, 300)
     for _ in range(25):
         with client.replay(made.recording_id, channel="aeron:ipc") as replay:
@@ -329,13 +329,13 @@ def test_missing_segment(archive: ServedArchive, client: aerotape.ArchiveClient)
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_an_error_that_is_here_before_the_messages(
+def test_an_error_received_before_the_messages(
     own_archive: ServedArchive, channel: str | None
 ) -> None:
-    """Messages sent before the damage are read, although the error has arrived already."""
+    """Messages sent before the damage are returned although the error has been received."""
     with own_archive.connect() as client:
         made = recorded(client, 20)
-        # So few fit in the stream before any is read.
+        # The stream holds only so few before any is read.
         begin = made.sent[4][1]
         with (own_archive.archive_dir / f"{made.recording_id}-0.rec").open("r+b") as file:
             file.seek(begin)
@@ -354,7 +354,7 @@ def test_an_error_that_is_here_before_the_messages(
 
 
 def _stream_with_error(**image: object) -> ReplayStream:
-    """A stream whose error has come, with an image or without one."""
+    """A stream whose error has been received, with or without an image."""
     error = ArchiveError("damage", 0, 5)
     session = SimpleNamespace(
         timeout_ns=10**10, take_error=lambda number: error if number == 5 else None
@@ -371,13 +371,13 @@ def _stream_with_error(**image: object) -> ReplayStream:
     return stream
 
 
-def test_an_error_overtakes_messages_under_way() -> None:
+def test_an_error_overtakes_messages_in_transit() -> None:
     """An error that arrives before the end of the stream is raised after its last messages."""
     stream = _stream_with_error(is_end_of_stream=False)
     steps = stream.fetch()
     fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0, 0)
     assert isinstance(next(steps), Poll)
-    assert isinstance(steps.send(None), Pause)  # here the error is received
+    assert isinstance(steps.send(None), Pause)  # the error is received here
     assert isinstance(steps.send(None), Poll)
     stream.backlog.take(lambda _: [fields], None)
     with pytest.raises(StopIteration):
@@ -392,12 +392,12 @@ def test_an_error_overtakes_messages_under_way() -> None:
 
 
 @pytest.mark.parametrize("image", [{}, {"is_end_of_stream": False}])
-def test_an_error_is_raised_where_nothing_comes_any_more(
+def test_an_error_is_raised_when_the_stream_is_silent(
     image: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second after it came: of a stream that never appears, and of one that does not end.
+    """It is raised after a second, with a stream that never appears or does not end.
 
-    Also to a reader that starts a new iteration each time.
+    A reader that starts a new iteration each time receives it too.
     """
     clock = itertools.count(10**9, 4 * 10**8)
     monkeypatch.setattr("time.monotonic_ns", lambda: next(clock))
@@ -420,7 +420,7 @@ def test_errors_without_a_request(client: aerotape.ArchiveClient) -> None:
         errors.extend(client.poll_for_errors())
         return bool(errors)
 
-    wait_until(has_error, "the error of a replay to nobody", 20.0)
+    wait_until(has_error, "the error of a replay without a subscriber", 20.0)
     assert "connect" in str(errors[0])
     assert str(replay_session_id) in str(errors[0])
     assert errors[0].correlation_id > 0

@@ -16,7 +16,7 @@ SHORT_NS = 300_000_000
 
 
 def test_await_signal(client: aerotape.ArchiveClient) -> None:
-    """A signal that came before is found, once, and those that are not wanted are kept."""
+    """An earlier signal is returned once; signals that do not match stay queued."""
     made = recorded(client, 2)
     stopped = client.await_signal(RecordingSignal.STOP, recording_id=made.recording_id)
     assert (stopped.signal, stopped.position) == (RecordingSignal.STOP, made.end)
@@ -29,8 +29,8 @@ def test_await_signal(client: aerotape.ArchiveClient) -> None:
     assert (started.signal, started.position) == (RecordingSignal.START, 0)
 
 
-def test_iterators_have_their_own_copy(client: aerotape.ArchiveClient) -> None:
-    """Each iterator gives what it was asked for, from when it was made; polling has all."""
+def test_iterators_are_independent(client: aerotape.ArchiveClient) -> None:
+    """Each iterator returns its signals since its creation; polling returns all."""
     client.poll_for_recording_signals()
     with (
         client.signals(timeout_ns=SHORT_NS) as everything,
@@ -49,8 +49,8 @@ def test_iterators_have_their_own_copy(client: aerotape.ArchiveClient) -> None:
     assert [each.signal.name for each in client.poll_for_recording_signals()] == ["START", "STOP"]
 
 
-def test_a_waiting_iterator_does_not_hold_up_requests(client: aerotape.ArchiveClient) -> None:
-    """While a thread waits for signals, requests of others are answered; then it has them."""
+def test_a_waiting_iterator_does_not_block_requests(client: aerotape.ArchiveClient) -> None:
+    """While a thread waits for signals, other threads send requests; then it receives them."""
     seen: list[aerotape.RecordingSignalEvent] = []
     signals = client.signals()
     reader = threading.Thread(target=lambda: seen.extend(signals))

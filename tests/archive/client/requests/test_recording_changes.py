@@ -50,7 +50,7 @@ def test_extend(client: aerotape.ArchiveClient) -> None:
 
 
 def test_extend_refused(client: aerotape.ArchiveClient) -> None:
-    """A live recording, one that there is not, and a stream that does not fit are refused."""
+    """A live recording, an unknown one, and a stream that does not match are refused."""
     live = start_recording(client, count=1)
     found = client.list_recording(live.recording_id)
     assert found is not None
@@ -84,7 +84,7 @@ def test_extend_with_auto_stop(client: aerotape.ArchiveClient) -> None:
 
 
 def test_truncate(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """Data past the position is removed, with the segment files that held only such data."""
+    """Data past the position is removed, and segment files with only such data are deleted."""
     made = recorded(client, 200)
     position = made.sent[9][1]
     deleted = client.truncate_recording(made.recording_id, position)
@@ -112,7 +112,7 @@ def test_truncate_refused(client: aerotape.ArchiveClient) -> None:
 
 
 def test_purge(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """A purged recording is gone from the listing and the directory; a live one is refused."""
+    """A purged recording is removed from listing and directory; a live one is refused."""
     live = start_recording(client, count=100)
     with pytest.raises(ActiveRecordingError):
         client.purge_recording(live.recording_id)
@@ -125,7 +125,7 @@ def test_purge(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
 
 
 def test_update_channel(client: aerotape.ArchiveClient) -> None:
-    """The descriptor names the new channel, stripped and as given; the rest stays."""
+    """The descriptor has the new channel, stripped and original; other fields are unchanged."""
     made = recorded(client, 1)
     channel = "aeron:udp?endpoint=localhost:20121|term-length=64k"
     client.update_channel(made.recording_id, channel)
@@ -139,7 +139,7 @@ def test_update_channel(client: aerotape.ArchiveClient) -> None:
 
 
 def test_stop_recording_session(client: aerotape.ArchiveClient) -> None:
-    """A publication that was added to be recorded is stopped by its session; others are not."""
+    """A recorded publication is stopped by its session; other recordings continue."""
     stream_id = new_stream_id()
     with (
         client.add_recorded_exclusive_publication("aeron:ipc", stream_id) as first,

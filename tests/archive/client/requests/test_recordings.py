@@ -27,7 +27,7 @@ def _code(call: Callable[[], object]) -> int:
 def test_a_spy_does_not_connect_a_publication_without_ssc(
     client: aerotape.ArchiveClient,
 ) -> None:
-    """A UDP stream that only the archive of this driver takes: the timeout names the remedies."""
+    """A UDP stream without another subscriber: the timeout error has the remedies."""
     channel = f"aeron:udp?endpoint=localhost:{free_port()}"
     stream_id = new_stream_id()
     client.start_recording(channel, stream_id)
@@ -62,7 +62,7 @@ def test_a_spy_does_not_connect_a_publication_without_ssc(
 
 
 def test_a_driver_may_count_spies(tmp_path: Path, aeron_dir: Path) -> None:
-    """With aeron.spies.simulate.connection no channel needs to say so."""
+    """With aeron.spies.simulate.connection channels need no parameter for it."""
     channel = f"aeron:udp?endpoint=localhost:{free_port()}"
     with (
         aerotape.Archive.launch(
@@ -106,7 +106,7 @@ def test_stop_by_subscription(client: aerotape.ArchiveClient) -> None:
 
 
 def test_stop_by_identity(client: aerotape.ArchiveClient) -> None:
-    """A recording's own id stops it; False when it has stopped, an error when it is unknown."""
+    """The recording id stops it: False if already stopped, an error if unknown."""
     made = start_recording(client, count=2)
     assert client.stop_recording_by_identity(made.recording_id) is True
     wait_until(lambda: client.stop_position(made.recording_id) == made.end, "the stop")
@@ -133,7 +133,7 @@ def test_auto_stop(client: aerotape.ArchiveClient) -> None:
 
 
 def test_remote_source(client: aerotape.ArchiveClient) -> None:
-    """A source location may be given by name or member: remote records over the network."""
+    """A source location is a name or an enum member; "remote" records over the network."""
     channel = f"aeron:udp?endpoint=localhost:{free_port()}"
     stream_id = new_stream_id()
     subscription_id = client.start_recording(channel, stream_id, aerotape.SourceLocation.REMOTE)
@@ -151,11 +151,11 @@ def test_remote_source(client: aerotape.ArchiveClient) -> None:
         assert found.source_identity.startswith("127.0.0.1:")
         client.stop_recording_subscription(subscription_id)
     with pytest.raises(ConfigurationError, match="source location"):
-        client.start_recording(channel, stream_id, "elsewhere")  # type: ignore[arg-type]
+        client.start_recording(channel, stream_id, "remotely")  # type: ignore[arg-type]
 
 
 def test_recorded_publication(client: aerotape.ArchiveClient) -> None:
-    """add_recorded_publication records its own session of a channel and stream only."""
+    """add_recorded_publication records only the session that it adds."""
     stream_id = new_stream_id()
     with client.add_recorded_publication("aeron:ipc", stream_id) as publication:
         other = client.aeron.add_exclusive_publication("aeron:ipc", stream_id)
@@ -207,7 +207,7 @@ def test_descriptor(client: aerotape.ArchiveClient) -> None:
 
 
 def test_listing_by_pages(client: aerotape.ArchiveClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Listing goes page by page over all, from an id, up to a count, and of one stream."""
+    """Listings are paged: all, from an id, up to a count, and of one stream."""
     monkeypatch.setattr(queries.Pages, "page_length", 2)
     made = [recorded(client, 1) for _ in range(5)]
     ids = [each.recording_id for each in made]
@@ -267,7 +267,7 @@ def test_signals(client: aerotape.ArchiveClient) -> None:
 
 
 def test_many_threads(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """Threads that share a client each get the answers to their own requests."""
+    """Threads that share a client each receive the responses to their own requests."""
     made = [recorded(client, count) for count in (1, 2, 3, 4)]
     wrong: list[object] = []
 
@@ -287,7 +287,7 @@ def test_many_threads(archive: ServedArchive, client: aerotape.ArchiveClient) ->
 
 
 def test_many_clients(archive: ServedArchive) -> None:
-    """Several clients, over one response channel, do not see each other's answers."""
+    """Clients that share a response channel receive only their own responses."""
     clients = [
         archive.connect(control_request_channel=channel)
         for channel in ("aeron:ipc", "aeron:ipc", archive.control_channel, archive.control_channel)

@@ -1,4 +1,4 @@
-"""Requests to replicate recordings from another archive, which is the same one here."""
+"""Replication requests; here one archive is both source and destination."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _payloads(client: aerotape.ArchiveClient, recording_id: int) -> list[bytes]:
 
 
 def test_replicate(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """A stopped recording is copied; the signals have the progress and the copy's id."""
+    """A stopped recording is copied; signals report the progress and the copy's id."""
     made = recorded(client, 100)
     replication_id = client.replicate(made.recording_id, archive.control_channel)
     signals = []
@@ -38,7 +38,7 @@ def test_replicate(archive: ServedArchive, client: aerotape.ArchiveClient) -> No
 
 
 def test_replicate_up_to_a_position(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """With a stop position the copy ends there, of a live recording too."""
+    """With a stop position the copy ends there, even of a live recording."""
     made = start_recording(client, count=50)
     position = made.sent[19][1]
     replication_id = client.replicate(
@@ -59,7 +59,7 @@ def test_replicate_up_to_a_position(archive: ServedArchive, client: aerotape.Arc
 
 
 def test_stop_replication(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """A replication of a live recording continues until it is stopped, which works once."""
+    """A replication of a live recording continues until it is stopped; a second stop fails."""
     made = start_recording(client, count=5)
     replication_id = client.replicate(made.recording_id, archive.control_channel)
     copy = client.await_signal(RecordingSignal.REPLICATE, correlation_id=replication_id)

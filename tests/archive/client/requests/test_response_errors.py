@@ -58,7 +58,7 @@ def test_an_unknown_code() -> None:
 
 
 def test_unexpected_code() -> None:
-    """A code that does not belong to the request is an error that names it."""
+    """A code that does not belong to the request raises an error with the code."""
     response = codecs.ControlResponse(
         control_session_id=SESSION,
         correlation_id=101,

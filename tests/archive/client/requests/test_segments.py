@@ -38,7 +38,7 @@ def test_detach_attach_delete(archive: ServedArchive, client: aerotape.ArchiveCl
 
 
 def test_purge_segments(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """The start moves and the files before it go, both by one request."""
+    """One request moves the start position and deletes the segments before it."""
     made = recorded(client, 200)
     files = _files(archive, made)
     base = segment_base_position(0, 3 * SEGMENT + 64, SEGMENT, SEGMENT)
@@ -73,7 +73,7 @@ def test_migrate_refused(client: aerotape.ArchiveClient) -> None:
 
 
 def test_migrate(client: aerotape.ArchiveClient) -> None:
-    """The files of a recording are prepended to the one that continues it."""
+    """Segments of a recording are prepended to the recording that continues it."""
     term = f"aeron:ipc?term-length={SEGMENT}|init-term-id=7"
     source_channel = f"{term}|term-id=7|term-offset=0"
     stream_id = recorded(client, 1).stream_id + 500_000

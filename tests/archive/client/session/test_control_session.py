@@ -25,7 +25,7 @@ from aerotape.errors import AeronTimeoutError, ClosedError
 
 
 def test_request_carries_the_session() -> None:
-    """The session id and a fresh correlation id are put into each request."""
+    """Each request has the session id and a new correlation id."""
     streams = ScriptedStreams(lambda request: [ok(request, request.correlation_id * 2)])
     session = session_over(streams)
     assert (ask(session), ask(session)) == (202, 204)
@@ -35,8 +35,8 @@ def test_request_carries_the_session() -> None:
     ]
 
 
-def test_other_answers_are_not_taken() -> None:
-    """Responses to other requests and of other sessions are not taken for this one's."""
+def test_responses_to_others_are_ignored() -> None:
+    """Responses to other requests and sessions are not used for this request."""
     streams = ScriptedStreams(
         lambda request: [
             codecs.Ping(control_session_id=SESSION),
@@ -48,8 +48,8 @@ def test_other_answers_are_not_taken() -> None:
     assert ask(session_over(streams)) == 5
 
 
-def test_late_answer_is_dropped() -> None:
-    """After a timeout, the late response is not taken for that of the next request."""
+def test_a_late_response_is_dropped() -> None:
+    """After a timeout, the late response is not used for the next request."""
     streams = ScriptedStreams()
     session = session_over(streams)
     with pytest.raises(
@@ -79,8 +79,8 @@ def test_requests_of_threads_are_concurrent() -> None:
     assert answers == [1]
 
 
-def test_an_abandoned_replay_request_is_undone() -> None:
-    """A replay that the archive grants after its client timed out is stopped."""
+def test_the_replay_of_an_abandoned_request_is_stopped() -> None:
+    """A replay that starts after its client timed out is stopped."""
     streams = ScriptedStreams()
     session = session_over(streams)
     start = start_replay_for_reader(codecs.ReplayRequest(), 3, "aeron:ipc", 40)
@@ -96,7 +96,7 @@ def test_an_abandoned_replay_request_is_undone() -> None:
 
 
 def test_error_of_an_earlier_request_is_stored() -> None:
-    """An error for another request does not fail this one; it can be taken once, by its id."""
+    """An error for another request does not fail this one; it is returned once, by its id."""
     streams = ScriptedStreams(lambda request: [refusal(55, 0, "replay failed"), ok(request, 1)])
     session = session_over(streams)
     assert ask(session) == 1
@@ -120,7 +120,7 @@ def test_unknown_messages_are_skipped() -> None:
     "garbage", [b"", b"short", HEADER.pack(8, 1, 4711, 1) + bytes(8), HEADER.pack(32, 1, 101, 14)]
 )
 def test_unreadable_messages_are_reported(garbage: bytes) -> None:
-    """A malformed message is an error to be polled; the session continues."""
+    """A malformed message becomes an error that can be polled; the session continues."""
     session = session_over(ScriptedStreams(lambda request: [garbage, ok(request, 1)]))
     assert ask(session) == 1
     (error,) = session.take_errors()
@@ -128,7 +128,7 @@ def test_unreadable_messages_are_reported(garbage: bytes) -> None:
 
 
 def test_archive_that_does_not_read() -> None:
-    """Back pressure for the whole timeout is a timeout, and the session stays usable."""
+    """Back pressure for the whole timeout raises a timeout, and the session stays usable."""
     streams = ScriptedStreams(lambda request: [ok(request)])
     streams.offer_result = -2
     session = session_over(streams)
@@ -144,7 +144,7 @@ def test_archive_that_does_not_read() -> None:
 
 @pytest.mark.parametrize("result", [-1, -4, -5])
 def test_request_stream_that_has_ended(result: int) -> None:
-    """A request stream without subscriber, closed or used up closes the session."""
+    """The session closes when its request stream has no subscriber, is closed or is used up."""
     streams = ScriptedStreams()
     streams.offer_result = result
     session = session_over(streams)
@@ -154,7 +154,7 @@ def test_request_stream_that_has_ended(result: int) -> None:
 
 
 def test_response_stream_that_has_ended() -> None:
-    """An archive that goes away during a request is detected before the timeout."""
+    """The loss of the archive during a request is detected before the timeout."""
     streams = ScriptedStreams()
     streams.is_connected = False
     session = session_over(streams, timeout_ns=3_600_000_000_000)
@@ -165,7 +165,7 @@ def test_response_stream_that_has_ended() -> None:
 
 
 def test_descriptors_in_any_grouping() -> None:
-    """A listing takes its own descriptors only, up to the count or to the end of the list."""
+    """A listing returns its own descriptors only, up to the count or the end of the list."""
 
     def reply(request: Any) -> list[Message]:
         of_another = descriptor(666, request)
@@ -207,7 +207,7 @@ def test_listing_after_an_interrupted_one() -> None:
 
 
 def test_signals_are_stored_between_requests() -> None:
-    """Signals that arrive during a request can be taken later."""
+    """Signals that arrive during a request are returned later."""
     signal = codecs.RecordingSignalEvent(
         control_session_id=SESSION, recording_id=4, signal=codecs.RecordingSignal.STOP
     )
@@ -219,8 +219,8 @@ def test_signals_are_stored_between_requests() -> None:
     assert session.signals.take_all() == []
 
 
-def test_service_leaves_a_busy_session_alone() -> None:
-    """`service` does not read while a request of another thread does."""
+def test_service_does_not_poll_a_busy_session() -> None:
+    """`service` does not poll while a request of another thread does."""
     streams = ScriptedStreams()
     session = session_over(streams, timeout_ns=200_000_000)
     is_waiting = threading.Event()

@@ -95,8 +95,8 @@ def test_archive_without_an_id() -> None:
     assert streams.requests[1].control_session_id == SESSION
 
 
-def test_archive_of_another_protocol() -> None:
-    """Another major version is refused, naming both."""
+def test_archive_of_another_protocol_version() -> None:
+    """Another major version is refused; the error names both versions."""
     with pytest.raises(ArchiveError, match=r"protocol version 2\.0\.0, this client 1\.x"):
         _open(lambda r: _granted(r, semantic_version(2, 0, 0)))
 
@@ -136,7 +136,7 @@ def test_challenge() -> None:
     assert (answer.control_session_id, answer.encoded_credentials) == (SESSION, b"me, who?")
 
 
-def test_challenge_without_an_answer() -> None:
+def test_challenge_without_a_function() -> None:
     """Without a function for it, a challenge is an error that names the argument."""
     with pytest.raises(ArchiveError, match="on_challenge"):
         _open(_challenging)

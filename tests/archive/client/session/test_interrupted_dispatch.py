@@ -57,7 +57,8 @@ def _interrupted(call: Callable[[], object], line: int, *functions: str) -> bool
 
 
 def test_an_interrupt_at_any_line_loses_no_response() -> None:
-    """The next reader dispatches what was read: each response reaches its request, once."""
+    """The next reader dispatches the messages already read: each request receives its response
+    once."""
     for line in itertools.count(1):
         streams = ScriptedStreams()
         session = session_over(streams)
@@ -86,7 +87,7 @@ def test_an_interrupt_at_any_line_loses_no_response() -> None:
     assert line > 40
 
 
-def test_an_interrupted_reader_leaves_the_stream_to_others() -> None:
+def test_an_interrupted_reader_does_not_block_others() -> None:
     """The next reader does not wait for the interrupted one."""
     streams = ScriptedStreams()
     session = session_over(streams, 60_000_000_000)

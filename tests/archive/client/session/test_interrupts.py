@@ -25,7 +25,7 @@ ALARMS = 40
 
 @pytest.fixture(scope="module")
 def archive() -> Iterator[ServedArchive]:
-    """Ours: it is the client that is interrupted."""
+    """Our archive; the client is interrupted."""
     with serve("aerotape") as served:
         yield served
 
@@ -46,7 +46,7 @@ class Alarm(Exception):
 
 
 class Alarms:
-    """Raises an exception in what it calls, at random moments, ALARMS times in all."""
+    """Raise an exception at random moments of the called function, ALARMS times in total."""
 
     def __init__(self, kind: type[BaseException]) -> None:
         self._kind = kind
@@ -65,7 +65,7 @@ class Alarms:
         return self.count >= ALARMS
 
     def call(self, function: Callable[[], object]) -> bool:
-        """Return whether it came to its end."""
+        """Call a function; return whether it completed."""
         try:
             self._is_armed = True
             if not self.are_over:
@@ -90,11 +90,11 @@ def alarms(request: pytest.FixtureRequest) -> Iterator[Alarms]:
 def into(received: list[aerotape.Message], stream: Iterable[aerotape.Message]) -> None:
     """Iterate to the end."""
     for message in stream:
-        received.append(message)  # nothing may come between
+        received.append(message)  # no interrupt between these
 
 
 def is_all(made: Made, received: list[aerotape.Message]) -> bool:
-    """Whether just what was sent has been received."""
+    """Return whether exactly the messages sent have been received."""
     return [(each.payload, each.end_position) for each in received] == [
         sent[:2] for sent in made.sent
     ]
@@ -103,7 +103,7 @@ def is_all(made: Made, received: list[aerotape.Message]) -> bool:
 def test_interrupted_replays_lose_no_message(
     client: aerotape.ArchiveClient, alarms: Alarms
 ) -> None:
-    """Continued after each interrupt, a replay returns every message once."""
+    """A replay that continues after each interrupt returns every message once."""
     made = recorded(client, 400)
     while not alarms.are_over:
         received: list[aerotape.Message] = []
@@ -116,7 +116,7 @@ def test_interrupted_replays_lose_no_message(
 def test_an_interrupted_persistent_subscription_continues(
     client: aerotape.ArchiveClient, alarms: Alarms
 ) -> None:
-    """It continues without loss, also when interrupted while waiting for the live stream."""
+    """No message is lost, even when interrupted while waiting for the live stream."""
     live = Live(client, 30)
     received: list[aerotape.Message] = []
     with client.persistent_subscription(
@@ -165,7 +165,7 @@ def test_interrupted_requests_do_not_affect_others(
 
 
 def take(stream: Iterable[aerotape.Message], count: int) -> list[aerotape.Message]:
-    """Begin to iterate, and leave after some messages."""
+    """Iterate over some messages and abandon the iteration."""
     taken = []
     for message in stream:
         taken.append(message)
@@ -175,7 +175,7 @@ def take(stream: Iterable[aerotape.Message], count: int) -> list[aerotape.Messag
 
 
 def test_an_abandoned_iteration_loses_no_message(client: aerotape.ArchiveClient) -> None:
-    """The next iteration, or `poll`, continues: subscriptions, persistent ones, merges."""
+    """The next iteration or `poll` continues: subscriptions, persistent subscriptions, merges."""
     with (
         client.aeron.add_subscription("aeron:ipc", stream_id := new_stream_id()) as subscription,
         client.aeron.add_publication("aeron:ipc", stream_id) as publication,

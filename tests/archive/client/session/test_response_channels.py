@@ -1,4 +1,4 @@
-"""Replays that come back along the requests, and clients that are answered so."""
+"""Replays and responses over response channels."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from aerotape.errors import AeronError, ArchiveError, UnknownRecordingError
 
 
 def response_channel() -> str:
-    """A response channel whose archive has a free port for it."""
+    """A response channel with a free port at the archive."""
     return f"aeron:udp?control-mode=response|control=localhost:{java.free_port()}"
 
 
 @pytest.fixture
 def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
-    """A client without an address of its own for responses."""
+    """A client that uses a response channel instead of a local address."""
     with archive.connect(control_response_channel=response_channel()) as connected:
         yield connected
 
@@ -35,7 +35,7 @@ def sent(made: Made) -> list[bytes]:
 
 
 def test_replay(client: aerotape.ArchiveClient) -> None:
-    """By default a replay takes the way of the responses; any other response channel does too."""
+    """Replays work over the channel of the responses and over other response channels."""
     made = recorded(client, 100)
     for channel in (None, response_channel()):
         with client.replay(made.recording_id, channel=channel) as replay:
@@ -46,7 +46,7 @@ def test_replay(client: aerotape.ArchiveClient) -> None:
 
 
 def test_replay_over_ipc(archive: ServedArchive) -> None:
-    """Response channels need no network."""
+    """Response channels work over IPC."""
     ipc = "aeron:ipc?control-mode=response"
     with archive.connect(
         control_request_channel="aeron:ipc", control_response_channel=ipc
@@ -56,7 +56,7 @@ def test_replay_over_ipc(archive: ServedArchive) -> None:
 
 
 def test_replay_of_a_live_recording(client: aerotape.ArchiveClient) -> None:
-    """It is followed until it stops, and many replays run beside it."""
+    """The recording is followed until it stops, with many concurrent replays."""
     made = start_recording(client, count=10)
     with client.replay(made.recording_id) as replay:
         first = [next(replay) for _ in range(10)]
@@ -68,7 +68,7 @@ def test_replay_of_a_live_recording(client: aerotape.ArchiveClient) -> None:
 
 
 def test_bounded_replay(client: aerotape.ArchiveClient) -> None:
-    """A counter bounds it as any other."""
+    """A counter limits the replay."""
     made = recorded(client, 20)
     bound = client.aeron.native.add_counter(10_001, b"", "bound")
     bound.set(made.sent[9][1])
@@ -79,7 +79,7 @@ def test_bounded_replay(client: aerotape.ArchiveClient) -> None:
 
 
 def test_start_replay(client: aerotape.ArchiveClient) -> None:
-    """start_replay feeds the subscription that it is given, and no other."""
+    """start_replay replays to the given subscription only."""
     made = recorded(client, 5)
     channel = response_channel()
     wanted = client.aeron.add_subscription(channel, 61)
@@ -97,7 +97,7 @@ def test_start_replay(client: aerotape.ArchiveClient) -> None:
 
 
 def test_refusals(client: aerotape.ArchiveClient) -> None:
-    """The archive's errors come back as for other replays, and nothing is left open."""
+    """The archive's errors are raised as for other replays, and all resources are closed."""
     made = recorded(client, 3)
     with pytest.raises(ArchiveError) as refused:
         client.replay(made.recording_id, 33)
@@ -113,7 +113,7 @@ def test_refusals(client: aerotape.ArchiveClient) -> None:
 
 
 def test_asynchronous_replay(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """The client for event loops replays this way too."""
+    """The asynchronous client supports response channels too."""
     made = recorded(client, 30)
 
     async def replayed() -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Kills between any two steps of a request for segments: both archives open what is left."""
+"""Kills between any two steps of a segment request: both archives open the directory."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ BEFORE, AFTER = 0, 1
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """Stands for the death of the process."""
 
 
 @contextmanager
 def killed_before(monkeypatch: pytest.MonkeyPatch, step: int) -> Iterator[list[str]]:
-    """Record the changes of the directory; raise Killed from number `step` on."""
+    """Count the changes of the directory; raise Killed from number `step` on."""
     steps: list[str] = []
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +58,8 @@ def killed_before(monkeypatch: pytest.MonkeyPatch, step: int) -> Iterator[list[s
 
 
 def two_recordings(archive_dir: Path) -> dict[int, bytes]:
-    """One stream as two recordings that meet at a segment boundary; its messages by position."""
+    """Record one stream as two recordings that meet at a segment boundary; return messages by
+    position."""
     archive_dir.mkdir()
     first = SegmentBuilder()
     while first.position < 3 * SEGMENT:
@@ -169,10 +170,10 @@ def test_no_position_is_lost_at_any_step(
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("request_", [migrate_forward, migrate_back, purge, update_channel])
-def test_java_opens_what_is_left(
+def test_java_opens_the_directory_after_a_kill(
     tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch, request_: Callable[..., None]
 ) -> None:
-    """After some of the steps: it starts, lists both recordings and replays them."""
+    """After a kill, the Java archive starts, lists both recordings and replays them."""
     pristine = tmp_path / "pristine"
     two_recordings(pristine)
     for step in itertools.count(1, 3):

@@ -1,4 +1,4 @@
-"""Deletions of segment files: responses, their order, and refusals meanwhile."""
+"""Deletions of segment files: responses, their order, and refusals during a deletion."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Rig:
         return [self.directory / name for name in names]
 
     def work_until(self, condition: Callable[[], bool]) -> None:
-        """Work as the conductor does: when woken."""
+        """Call `do_work` whenever woken, as the conductor does."""
         deadline_s = time.monotonic() + 60
         while not condition():
             assert time.monotonic() < deadline_s, self.client.received
@@ -58,14 +58,14 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def test_the_signal_follows_the_deletion(rig: Rig) -> None:
-    """OK with the number at once, DELETE without a position after the files are deleted."""
+    """OK has the number and is sent at once; DELETE follows when the files are deleted."""
     paths = rig.files("3-0.rec", "3-65536.rec")
-    kept = rig.files("33-0.rec", "4-0.rec")
+    retained = rig.files("33-0.rec", "4-0.rec")
     rig.deletions.delete(rig.client, 7, 3, paths)
     assert rig.client.received[0] == ("ok", 7, 2)
     rig.work_until(rig.is_deleted)
     assert rig.client.received == [("ok", 7, 2), ("DELETE", 7, 3, -1, -1)]
-    assert [path.exists() for path in paths + kept] == [False, False, True, True]
+    assert [path.exists() for path in paths + retained] == [False, False, True, True]
 
 
 def test_without_files_both_are_sent_at_once(rig: Rig) -> None:
@@ -98,7 +98,7 @@ def test_one_deletion_at_a_time_per_recording(rig: Rig) -> None:
 
 
 def test_a_deletion_waits_until_it_is_ready(rig: Rig) -> None:
-    """Nothing is prepared or deleted, and the conductor is to call again soon."""
+    """Until then nothing is prepared or deleted, and the conductor's next call is due soon."""
     prepared: list[bool] = []
     [path, other] = rig.files("3-0.rec", "3-65536.rec")
 
@@ -126,7 +126,7 @@ def test_a_deletion_waits_until_it_is_ready(rig: Rig) -> None:
 
 
 def test_a_failed_preparation_is_the_response(rig: Rig) -> None:
-    """The files stay and there is no signal."""
+    """The files remain and no signal is sent."""
     [path] = rig.files("3-0.rec")
 
     def fail() -> list[Path]:
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_deleted_is_reported_before_the_signal(rig: Rig) -
 
 
 def test_the_finish_follows_the_files(rig: Rig) -> None:
-    """And precedes the signal; its failure is reported to the client."""
+    """The finish precedes the signal; its failure is reported to the client."""
     [path] = rig.files("3-0.rec")
 
     def finish() -> None:
@@ -167,14 +167,14 @@ def test_the_finish_follows_the_files(rig: Rig) -> None:
 
 
 def test_files_renamed_for_deletion_are_found(rig: Rig) -> None:
-    """As a killed archive leaves them; other names are ignored."""
+    """A killed archive leaves such files; other names are ignored."""
     rig.files("3-0.rec", "3-65536.rec.del", "3-x.rec", "3-0.rec.del.bak", "33-0.rec", "3-1.txt")
     names = [each.path.name for each in list_files_to_delete(rig.directory, 3)]
     assert names == ["3-0.rec", "3-65536.rec.del"]
 
 
 def test_closing_stops_between_two_files(rig: Rig) -> None:
-    """The other files stay."""
+    """The other files remain."""
     started, go_on = threading.Event(), threading.Event()
 
     def slow() -> list[Path]:
@@ -191,29 +191,29 @@ def test_closing_stops_between_two_files(rig: Rig) -> None:
 
 
 def test_a_granted_deletion_continues_at_the_next_start(rig: Rig) -> None:
-    """Until then the files are renamed; those of a deletion without an OK stay."""
+    """Until then the files are renamed; those of a deletion without an OK remain."""
     [busy] = rig.files("4-0.rec")
     granted = rig.files("3-196608.rec", "3-131072.rec")
-    kept = rig.files("3-0.rec", "3-65536.rec", "5-0.rec", "5-0.rec.del.bak")
+    retained = rig.files("3-0.rec", "3-65536.rec", "5-0.rec", "5-0.rec.del.bak")
 
     def wait_for_the_end() -> None:
         rig.deletions._closing.wait(60)
 
     rig.deletions.delete(rig.client, 6, 4, [busy], finish=wait_for_the_end)
     rig.deletions.delete(rig.client, 7, 3, granted)
-    rig.deletions.delete(rig.client, 8, 5, kept[2:3], is_ready=lambda: False)
+    rig.deletions.delete(rig.client, 8, 5, retained[2:3], is_ready=lambda: False)
     rig.deletions.close()
     assert ("ok", 7, 2) in rig.client.received and not rig.is_deleted()
-    assert [each.path for each in list_segment_files(rig.directory, 3)] == kept[:2]
-    assert not busy.exists() and all(path.exists() for path in kept)
-    left = {path.name for path in rig.directory.iterdir()} - {path.name for path in kept}
+    assert [each.path for each in list_segment_files(rig.directory, 3)] == retained[:2]
+    assert not busy.exists() and all(path.exists() for path in retained)
+    left = {path.name for path in rig.directory.iterdir()} - {path.name for path in retained}
     assert left == {f"{path.name}.del" for path in granted}
     again = Rig(rig.directory)
     again.deletions.delete_left_over(rig.directory, [])
     assert again.woken.wait(60)
     again.deletions.do_work()
     again.deletions.close()
-    assert {path.name for path in rig.directory.iterdir()} == {path.name for path in kept}
+    assert {path.name for path in rig.directory.iterdir()} == {path.name for path in retained}
 
 
 def purge(directory: Path, recording_id: int, count: int, **others: int) -> None:
@@ -233,7 +233,7 @@ def purge(directory: Path, recording_id: int, count: int, **others: int) -> None
 
 
 def delete_left_over(rig: Rig) -> None:
-    """Delete what is left over, as a start does."""
+    """Delete left-over files, as at the start of an archive."""
     with Catalog.open(rig.directory) as catalog:
         rig.deletions.delete_left_over(rig.directory, catalog.purged_ids())
     assert rig.woken.wait(10)
@@ -243,10 +243,10 @@ def delete_left_over(rig: Rig) -> None:
 def test_files_of_purged_recordings_are_deleted_at_a_start(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only entries of recordings with files are read; files of others stay."""
+    """Only entries of recordings with files are read; files of other recordings remain."""
     purge(rig.directory, 3, 40)
     rig.files("3-0.rec.del", "aerotape-3.time-index")
-    kept = rig.files("0-0.rec", "41-0.rec", "3-x.rec", "aerotape-41.time-index")
+    retained = rig.files("0-0.rec", "41-0.rec", "3-x.rec", "aerotape-41.time-index")
     read: list[int] = []
 
     def note(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
@@ -256,14 +256,14 @@ def test_files_of_purged_recordings_are_deleted_at_a_start(
     monkeypatch.setattr(lookup, "read_entry", note)
     delete_left_over(rig)
     left = {path.name for path in rig.directory.iterdir()}
-    assert left == {path.name for path in kept} | {"archive.catalog"}
+    assert left == {path.name for path in retained} | {"archive.catalog"}
     assert read == [3]
 
 
-def test_files_of_a_purged_recording_with_a_damaged_entry_stay(
+def test_files_of_a_purged_recording_with_a_damaged_entry_remain(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Their place cannot be checked with a term length of 0."""
+    """With a term length of 0 the positions of the files cannot be checked."""
     purge(rig.directory, 1, 2, term_buffer_length=0)
     files = [path for path in rig.directory.iterdir() if path.suffix == ".rec"]
     delete_left_over(rig)

@@ -1,4 +1,4 @@
-"""Requests for segments during other requests, with damage, and while the archive closes."""
+"""Segment requests during other requests, with damage, and while the archive closes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EARLIER, LATER = 0, 1
 
 
 class Rig:
-    """Two recordings that meet at a segment boundary, and the parts that change them."""
+    """Two recordings that meet at a segment boundary, and the components that change them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -135,7 +135,7 @@ def test_nothing_is_moved_while_segments_are_moved(
     rig.work_until(lambda: not rig.deletions.is_held(EARLIER))
 
 
-def test_the_other_recording_of_a_migration_is_held_too(rig: Rig) -> None:
+def test_both_recordings_of_a_migration_are_locked(rig: Rig) -> None:
     free = rig.occupy()
     migrate(rig)
     rig.moves.attach(rig.client, 8, LATER)
@@ -197,7 +197,7 @@ def test_all_files_past_a_lowered_stop_position_are_quarantined(
 def test_a_migration_that_cannot_quarantine_changes_nothing(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, no_links: bool
 ) -> None:
-    """For example without space for the mark: the files have their old names again."""
+    """When the mark cannot be written, the files have their old names again."""
     past_stop = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
     past_stop.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
     before = {path.name: path.read_bytes() for path in rig.directory.glob("*.rec")}
@@ -219,7 +219,7 @@ def test_a_migration_that_cannot_quarantine_changes_nothing(
 
 
 def test_a_migration_that_is_refused_moves_nothing(rig: Rig) -> None:
-    """Nor are the frames past the stop position quarantined."""
+    """A refused migration neither moves files nor quarantines frames past the stop position."""
     past_stop = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
     past_stop.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
     (rig.directory / f"{LATER}-{SEGMENT}.rec").mkdir()
@@ -231,7 +231,7 @@ def test_a_migration_that_is_refused_moves_nothing(rig: Rig) -> None:
 
 @pytest.mark.parametrize("recording_id", [EARLIER, LATER])
 def test_nothing_is_detached_while_segments_migrate(rig: Rig, recording_id: int) -> None:
-    """Otherwise the source would end before its start, or the target get detached segments."""
+    """A detach during a migration is refused: it could move the source's start past its end."""
     free = rig.occupy()
     migrate(rig)
     with pytest.raises(ArchiveError, match="being moved"):
@@ -244,7 +244,7 @@ def test_nothing_is_detached_while_segments_migrate(rig: Rig, recording_id: int)
 
 
 def test_a_start_that_moves_during_an_attach(rig: Rig) -> None:
-    """Another client detaches meanwhile: its change is not undone."""
+    """A detach by another client during an attach is not undone."""
     rig.catalog.set_start_position(EARLIER, SEGMENT)
     free = rig.occupy()
     attach(rig)
@@ -257,7 +257,7 @@ def test_a_start_that_moves_during_an_attach(rig: Rig) -> None:
 
 
 def test_a_recording_with_a_damaged_descriptor_is_refused(rig: Rig) -> None:
-    """Before any file is read or created."""
+    """It is refused before any file is read or created."""
     entry = rig.catalog.entry(EARLIER)
     begin = entry.offset + layout.DESCRIPTOR_HEADER_LENGTH
     layout.INT.pack_into(rig.catalog.data, begin + layout.SEGMENT_FILE_LENGTH_OFFSET, 12)
@@ -268,7 +268,7 @@ def test_a_recording_with_a_damaged_descriptor_is_refused(rig: Rig) -> None:
 
 
 def test_too_many_segments_are_not_deleted(rig: Rig) -> None:
-    """A damaged position would lead to billions of file names."""
+    """A damaged position, which means billions of file names, is refused."""
     with pytest.raises(StorageError, match="cannot have"):
         rig.moves.purge(rig.client, 7, EARLIER, SEGMENT << 21)
     assert rig.catalog.start_position(EARLIER) == 0
@@ -292,7 +292,7 @@ def test_an_internal_error_is_reported_and_logged(
 
 
 def test_closing_the_archive_during_a_migration(rig: Rig) -> None:
-    """It is cancelled; the changed files are harmless."""
+    """The migration is cancelled; the changed files do no harm."""
     free = rig.occupy()
     migrate(rig)
     free.set()

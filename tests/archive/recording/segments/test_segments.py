@@ -52,8 +52,8 @@ def positions(client: JavaClient, stream: Stream) -> tuple[int, int]:
 # ---- detach, delete, purge -----------------------------------------------------------------------
 
 
-def test_detaching_moves_the_start_and_leaves_the_files(either: Any, client: JavaClient) -> None:
-    """The recording starts later; the files stay until their deletion, which is signalled."""
+def test_detaching_moves_the_start_and_retains_the_files(either: Any, client: JavaClient) -> None:
+    """The start position moves; the files remain until they are deleted, which is signalled."""
     stream = record(client, 3001, 3 * TERM + 1024)
     client.call("detachSegments", stream.recording_id, 2 * TERM)
     assert positions(client, stream) == (2 * TERM, 3 * TERM + 1024)
@@ -72,7 +72,7 @@ def test_detaching_moves_the_start_and_leaves_the_files(either: Any, client: Jav
 
 
 def test_deleting_without_detached_segments(either: Any, client: JavaClient) -> None:
-    """No file is deleted; the signal is sent all the same."""
+    """No file is deleted, but the signal is sent."""
     stream = record(client, 3002, TERM + 1024)
     client.call("takeSignals")
     assert client.call("deleteDetachedSegments", stream.recording_id) == 0
@@ -162,7 +162,7 @@ def test_a_start_within_a_term_can_be_purged(either: Any, client: JavaClient) ->
     assert positions(client, stream) == (2 * TERM, 3 * TERM + 4096)
 
 
-def test_the_last_segment_of_a_live_recording_stays(either: Any, client: JavaClient) -> None:
+def test_the_last_segment_of_a_live_recording_remains(either: Any, client: JavaClient) -> None:
     """Segments up to the one being written can be purged; the recording continues."""
     stream = record(client, 3023, 2 * TERM + 2048, live=True)
     assert refused(client, "purgeSegments", stream.recording_id, 3 * TERM) == GENERIC
@@ -178,7 +178,7 @@ def test_the_last_segment_of_a_live_recording_stays(either: Any, client: JavaCli
 
 
 def test_a_replay_protects_its_segments(either: Any, client: JavaClient) -> None:
-    """The segment of its position, and those after it."""
+    """A replay protects the segment of its position and later ones."""
     stream = record(client, 3024, 4 * TERM)
     # Only the first message is polled: the replay stays within a term.
     subscription = client.add_subscription("aeron:ipc", 3025)
@@ -206,7 +206,7 @@ def test_a_replay_protects_its_segments(either: Any, client: JavaClient) -> None
 
 
 def test_attaching_detached_segments(client: JavaClient) -> None:
-    """All contiguous files before the start; their messages can be replayed again."""
+    """All contiguous files before the start are attached; their messages can be replayed."""
     stream = record(client, 3030, 4 * TERM)
     client.call("detachSegments", stream.recording_id, 3 * TERM)
     assert client.call("attachSegments", stream.recording_id) == 3
@@ -250,7 +250,7 @@ def test_attaching_ends_at_a_foreign_file(either: Any, client: JavaClient) -> No
 
 
 def test_migrating_to_the_recording_that_follows(either: Any, client: JavaClient) -> None:
-    """The second recording starts where the first did; the first is empty, without files."""
+    """The second recording starts at the first one's start; the first is empty, without files."""
     first = record(client, 3050, 2 * TERM)
     second = record(client, 3050, 2 * TERM + 1024, start_position=2 * TERM)
     client.call("takeSignals")
@@ -267,7 +267,7 @@ def test_migrating_to_the_recording_that_follows(either: Any, client: JavaClient
 
 
 def test_migrating_to_the_recording_before(either: Any, client: JavaClient) -> None:
-    """The first recording ends where the second one did."""
+    """The first recording ends at the second one's end."""
     first = record(client, 3052, 2 * TERM)
     second = record(client, 3052, TERM + 1024, start_position=2 * TERM)
     # An archive may have created the next file.
@@ -294,8 +294,8 @@ def test_migrating_to_a_live_recording(either: Any, client: JavaClient) -> None:
     assert positions(client, second) == (0, 2 * TERM + 1024)
 
 
-def test_a_file_in_the_way_of_a_migration(either: Any, client: JavaClient) -> None:
-    """Nothing is changed when a file is missing, or a target file exists."""
+def test_missing_and_existing_files_refuse_a_migration(either: Any, client: JavaClient) -> None:
+    """Nothing is changed when a source file is missing or a target file exists."""
     first = record(client, 3054, 2 * TERM)
     second = record(client, 3054, TERM, start_position=2 * TERM)
     obstacle = Path(either.archive_dir, f"{second.recording_id}-{TERM}.rec")

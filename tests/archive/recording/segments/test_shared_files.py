@@ -74,7 +74,7 @@ def repair(shared: Shared) -> None:
 
 
 @pytest.mark.parametrize("change", [truncate, prepare_extension, repair])
-def test_data_cut_off_one_recording_stays_in_the_other(
+def test_data_truncated_in_one_recording_remains_in_the_other(
     shared: Shared, change: Callable[[Shared], None]
 ) -> None:
     """Only the changed file is copied."""
@@ -95,7 +95,7 @@ def test_data_cut_off_one_recording_stays_in_the_other(
     assert links == [2, 1]
 
 
-def test_padding_that_fills_a_gap_goes_into_one_recording(shared: Shared) -> None:
+def test_padding_that_fills_a_gap_is_written_to_one_recording(shared: Shared) -> None:
     with (shared.path / f"{KEPT}-0.rec").open("r+b") as file:
         file.seek(shared.stream.messages[3].position)
         file.write(b"\xff" * 32)
@@ -106,7 +106,7 @@ def test_padding_that_fills_a_gap_goes_into_one_recording(shared: Shared) -> Non
 
 
 def test_an_extension_writes_to_one_recording(shared: Shared) -> None:
-    """Also if nothing has to be cleared before it."""
+    """The file is copied even when there is no stale data."""
     with Catalog.open(shared.path) as catalog:
         catalog.set_stop_position(OTHER, shared.stream.position)
     clear_stale_tail(shared.path, shared.other, 1)
@@ -115,7 +115,7 @@ def test_an_extension_writes_to_one_recording(shared: Shared) -> None:
     assert shared.files(OTHER) == shared.files(KEPT)
 
 
-def test_a_copy_has_the_holes_the_time_and_the_mode(tmp_path: Path) -> None:
+def test_a_copy_retains_holes_time_and_mode(tmp_path: Path) -> None:
     path, other = tmp_path / "0-0.rec", tmp_path / "1-0.rec"
     with path.open("wb") as file:
         os.pwrite(file.fileno(), b"data" * 2048, 65_536)
@@ -140,8 +140,8 @@ def test_a_copy_has_the_holes_the_time_and_the_mode(tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-def test_a_copy_has_the_owner(tmp_path: Path) -> None:
-    """So that an archive of another user can still write to it."""
+def test_a_copy_retains_the_owner(tmp_path: Path) -> None:
+    """An archive of another user can still write to the copy."""
     path = tmp_path / "0-0.rec"
     path.write_bytes(b"data")
     path.chmod(0o640)
@@ -154,17 +154,17 @@ def test_a_copy_has_the_owner(tmp_path: Path) -> None:
 
 
 def test_remains_of_killed_copies_are_removed(shared: Shared) -> None:
-    """With the recording, or all of them at a start; its id can then be compacted."""
+    """They are removed with the recording, or at a start; then the id can be compacted."""
     names = {"0-0.rec.own", f"1-{SEGMENT_LENGTH}.rec.own", "10-0.rec.own"}
     others = {"x-0.rec.own", "0-0.own", "0-0.rec.owner"}
-    kept = {path.name for path in shared.path.iterdir()} | others
+    retained = {path.name for path in shared.path.iterdir()} | others
 
     def write() -> None:
-        for name in names | kept:
+        for name in names | retained:
             (shared.path / name).touch()
 
     def left() -> set[str]:
-        return {path.name for path in shared.path.iterdir()} - kept
+        return {path.name for path in shared.path.iterdir()} - retained
 
     write()
     clear_marks(shared.path, OTHER)

@@ -81,7 +81,7 @@ final class ArchiveCalls implements AutoCloseable
             "archiveId", archive.archiveId());
     }
 
-    /** Sends `credentials`; answers a challenge with `answer`, in which %s stands for the challenge. */
+    /** Sends `credentials`; responds to a challenge with `answer`, where %s stands for the challenge. */
     private static CredentialsSupplier supplier(final String credentials, final String answer)
     {
         return new CredentialsSupplier()

@@ -7,7 +7,7 @@ import java.io.IOException;
 
 /**
  * The Java archive as a child process: with its own driver ("embedded") or on a running one
- * ("external"), set up by system properties. Prints READY once it serves and ends cleanly when its
+ * ("external"), configured by system properties. Prints READY once it serves and ends cleanly when its
  * input ends, so that it cannot outlive the test run that started it.
  */
 public final class ArchiveProcess

@@ -15,7 +15,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 
-/** The authenticator and authorisation service of guard.py, which says what they do, in Java. */
+/** The Java version of the authenticator and authorisation service that authenticator.py documents. */
 public final class Guard implements AuthenticatorSupplier
 {
     private static final Set<Integer> READS = Set.of(
@@ -91,7 +91,7 @@ public final class Guard implements AuthenticatorSupplier
         }
     }
 
-    /** What a principal may do, by its name. */
+    /** The rights of a principal, by its name. */
     public static final class Actions implements AuthorisationServiceSupplier
     {
         @Override

@@ -16,9 +16,9 @@ import java.util.Map;
 
 /**
  * Calls a public method by name with arguments from JSON. Numbers become long or int, strings
- * enums or bytes where such are wanted, {"handle": n} the publication or subscription it stands for, any other
- * object ReplayParams or ReplicationParams. Consumers of descriptors are not passed: what they
- * collect becomes the result.
+ * enums or bytes by the parameter's type, {"handle": n} the publication or subscription, any other
+ * object ReplayParams or ReplicationParams. Consumers of descriptors are not passed:
+ * their descriptors become the result.
  */
 final class Invoker
 {

@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** As much JSON as one line of the harness's protocol needs; integers are exact longs. */
+/** The subset of JSON of the harness's line protocol; integers are exact longs. */
 final class Json
 {
     private final String text;

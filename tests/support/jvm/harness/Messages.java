@@ -6,7 +6,7 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 
-/** Deterministic messages and their digest; messages.py explains them and makes the same. */
+/** Deterministic messages and their digest; messages.py documents them and generates the same. */
 final class Messages
 {
     private static final long GOLDEN = 0x9E3779B97F4A7C15L;

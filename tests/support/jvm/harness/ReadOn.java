@@ -14,9 +14,9 @@ import java.security.MessageDigest;
 import java.util.HexFormat;
 
 /**
- * Reads a recording from its start and on into the live stream, with Aeron's own ReplayMerge ("merge") or
- * PersistentSubscription ("persistent"): says JOINED with the number of messages so far when live, and in the end
- * the digest of these and of some that came afterwards.
+ * Reads a recording from its start and continues with the live stream, by Aeron's ReplayMerge ("merge") or
+ * PersistentSubscription ("persistent"). Prints JOINED with the number of messages so far when live, and at the end
+ * the digest of these and of some later messages.
  */
 public final class ReadOn
 {
@@ -92,7 +92,7 @@ public final class ReadOn
             while (count < end)
             {
                 merge.poll(assembler, 10);
-                hasJoined = tell(hasJoined, merge.isMerged());
+                hasJoined = printWhenJoined(hasJoined, merge.isMerged());
             }
         }
     }
@@ -119,7 +119,7 @@ public final class ReadOn
             while (count < end)
             {
                 subscription.poll(handler, 10);
-                hasJoined = tell(hasJoined, subscription.isLive());
+                hasJoined = printWhenJoined(hasJoined, subscription.isLive());
                 if (subscription.hasFailed())
                 {
                     throw new IllegalStateException(subscription.failureReason());
@@ -128,7 +128,7 @@ public final class ReadOn
         }
     }
 
-    private static boolean tell(final boolean hasJoined, final boolean isLive)
+    private static boolean printWhenJoined(final boolean hasJoined, final boolean isLive)
     {
         if (isLive && !hasJoined)
         {

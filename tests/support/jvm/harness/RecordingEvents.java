@@ -7,7 +7,7 @@ import io.aeron.archive.client.RecordingEventsListener;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A subscription to an archive's recording events, and what has come, as Aeron's own adapter reads it. */
+/** A subscription to an archive's recording events, with the events as decoded by Aeron's adapter. */
 final class RecordingEvents implements AutoCloseable, RecordingEventsListener
 {
     private final Subscription subscription;

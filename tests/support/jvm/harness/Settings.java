@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.Properties;
 
 /**
- * Prints as JSON what Java makes of configuration: `constants` the constants of the archive's two
+ * Prints Java's configuration as JSON: `constants` the constants of the archive's two
  * Configuration classes by name, `properties FILE` the properties that are in a file, or the error.
  */
 public final class Settings

@@ -53,7 +53,7 @@ public final class Streams implements AutoCloseable
         return nextHandle++;
     }
 
-    /** Makes a method's result fit for JSON: streams become a handle and what they are. */
+    /** Converts a method's result to JSON: streams become a handle and their properties. */
     Object describe(final Object result)
     {
         if (result instanceof Publication publication)
@@ -87,7 +87,7 @@ public final class Streams implements AutoCloseable
         return aeron.addSubscription(channel, streamId);
     }
 
-    /** Subscribes to recording events and waits until the archive's stream has come; returns a handle. */
+    /** Subscribes to recording events and waits until the stream is connected; returns a handle. */
     public long addRecordingEvents(final String channel, final int streamId, final long timeoutMs)
         throws InterruptedException
     {
@@ -105,7 +105,7 @@ public final class Streams implements AutoCloseable
         return register(events);
     }
 
-    /** The recording events that have come since: kind, recording id, and the arguments of the listener. */
+    /** The recording events since the last call: kind, recording id, and the arguments of the listener. */
     public Object takeRecordingEvents(final long handle)
     {
         return ((RecordingEvents)resource(handle)).take();
@@ -119,7 +119,7 @@ public final class Streams implements AutoCloseable
 
     // ---- publishing ----
 
-    /** How a publication stands now. */
+    /** The current state of a publication. */
     public Object publication(final long handle)
     {
         final Publication publication = publicationOf(handle);
@@ -135,7 +135,7 @@ public final class Streams implements AutoCloseable
         return row;
     }
 
-    /** Offers deterministic messages and waits until all are accepted, or the time is up. */
+    /** Offers deterministic messages and waits until all are accepted, or until the timeout. */
     public Object offer(
         final long handle,
         final long seed,
@@ -198,8 +198,8 @@ public final class Streams implements AutoCloseable
     }
 
     /**
-     * Takes whole messages until `count` have come, the time is up, or an image that was there has
-     * gone. With `details` each message is listed, payload in hex.
+     * Polls complete messages until `count` are received, the timeout, or the loss of the image.
+     * With `details` each message is listed, payload in hex.
      */
     public Object poll(final long handle, final long count, final long timeoutMs, final boolean details)
     {
@@ -230,7 +230,7 @@ public final class Streams implements AutoCloseable
         boolean ended = false;
         while (totals[0] < count && !ended && System.nanoTime() < deadlineNs)
         {
-            // One fragment at a time, so that no message beyond the last wanted is taken.
+            // One fragment at a time, so that no message after the last requested one is polled.
             final int fragments = subscription.poll(assembler, count - totals[0] > 64 ? 32 : 1);
             if (0 == fragments)
             {

@@ -13,7 +13,7 @@ import java.util.Base64;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Proves to an archive with a users file that a secret is known, as docs/security.md describes. */
+/** Proves knowledge of a secret to an archive with a users file, as docs/security.md describes. */
 record UserSecret(String user, String secret) implements CredentialsSupplier
 {
     private static final Pattern CHALLENGE = Pattern.compile("scram-sha-256 r=([^,]+),s=([^,]+),i=([0-9]+)");

@@ -2,7 +2,7 @@ import java.net.InetSocketAddress;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 
-/** An HDFS of one data node on loopback, in the folder given; ends when its input does. */
+/** An HDFS of one data node on loopback, in the given folder; ends when its input ends. */
 public final class SmallHdfs
 {
     public static void main(final String[] args) throws Exception
