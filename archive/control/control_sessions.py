@@ -117,6 +117,7 @@ class ControlSessions:
 
     def _remove(self, session: ControlSession) -> None:
         del self._sessions[session.session_id]
+        self._session_counter.add(-1)
         self._replay_tokens.forget(session)
         try:
             if session.ended_badly:
@@ -124,7 +125,6 @@ class ControlSessions:
                 self._reject_stream(session)
         finally:
             session.close()
-        self._session_counter.add(-1)
 
     def _reject_stream(self, session: ControlSession) -> None:
         """Disconnect a client whose session has failed: its request stream is closed."""
