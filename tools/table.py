@@ -12,6 +12,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from aerotape.tools._cli import table_job
+from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.output import note
 
 if TYPE_CHECKING:
@@ -23,13 +24,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     table_job.configure(parser, "TABLE", "the Delta table, a path or a URL")
     parser.add_argument(
+        "--if-changed",
+        choices=["refuse", "replace"],
+        default="refuse",
+        help="handling of a recording that was truncated or replaced since (default: refuse)",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="convert again what the table already has"
+    )
+    parser.add_argument(
         "--compact", action="store_true", help="afterwards, merge small files into larger ones"
     )
     parser.add_argument(
         "--vacuum",
-        type=int,
+        type=count,
         metavar="HOURS",
-        help="afterwards, delete files that no commit of the last HOURS hours has",
+        help="afterwards, delete files that no commit has, or had in the last HOURS hours",
     )
 
 

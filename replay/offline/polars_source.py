@@ -96,7 +96,8 @@ def scan_polars(
         needed = list(names if with_columns is None else with_columns)
         if predicate is not None:
             needed += [name for name in predicate.meta.root_names() if name not in needed]
-        bounds = bounds_of(predicate)
+        # The first rows are those before the predicate.
+        bounds = bounds_of(predicate if n_rows is None else None)
         low, high = bounds["recording_id"]
         first, last = bounds["position"]
         ranges = [
@@ -108,11 +109,11 @@ def scan_polars(
         for _, scanned in scans(reader(needed), [part for part in ranges if part.length > 0]):
             for batch in scanned()[1]:
                 frame = polars.DataFrame(polars.from_arrow(batch))
-                if predicate is not None:
-                    frame = frame.filter(predicate)
                 if left is not None:
                     frame = frame.head(left)
                     left -= frame.height
+                if predicate is not None:
+                    frame = frame.filter(predicate)
                 yield frame.select(needed if with_columns is None else with_columns)
                 if left == 0:
                     return
@@ -159,11 +160,15 @@ def _intervals(tree: Any) -> Iterator[tuple[str, int, int]]:
             low = 0 if operator in ("Lt", "LtEq") else value
             high = _HIGHEST if operator in ("Gt", "GtEq") else value
             yield _column(left), low, high
-    elif kind == "Function" and "IsBetween" in node["function"].get("Boolean", ()):
+    elif kind == "Function" and _is_between(node["function"]):
         column, low, high = node["input"]
         limits = _number(low), _number(high)
         if _column(column) and limits[0] is not None and limits[1] is not None:
             yield _column(column), limits[0], limits[1]
+
+
+def _is_between(function: Any) -> bool:
+    return isinstance(function, dict) and "IsBetween" in (function.get("Boolean") or ())
 
 
 def _column(tree: Any) -> str:

@@ -47,7 +47,8 @@ def choose_recordings(
     if options.recording_ids is not None:
         # Read the catalog once; `directory.recording` raises for an id that is not in it.
         known = {recording.recording_id: recording for recording in recordings}
-        recordings = [known.get(id) or directory.recording(id) for id in options.recording_ids]
+        ids = dict.fromkeys(options.recording_ids)
+        recordings = [known.get(id) or directory.recording(id) for id in ids]
     return matching(recordings, options, followed)
 
 

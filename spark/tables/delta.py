@@ -1,10 +1,10 @@
 """Delta tables: each commit adds files and notes what the table has of each recording.
 
-Spark tasks write the files, and delta-rs commits them: no JVM takes part in that. The log has three
-application transactions for each recording: ``aerotape:ID`` with the position up to which the
-table has it, ``aerotape:ID:last`` with the position of its last row, and ``aerotape:ID:source``
-with checksums (`Extent`). A job that was killed, or whose commit lost against another one, has
-added nothing; `vacuum` deletes its files.
+Spark tasks write the files, and delta-rs commits them: no JVM takes part in that. The log has four
+application transactions for each recording: ``aerotape:ID:from`` and ``aerotape:ID`` with the
+positions from and up to which the table has it, ``aerotape:ID:last`` with the position of its last
+row, and ``aerotape:ID:source`` with checksums (`Extent`). A job that was killed, or whose commit
+lost against another one, has added nothing; `vacuum` deletes its files.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape import __version__
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import not_installed
 from aerotape.spark.tables.extent import Extent, LastRow
 from aerotape.spark.tables.output import OutputStore
-from aerotape.spark.tables.table import TableChangedError, without_rows
-from aerotape.spark.tables.writer import Naming, NewFile, unique_path
+from aerotape.spark.tables.table import TableChangedError
+from aerotape.spark.tables.writer import Naming, NewFile, ParquetFile, unique_path
 
 if TYPE_CHECKING:
     import os
@@ -43,7 +44,7 @@ _TIMEOUTS: Final = {"connect_timeout": "connect_timeout", "request_timeout": "ti
 """The same for those that are seconds."""
 _LOG_FILE: Final = re.compile(r"(\d{20})(\.json|\.checkpoint(?:\.[\w.-]+)?\.parquet)")
 _NO_ROW: Final = LastRow(-1, 0)
-_CONFLICT: Final = "Concurrent transaction failed"
+_CONFLICTS: Final = ("oncurrent transaction", "since last commit")
 
 
 class DeltaRecordingTable:
@@ -55,6 +56,7 @@ class DeltaRecordingTable:
     """
 
     naming = Naming.UNIQUE
+    has_gaps = False
 
     def __init__(
         self,
@@ -84,6 +86,7 @@ class DeltaRecordingTable:
         self._table: DeltaTable | None = None
         self._transactions: dict[str, int] = {}
         self._transactions_version = -1
+        self._planned: dict[int, Extent | None] = {}
 
     def begin(self, schema: pyarrow.Schema) -> None:
         """Create the table if it does not exist. Any number of jobs may write to it."""
@@ -104,6 +107,9 @@ class DeltaRecordingTable:
                 configuration={"delta.dataSkippingStatsColumns": "recording_id,position"},
                 storage_options=self.storage_options,
             )
+
+    def check_options(self, *, replaces: bool) -> None:
+        """Accept all options."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -132,6 +138,7 @@ class DeltaRecordingTable:
                 f"{'omit' if self._by_date else 'add'} --by-date, or name another table",
                 "--by-date",
             )
+        self._read_transactions()
 
     @property
     def _partitions(self) -> list[str]:
@@ -144,12 +151,18 @@ class DeltaRecordingTable:
         import pyarrow
 
         schema = pyarrow.schema(self._table.schema().to_arrow())
-        return {field.name: str(field.type) for field in schema if field.name != "date"}
+        fields = [field for field in schema if field.name not in self._partitions]
+        return {field.name: str(field.type) for field in fields}
 
     def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
-        """Return what the table has of recordings, from its application transactions."""
+        """Return what the table has of recordings; `commit` checks that it still has that."""
+        ids = list(recording_ids)
+        found = self._extents(ids)
+        self._planned.update((id, found.get(id)) for id in ids)
+        return found
+
+    def _extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
         found: dict[int, Extent] = {}
-        self._read_transactions()
         for id in recording_ids:
             position = self._transactions.get(f"aerotape:{id}")
             if position is None:
@@ -158,7 +171,7 @@ class DeltaRecordingTable:
             last = self._transactions.get(f"aerotape:{id}:last", -1)
             checksum = source & ((1 << _CHECKSUM_BITS) - 1)
             found[id] = Extent(
-                ((0, position),),
+                ((self._transactions.get(f"aerotape:{id}:from", 0), position),),
                 source >> _CHECKSUM_BITS,
                 None if last < 0 else LastRow(last, checksum),
             )
@@ -197,10 +210,18 @@ class DeltaRecordingTable:
         extents: Mapping[int, Extent],
         replaced: Mapping[int, int],
     ) -> None:
-        """Add files, and remove those with replaced recordings, in one commit."""
+        """Add files, and remove those with replaced recordings, in one commit.
+
+        delta-rs notices a commit of another job in between only after the version that the table is
+        at, so the recordings are compared with what the job has planned by.
+        """
         from deltalake.transaction import CommitProperties, Transaction
 
         now_ms = time.time_ns() // 1_000_000
+        self.refresh()
+        present = self._extents(extents)
+        if any(present.get(id) != self._planned.get(id) for id in extents):
+            raise TableChangedError(f"another job has changed {self.store.name}")
         removed: list[RemoveAction] = []
         copies: list[NewFile] = []
         for action, copy in self._replaced(replaced, now_ms):
@@ -214,6 +235,7 @@ class DeltaRecordingTable:
                 for id, extent in extents.items()
                 for last in (extent.last or _NO_ROW,)
                 for app_id, version in (
+                    (f"aerotape:{id}:from", extent.ranges[0][0]),
                     (f"aerotape:{id}", extent.to_position),
                     (f"aerotape:{id}:last", last.position),
                     (f"aerotape:{id}:source", extent.identity << _CHECKSUM_BITS | last.checksum),
@@ -248,7 +270,7 @@ class DeltaRecordingTable:
             if None not in (low, high) and not any(low <= id <= high for id in replaced):
                 continue
             date = str(action["partition.date"]) if self._by_date else None
-            copy = without_rows(self.store, action["path"], replaced, unique_path(date), date)
+            copy = _without_rows(self.store, action["path"], replaced, unique_path(date), date)
             if copy is not None and copy.rows == action["num_records"]:
                 self.discard([copy])
                 continue
@@ -277,11 +299,14 @@ class DeltaRecordingTable:
             )
 
     def vacuum(self, retention_hours: int) -> list[str]:
-        """Delete files that no commit of the last hours has; return their paths (StorageError)."""
+        """Delete files that no commit has, or had in the last hours; return their paths.
+
+        With 0 hours, files of a job that is running are deleted too (StorageError).
+        """
         self.refresh()
         with self._errors("vacuum"):
             return self._existing().vacuum(
-                retention_hours, dry_run=False, enforce_retention_duration=False
+                retention_hours, dry_run=False, enforce_retention_duration=False, full=True
             )
 
     def _existing(self) -> DeltaTable:
@@ -298,9 +323,42 @@ class DeltaRecordingTable:
         except (DeltaError, OSError) as error:
             text = str(error).strip().partition("\n")[0]
             message = f"cannot {what} Delta table {self.store.name}: {text}"
-            if _CONFLICT in text:
+            if any(words in text for words in _CONFLICTS):
                 raise TableChangedError(message) from error
             raise StorageError(message, self.store.name) from error
+
+
+def _without_rows(
+    store: OutputStore, path: str, replaced: Mapping[int, int], new_path: str, date: str | None
+) -> NewFile | None:
+    """Copy a Parquet file of a table without some rows; None if none are left.
+
+    Args:
+        store: the table's folder.
+        path: the file.
+        replaced: recordings whose rows are left out, with the position from which on.
+        new_path: name of the copy.
+        date: its partition.
+
+    Raises:
+        StorageError: the file cannot be read.
+        OSError: the copy cannot be written.
+    """
+    from pyarrow import compute, parquet
+
+    copy = ParquetFile(store, new_path)
+    with store.open_file(path) as stream:
+        source = parquet.ParquetFile(stream)
+        try:
+            for batch in source.iter_batches():
+                for id, position in replaced.items():
+                    others = compute.not_equal(batch.column("recording_id"), id)
+                    before = compute.less(batch.column("position"), position)
+                    batch = batch.filter(compute.or_(others, before))
+                copy.add(batch)
+            return copy.finish(date, {"aerotape.version": __version__})
+        finally:
+            copy.abandon()
 
 
 def _added(file: NewFile, now_ms: int) -> AddAction:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.errors import ConfigurationError, StorageError, TableInUseError
 from aerotape.spark.tables.extent import Extent, LastRow, joined
 from aerotape.spark.tables.output import OutputStore
-from aerotape.spark.tables.table import without_rows
 from aerotape.spark.tables.writer import RECORDINGS_KEY, STAGED_FOLDER, Naming, NewFile
 
 if TYPE_CHECKING:
@@ -47,6 +45,8 @@ class ParquetFolder:
     Attributes:
         store: the folder.
     """
+
+    has_gaps = True
 
     def __init__(
         self,
@@ -100,6 +100,15 @@ class ParquetFolder:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def check_options(self, *, replaces: bool) -> None:
+        """Refuse to replace rows (ConfigurationError)."""
+        if replaces:
+            raise ConfigurationError(
+                "a folder of Parquet files cannot replace rows: use a Delta table (`aerotape "
+                "table`), or convert into another folder",
+                "--overwrite",
+            )
 
     def refresh(self) -> None:
         """Read the metadata of the files that are not known yet."""
@@ -170,16 +179,11 @@ class ParquetFolder:
         extents: Mapping[int, Extent],
         replaced: Mapping[int, int],
     ) -> None:
-        """Move files into place; before that, delete what the table has of replaced recordings.
-
-        A job that is killed in between leaves less than before, which the next job converts.
-        """
-        if replaced:
-            self._remove(replaced, {file.path for file in files})
+        """Move files into place. A folder cannot replace rows: `check_options` refuses that."""
         if self.naming is Naming.STAGED:
             folders = {""}
             for file in files:
-                path = file.path.removeprefix(f"{STAGED_FOLDER}/")
+                path = file.path.split("/", 2)[2]
                 folder = path.rpartition("/")[0]
                 if folder not in folders:
                     self.store.make_folder(folder)
@@ -188,16 +192,6 @@ class ParquetFolder:
             for folder in sorted(folders):
                 self.store.sync_folder(folder)
             self.store.delete_folder(STAGED_FOLDER)
-
-    def _remove(self, replaced: Mapping[int, int], new: set[str]) -> None:
-        for path, content in list(self._files.items()):
-            if replaced.keys().isdisjoint(content.extents) or path in new:
-                continue
-            date = path.removeprefix("date=").partition("/")[0] if "/" in path else None
-            copy = f"{path.removesuffix('.parquet')}-{uuid.uuid4().hex[:8]}.parquet"
-            without_rows(self.store, path, replaced, copy, date)
-            self.store.delete_file(path)
-            del self._files[path]
 
     def discard(self, files: Iterable[NewFile]) -> None:
         """Delete files that are not committed."""

@@ -135,6 +135,7 @@ def convert(
 
 def plan_only(options: JobOptions, table: Table) -> list[RecordingPlan]:
     """Return what `convert` would do, without any change. Raises as it does, Spark apart."""
+    table.check_options(replaces=options.overwrite or options.replace_changed)
     table.refresh()
     _check_columns(options, table)
     return Planner(options, table).plan()
@@ -153,6 +154,9 @@ class TableJob:
 
     def __enter__(self) -> Self:
         """Reserve the table."""
+        self._table.check_options(
+            replaces=self._options.overwrite or self._options.replace_changed
+        )
         self._planner.recordings()  # refused options must not create a folder
         self._table.begin(self._options.schema())
         return self
@@ -178,12 +182,16 @@ class TableJob:
             _check_columns(self._options, self._table)
             plans = self._planner.plan()
             try:
-                busy = [plan for plan in plans if plan.ranges and plan.action is not Action.WAIT]
+                busy = [
+                    plan
+                    for plan in plans
+                    if plan.action in (Action.CONVERT, Action.REPLACE)
+                ]
                 if busy:
                     parallelism = self._tasks.parallelism
                     if not attempt:
                         begun_ns = time.monotonic_ns()  # Spark has started
-                    reports |= self._convert(busy, parallelism, on_progress)
+                    self._convert(busy, parallelism, on_progress, reports)
                 break
             except TableChangedError:
                 if attempt == _ATTEMPTS - 1:
@@ -204,19 +212,24 @@ class TableJob:
         )
 
     def _convert(
-        self, plans: Sequence[RecordingPlan], parallelism: int, on_progress: OnProgress | None
-    ) -> dict[int, RecordingReport]:
+        self,
+        plans: Sequence[RecordingPlan],
+        parallelism: int,
+        on_progress: OnProgress | None,
+        reports: dict[int, RecordingReport],
+    ) -> None:
+        """Convert recordings and add their reports, batch by batch."""
         batches = list(self._batches(plans, parallelism))
         total = sum(len(partitions) for _, partitions in batches)
-        reports: dict[int, RecordingReport] = {}
         done = 0
         for batch, partitions in batches:
-            outcomes = self._tasks.run(
-                partitions, self._settings(batch), _advance(on_progress, done, total)
-            )
+            outcomes: list[TaskOutcome] = []
+            if partitions:
+                outcomes = self._tasks.run(
+                    partitions, self._settings(batch), _advance(on_progress, done, total)
+                )
             done += len(partitions)
             reports |= self._commit(batch, outcomes)
-        return reports
 
     def _batches(
         self, plans: Sequence[RecordingPlan], parallelism: int

@@ -32,7 +32,7 @@ from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.table import TableReader, table_schema
 from aerotape.spark.source.options import ReadOptions
 from aerotape.spark.source.planning import choose_recordings, wanted_range
-from aerotape.spark.tables.extent import Extent, change_since, identity_of, missing
+from aerotape.spark.tables.extent import Extent, change_since, identity_of, joined, missing
 from aerotape.spark.tables.table import Table
 from aerotape.url_path import UrlPath
 
@@ -267,8 +267,8 @@ class Planner:
         change = change_since(recording, extent, whole, self._reader)
         if change and not options.replace_changed:
             raise StorageError(
-                f"{change}; keep the rows that the table has, or replace them with --if-changed "
-                "replace",
+                f"{change}; keep the rows that the table has, or replace those of a Delta table "
+                "with --if-changed replace",
                 self._table.store.name,
             )
         if change:
@@ -282,6 +282,14 @@ class Planner:
                 reason=change,
             )
         pieces = missing(whole.positions, extent.ranges)
+        after = joined([*extent.ranges, *pieces])
+        # Positions that are purged will never be converted.
+        if not self._table.has_gaps and after[1:] and after[1][0] > recording.start_position:
+            raise StorageError(
+                f"positions {after[0][1]} to {after[1][0]} would be missing between others: a "
+                "Delta table has one range of positions for each recording; widen the range",
+                self._table.store.name,
+            )
         return RecordingPlan(
             recording=recording,
             action=Action.CONVERT if pieces else Action.NOTHING,

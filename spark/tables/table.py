@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.errors import AerotapeError
 from aerotape.spark.tables.extent import Extent
 from aerotape.spark.tables.output import OutputStore
-from aerotape.spark.tables.writer import (
-    RECORDINGS_KEY,
-    Naming,
-    NewFile,
-    ParquetFile,
-)
+from aerotape.spark.tables.writer import Naming, NewFile
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,6 +28,17 @@ class Table(Protocol):
     @property
     def naming(self) -> Naming:
         """How tasks name these."""
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether it can have several ranges of a recording with other positions in between."""
+
+    def check_options(self, *, replaces: bool) -> None:
+        """Refuse options that it cannot carry out (ConfigurationError).
+
+        Args:
+            replaces: rows may have to be replaced.
+        """
 
     def begin(self, schema: pyarrow.Schema) -> None:
         """Create the table if it does not exist; reserve it if it takes only one writer.
@@ -78,59 +83,3 @@ class Table(Protocol):
 
     def discard(self, files: Iterable[NewFile]) -> None:
         """Delete files that were not committed (StorageError)."""
-
-
-def without_rows(
-    store: OutputStore, path: str, replaced: Mapping[int, int], new_path: str, date: str | None
-) -> NewFile | None:
-    """Copy a Parquet file of a table without some rows; None if none are left.
-
-    Args:
-        store: the table's folder.
-        path: the file.
-        replaced: recordings whose rows are left out, with the position from which on.
-        new_path: name of the copy.
-        date: its partition.
-
-    Raises:
-        StorageError: the file cannot be read.
-        OSError: the copy cannot be written.
-    """
-    from pyarrow import compute, parquet
-
-    copy = ParquetFile(store, new_path)
-    with store.open_file(path) as stream:
-        source = parquet.ParquetFile(stream)
-        try:
-            for batch in source.iter_batches():
-                for id, position in replaced.items():
-                    others = compute.not_equal(batch.column("recording_id"), id)
-                    before = compute.less(batch.column("position"), position)
-                    batch = batch.filter(compute.or_(others, before))
-                copy.add(batch)
-            return copy.finish(date, _metadata_without(source.metadata.metadata, replaced))
-        finally:
-            copy.abandon()
-
-
-def _metadata_without(
-    metadata: Mapping[bytes, bytes] | None, replaced: Mapping[int, int]
-) -> dict[str, str]:
-    """Leave replaced positions out of what `recordings_metadata` has made."""
-    found = {
-        key.decode(): value.decode()
-        for key, value in (metadata or {}).items()
-        if key.startswith(b"aerotape.")
-    }
-    if RECORDINGS_KEY in found:
-        recordings = json.loads(found[RECORDINGS_KEY])
-        for each in recordings:
-            limit = replaced.get(each["recording_id"])
-            if limit is not None:
-                begin, end = each["range"]
-                each["range"] = (begin, min(end, limit))
-                if each["last"] is not None and each["last"][0] >= limit:
-                    each["last"] = None
-        kept = [each for each in recordings if each["range"][0] < each["range"][1]]
-        found[RECORDINGS_KEY] = json.dumps(kept)
-    return found

@@ -61,7 +61,7 @@ class Naming(Enum):
 
     Attributes:
         BY_CONTENT: by what is in them, with their final names.
-        STAGED: by what is in them, in the folder `STAGED_FOLDER`, from which they are moved.
+        STAGED: by what is in them, in a folder in `STAGED_FOLDER`, from which they are moved.
         UNIQUE: with names that no other file has.
     """
 
@@ -116,7 +116,10 @@ class WriteSettings:
         if self.naming is Naming.UNIQUE:
             return unique_path(date)
         path = path_by_content(parts, date)
-        return f"{STAGED_FOLDER}/{path}" if self.naming is Naming.STAGED else path
+        if self.naming is Naming.BY_CONTENT:
+            return path
+        # Two attempts of a task, one perhaps still running, must not share a file.
+        return f"{STAGED_FOLDER}/{uuid.uuid4().hex}/{path}"
 
 
 @dataclass(frozen=True, slots=True)

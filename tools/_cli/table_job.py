@@ -92,15 +92,6 @@ def configure(parser: argparse.ArgumentParser, out: str, about_out: str) -> None
         "--master", metavar="URL", help="the Spark master URL (default: all cores of this machine)"
     )
     parser.add_argument(
-        "--if-changed",
-        choices=["refuse", "replace"],
-        default="refuse",
-        help="handling of a recording that was truncated or replaced since (default: refuse)",
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="convert again what the table already has"
-    )
-    parser.add_argument(
         "--watch",
         nargs="?",
         type=duration_s,
@@ -220,8 +211,8 @@ def _job_options(args: argparse.Namespace) -> JobOptions:
             partition_bytes=args.partition_bytes,
             storage=storage,
         ),
-        overwrite=args.overwrite,
-        replace_changed=args.if_changed == "replace",
+        overwrite=getattr(args, "overwrite", False),
+        replace_changed=getattr(args, "if_changed", None) == "replace",
         by_date=args.by_date,
         min_bytes=min_bytes,
         max_delay_s=_MAX_DELAY_S if args.max_delay is None else args.max_delay,

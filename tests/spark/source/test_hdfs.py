@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,10 +66,10 @@ def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
     options = JobOptions(read=ReadOptions(archive_dir=f"{url}/archive", partition_bytes=1 << 16))
     table = f"{url}/table"
     file_system, path = reach(UrlPath(table), NO_OPTIONS)
-    for overwrite in (False, False, True):
+    for _ in range(3):
         upload(tmp_path, f"{url}/archive")
         with TableJob(
-            dataclasses.replace(options, overwrite=overwrite), ParquetFolder(table), TasksHere()
+            options, ParquetFolder(table), TasksHere()
         ) as job:
             assert [each.error for each in job.run().recordings] == [None, None]
             assert job.run().files == 0

@@ -126,10 +126,11 @@ def test_omitted_fragments_are_a_warning(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_a_repeated_attempt_replaces_its_own_file(archive_dir: Path, tmp_path: Path) -> None:
-    """Files of a folder are named by their content, those of a Delta table are unique; a task that
-    fails leaves none."""
+    """A file in an object store is named by its content, others are unique; a task that fails
+    leaves none.
+    """
     part = recording_range(open_directory(archive_dir).recording(0))
-    for naming, count in ((Naming.STAGED, 1), (Naming.BY_CONTENT, 1), (Naming.UNIQUE, 2)):
+    for naming, count in ((Naming.STAGED, 2), (Naming.BY_CONTENT, 1), (Naming.UNIQUE, 2)):
         out = tmp_path / naming.name
         settings = WriteSettings(
             store=OutputStore.open(out),

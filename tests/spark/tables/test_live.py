@@ -32,9 +32,9 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
         with live.sending():
             while len(counts) < 6:
                 await_sent(live, counts[-1] + 20 if counts else 0)
-                [report] = run_here("folder", archive.archive_dir, out).recordings
+                [report] = run_here("delta", archive.archive_dir, out).recordings
                 assert report.error is None
-                payloads = [row["payload"] for row in rows_of("folder", out)]
+                payloads = [row["payload"] for row in rows_of("delta", out)]
                 # A message may be recorded before its sender has noted it down.
                 await_sent(live, len(payloads))
                 assert payloads == [sent for sent, _, _ in live.made.sent[: len(payloads)]]
@@ -45,17 +45,17 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
             lambda: client.recording_position(id) >= live.made.end, "the recording of it all"
         )
         stop(client, live.made)
-        run_here("folder", archive.archive_dir, out)
+        run_here("delta", archive.archive_dir, out)
         rows = [
             (row["payload"], row["end_position"], row["reserved_value"])
-            for row in rows_of("folder", out)
+            for row in rows_of("delta", out)
         ]
         assert rows == live.made.sent
 
         rest = live.made.sent[:40]
         client.truncate_recording(id, rest[-1][1])
-        [report] = run_here("folder", archive.archive_dir, out).recordings
+        [report] = run_here("delta", archive.archive_dir, out).recordings
         assert f"it ends at {rest[-1][1]}" in str(report.error)
-        [report] = run_here("folder", archive.archive_dir, out, replace_changed=True).recordings
+        [report] = run_here("delta", archive.archive_dir, out, replace_changed=True).recordings
         assert (report.result, report.messages) == ("replaced", 40)
-        assert [row["payload"] for row in rows_of("folder", out)] == [sent for sent, _, _ in rest]
+        assert [row["payload"] for row in rows_of("delta", out)] == [sent for sent, _, _ in rest]
