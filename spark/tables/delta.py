@@ -184,8 +184,7 @@ class DeltaRecordingTable:
         """
         from pyarrow import parquet
 
-        if self._table is None:
-            return
+        last_version = self._existing().version()
         log = {name: _LOG_FILE.fullmatch(name) for name in self.store.files("_delta_log")}
         files = sorted((match[1], match[2], name) for name, match in log.items() if match)
         checkpoints = [version for version, kind, _ in files if kind != ".json"]
@@ -197,12 +196,12 @@ class DeltaRecordingTable:
                 with self.store.open_file(f"_delta_log/{name}") as stream:
                     rows = parquet.read_table(stream, columns=["txn"]).column("txn").to_pylist()
                 found = [row for row in rows if row is not None]
-            elif int(version) <= self._table.version():
+            elif int(version) <= last_version:
                 with self.store.open_file(f"_delta_log/{name}") as stream:
                     lines = stream.read().splitlines()
                 found = [json.loads(line)["txn"] for line in lines if line.startswith(b'{"txn"')]
             self._transactions |= {each["appId"]: each["version"] for each in found}
-        self._transactions_version = self._table.version()
+        self._transactions_version = last_version
 
     def commit(
         self,

@@ -135,7 +135,7 @@ def convert(
 
 def plan_only(options: JobOptions, table: Table) -> list[RecordingPlan]:
     """Return what `convert` would do, without any change. Raises as it does, Spark apart."""
-    table.check_options(replaces=options.overwrite or options.replace_changed)
+    table.check_options(replaces=options.replaces)
     table.refresh()
     _check_columns(options, table)
     return Planner(options, table).plan()
@@ -154,9 +154,7 @@ class TableJob:
 
     def __enter__(self) -> Self:
         """Reserve the table."""
-        self._table.check_options(
-            replaces=self._options.overwrite or self._options.replace_changed
-        )
+        self._table.check_options(replaces=self._options.replaces)
         self._planner.recordings()  # refused options must not create a folder
         self._table.begin(self._options.schema())
         return self
@@ -182,11 +180,7 @@ class TableJob:
             _check_columns(self._options, self._table)
             plans = self._planner.plan()
             try:
-                busy = [
-                    plan
-                    for plan in plans
-                    if plan.action in (Action.CONVERT, Action.REPLACE)
-                ]
+                busy = [plan for plan in plans if plan.action in (Action.CONVERT, Action.REPLACE)]
                 if busy:
                     parallelism = self._tasks.parallelism
                     if not attempt:
@@ -323,23 +317,10 @@ class TableJob:
             found = ranges.get(plan.recording_id, [])
             if errors.get(plan.recording_id) is not None:
                 continue
-            new = [each.part.positions for each in found]
             if plan.replace_from is not None:
                 replaced[plan.recording_id] = plan.replace_from
-            before = () if plan.extent is None else plan.extent.ranges
-            if plan.replace_from is not None:
-                limit = plan.replace_from
-                before = tuple((a, min(b, limit)) for a, b in before if a < limit)
             if any(each.rows for each in found) or plan.replace_from is not None:
-                ranges_now = joined([*before, *new])
-                rows = [each.last for each in found if each.last is not None]
-                if plan.replace_from is None and plan.extent is not None and plan.extent.last:
-                    rows.append(plan.extent.last)
-                extents[plan.recording_id] = Extent(
-                    ranges_now or ((0, 0),),
-                    identity_of(plan.recording.descriptor),
-                    max(rows, key=lambda row: row.position, default=None),
-                )
+                extents[plan.recording_id] = _extent_after(plan, found)
         try:
             if files or replaced:
                 self._table.commit(files, extents, replaced)
@@ -388,9 +369,27 @@ class TableJob:
             plan.recording_id,
             _RESULTS[plan.action],
             to_position=None if plan.extent is None else plan.extent.to_position,
-            warnings=_warnings(plan, ()) if plan.action is Action.REPLACE else plan.warnings,
+            warnings=plan.warnings,
             error=plan.reason if plan.action is Action.REFUSE else None,
         )
+
+
+def _extent_after(plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> Extent:
+    """Return what the table has of a recording when these ranges are added."""
+    ranges = [outcome.part.positions for outcome in outcomes]
+    rows = [outcome.last for outcome in outcomes if outcome.last is not None]
+    before, limit = plan.extent, plan.replace_from
+    if before is not None and limit is None:
+        ranges.extend(before.ranges)
+        if before.last is not None:
+            rows.append(before.last)
+    elif before is not None and limit is not None:
+        ranges.extend((begin, min(end, limit)) for begin, end in before.ranges)
+    return Extent(
+        joined(ranges) or ((0, 0),),
+        identity_of(plan.recording.descriptor),
+        max(rows, key=lambda row: row.position, default=None),
+    )
 
 
 def _check_columns(options: JobOptions, table: Table) -> None:

@@ -110,6 +110,11 @@ class JobOptions:
     min_bytes: int = 0
     max_delay_s: float = math.inf
 
+    @property
+    def replaces(self) -> bool:
+        """Whether rows of the table may have to be replaced."""
+        return self.overwrite or self.replace_changed
+
     def schema(self) -> pyarrow.Schema:
         """Return the table's Arrow schema, without the date."""
         return table_schema(self.read.mode, self.read.payloads)

@@ -15,6 +15,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.read_mode import check_mode, parse_mode
 from aerotape.spark.source import options as parse
 from aerotape.tools._cli.arguments import duration_s, int32, option
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import Progress, emit, emit_line, note
 from aerotape.tools._cli.times import add_time_options, time_range
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_EXIT_OK: Final = 0
-_EXIT_FAILURE: Final = 1
-_EXIT_DATA_SUSPECT: Final = 3
 _WATCH_S: Final = 10.0
 _WATCH_MIN_BYTES: Final = 16 << 20
 _MAX_DELAY_S: Final = 300.0
@@ -52,6 +50,8 @@ def configure(parser: argparse.ArgumentParser, out: str, about_out: str) -> None
         "archive_dir", type=parse_location, metavar="DIR", help="the archive directory, or its URL"
     )
     parser.add_argument("out", metavar=out, help=about_out)
+    # Arguments of commands whose table can replace rows.
+    parser.set_defaults(overwrite=False, if_changed="refuse")
     _configure_choice(parser)
     parser.add_argument(
         "--checksum",
@@ -180,7 +180,7 @@ def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table])
         _print_problems(recording)
     failed = [recording for recording in report.recordings if recording.error is not None]
     if failed and len(failed) == len(report.recordings):
-        return _EXIT_FAILURE
+        return EXIT_FAILURE
     return _exit_code(report.recordings)
 
 
@@ -211,8 +211,8 @@ def _job_options(args: argparse.Namespace) -> JobOptions:
             partition_bytes=args.partition_bytes,
             storage=storage,
         ),
-        overwrite=getattr(args, "overwrite", False),
-        replace_changed=getattr(args, "if_changed", None) == "replace",
+        overwrite=args.overwrite,
+        replace_changed=args.if_changed == "replace",
         by_date=args.by_date,
         min_bytes=min_bytes,
         max_delay_s=_MAX_DELAY_S if args.max_delay is None else args.max_delay,
@@ -251,7 +251,7 @@ def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int
         for warning in plan.warnings:
             note(f"warning: recording {plan.recording.recording_id}: {warning}")
     is_whole = not any(plan.action is Action.REFUSE or plan.warnings for plan in plans)
-    return _EXIT_OK if is_whole else _EXIT_DATA_SUSPECT
+    return EXIT_OK if is_whole else EXIT_DATA_SUSPECT
 
 
 def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
@@ -285,10 +285,10 @@ def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
         note("all recordings of --recording-ids are gone")
     emit({"out_dir": args.out, **total.totals}, args)
     if not total.suspect:
-        return _EXIT_OK
+        return EXIT_OK
     ids = ", ".join(str(id) for id in total.suspect)
     note(f"warning: left out or suspect, as reported before: recordings {ids}")
-    return _EXIT_DATA_SUSPECT
+    return EXIT_DATA_SUSPECT
 
 
 def _line(recording: RecordingReport) -> str:
@@ -340,5 +340,5 @@ def _print_problems(recording: RecordingReport) -> None:
 
 def _exit_code(recordings: list[RecordingReport]) -> int:
     if any(each.error is not None or each.warnings for each in recordings):
-        return _EXIT_DATA_SUSPECT
-    return _EXIT_OK
+        return EXIT_DATA_SUSPECT
+    return EXIT_OK
