@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from aerotape.errors import ConfigurationError
 from aerotape.tools._cli import table_job
 from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.output import note
@@ -45,6 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the job, then maintain the table if asked to."""
+    if args.dry_run and (args.compact or args.vacuum is not None):
+        raise ConfigurationError("--dry-run cannot be used with --compact or --vacuum")
     opened: list[DeltaRecordingTable] = []
 
     def open_table(storage: StorageOptions) -> DeltaRecordingTable:

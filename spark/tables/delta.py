@@ -17,13 +17,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
-from aerotape.catalog.location import NO_OPTIONS, StorageOptions
+from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import not_installed
 from aerotape.spark.tables.extent import Extent, LastRow
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.table import TableChangedError
 from aerotape.spark.tables.writer import Naming, NewFile, ParquetFile, unique_path
+from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     import os
@@ -43,6 +44,7 @@ _OPTIONS: Final = {
 _TIMEOUTS: Final = {"connect_timeout": "connect_timeout", "request_timeout": "timeout"}
 """The same for those that are seconds."""
 _LOG_FILE: Final = re.compile(r"(\d{20})(\.json|\.checkpoint(?:\.[\w.-]+)?\.parquet)")
+_SCHEMES: Final = ("s3", "s3a")
 _NO_ROW: Final = LastRow(-1, 0)
 _CONFLICTS: Final = ("oncurrent transaction", "since last commit")
 
@@ -81,6 +83,7 @@ class DeltaRecordingTable:
         except ImportError as error:
             raise ConfigurationError(not_installed("deltalake", "delta")) from error
         self.storage_options = _delta_options(options)
+        _check_scheme(location)
         self.store = OutputStore.open(location, options)
         self._by_date = by_date
         self._table: DeltaTable | None = None
@@ -377,6 +380,21 @@ def _added(file: NewFile, now_ms: int) -> AddAction:
         True,
         json.dumps(statistics),
     )
+
+
+def _check_scheme(location: str | os.PathLike[str]) -> None:
+    """Refuse storage for which delta-rs is not set up, and names that it changes."""
+    place = parse_location(location, "TABLE")
+    if isinstance(place, UrlPath) and str(place).partition("://")[0] not in _SCHEMES:
+        raise ConfigurationError(
+            f"{place}: Delta tables are written to local folders and s3:// URLs only; write "
+            "Parquet files there with `aerotape parquet`",
+            "TABLE",
+        )
+    if "%" in str(place):
+        raise ConfigurationError(
+            f"{place}: delta-rs would decode the per cent sign; name a table without it", "TABLE"
+        )
 
 
 def _delta_options(options: StorageOptions) -> dict[str, str]:

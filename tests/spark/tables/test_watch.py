@@ -1,4 +1,4 @@
-"""Iterations of `aerotape parquet --watch`, and other uses of the command without Spark."""
+"""Iterations of `aerotape parquet --watch` and `aerotape table --watch`, without Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 pytest.importorskip("deltalake")
 
-from support.spark.table_rig import TasksHere, expected_rows, rows_of
+from support.spark.table_rig import Kind, TasksHere, expected_rows, rows_of
 
 from aerotape.context import Closing
 from aerotape.spark.tables import task_runner
@@ -38,8 +38,22 @@ class Tasks(TasksHere, Closing):
         pass
 
 
+@pytest.fixture(params=["parquet", "table"])
+def command(request: pytest.FixtureRequest) -> str:
+    """Return the command that the test runs."""
+    return str(request.param)
+
+
 @pytest.fixture
-def watch(archive_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def kind(command: str) -> Kind:
+    """Return the kind of table that the command writes."""
+    return "delta" if command == "table" else "folder"
+
+
+@pytest.fixture
+def watch(
+    archive_dir: Path, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., int]:
     """Run the command with an action between each two iterations, then end it."""
     monkeypatch.setattr(task_runner, "SparkTasks", Tasks)
 
@@ -54,7 +68,7 @@ def watch(archive_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
         monkeypatch.setattr(watch_module, "time", SimpleNamespace(sleep=sleep))
         return main(
-            ["parquet", str(archive_dir), str(tmp_path / "out"), "--watch", "1", "--json", *options]
+            [command, str(archive_dir), str(tmp_path / "out"), "--watch", "1", "--json", *options]
         )
 
     return run
@@ -98,7 +112,11 @@ def test_a_recording_that_was_repaired_does_not_count(
 
 
 def test_a_purged_recording_does_not_end_the_command(
-    archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
+    archive_dir: Path,
+    kind: Kind,
+    tmp_path: Path,
+    watch: Callable[..., int],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """A recording that was converted to its end may be purged; the others continue, until all
     recordings of the option are gone."""
@@ -122,7 +140,7 @@ def test_a_purged_recording_does_not_end_the_command(
     assert "recording 0 is gone; the table has all of it\n" in output.err
     lines = [json.loads(line) for line in output.out.splitlines()]
     assert [line.get("messages") for line in lines] == [5, 8, 8, 21]
-    rows = [row for row in rows_of("folder", tmp_path / "out") if row["recording_id"] == 3]
+    rows = [row for row in rows_of(kind, tmp_path / "out") if row["recording_id"] == 3]
     assert rows == [row for row in expected_rows(archive_dir) if row["recording_id"] == 3]
 
     purges = [lambda: purge(archive_dir, 1), lambda: purge(archive_dir, 2), lambda: pytest.fail()]
@@ -132,7 +150,11 @@ def test_a_purged_recording_does_not_end_the_command(
 
 
 def test_a_recording_stays_selected_with_another_channel(
-    archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
+    archive_dir: Path,
+    kind: Kind,
+    tmp_path: Path,
+    watch: Callable[..., int],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """A recording that `--channel` selected once stays selected; one that was damaged then, and has
     another channel, is neither converted nor reported as gone."""
@@ -158,7 +180,7 @@ def test_a_recording_stays_selected_with_another_channel(
     lines = [json.loads(line) for line in output.out.splitlines()]
     assert [line.get("messages") for line in lines] == [5, 7, 12]
     rows = [row for row in expected_rows(archive_dir) if row["recording_id"] == 0]
-    assert rows_of("folder", tmp_path / "out") == rows
+    assert rows_of(kind, tmp_path / "out") == rows
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -185,20 +207,50 @@ def test_messages_lost_with_a_purged_recording_are_a_warning(
     ],
 )
 def test_options_without_effect_are_refused(
-    archive_dir: Path, capfd: pytest.CaptureFixture[str], options: tuple[str, ...], complaint: str
+    archive_dir: Path,
+    command: str,
+    capfd: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    complaint: str,
 ) -> None:
-    assert main(["parquet", str(archive_dir), str(archive_dir / "out"), *options]) == 2
+    assert main([command, str(archive_dir), str(archive_dir / "out"), *options]) == 2
+    assert complaint in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "complaint"),
+    [
+        ("gs://bucket/table", (), "written to local folders and s3:// URLs only"),
+        ("hdfs://host/table", (), "written to local folders and s3:// URLs only"),
+        ("a%20b", (), "name a table without it"),
+        ("out", ("--dry-run", "--compact"), "--dry-run cannot be used with --compact or --vacuum"),
+        ("out", ("--dry-run", "--vacuum", "1"), "--dry-run cannot be used with --compact"),
+    ],
+)
+def test_what_a_delta_table_cannot_have_is_refused(
+    archive_dir: Path,
+    capfd: pytest.CaptureFixture[str],
+    table: str,
+    options: tuple[str, ...],
+    complaint: str,
+) -> None:
+    """That is so before anything is sent to a storage or written."""
+    assert main(["table", str(archive_dir), table, *options]) == 2
     assert complaint in capfd.readouterr().err
 
 
 def test_a_dry_run_ends_as_the_run_would(
-    archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
+    archive_dir: Path,
+    command: str,
+    tmp_path: Path,
+    watch: Callable[..., int],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """The exit code is 3 when a recording would be left out."""
     add_recording(archive_dir, fill(SegmentBuilder(), 5))
     builder = fill(SegmentBuilder(), 5)
     add_recording(archive_dir, builder)
-    dry_run = ["parquet", str(archive_dir), str(tmp_path / "out"), "--dry-run", "--json"]
+    dry_run = [command, str(archive_dir), str(tmp_path / "out"), "--dry-run", "--json"]
     assert main(dry_run) == 0
     assert watch() == 0
     with Catalog.open(archive_dir) as catalog:
