@@ -167,6 +167,8 @@ class RecordingSessionFactory:
         pending_confirmed = None
         try:
             if subscription.durability is not None:
+                # What is confirmed must be found again.
+                self._catalog.force()
                 where = self._archive_id, recording_id, subscription.durability.ledger_key
                 pending_confirmed = self._client.async_add_counter(
                     counters.CounterType.LEDGER_CONFIRMED,

@@ -303,6 +303,17 @@ def test_a_ledger_begins_with_both_counters(ledger: Rig) -> None:
     assert counter.is_closed
 
 
+@pytest.mark.parametrize(("durability", "count"), [(None, 0), (LEDGER, 1)])
+def test_the_entry_of_a_ledger_is_forced_to_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: Durability | None, count: int
+) -> None:
+    """Also at sync level 0 of the catalog; that of a plain recording is not."""
+    forced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", forced.append)
+    Rig(tmp_path, durability).end()
+    assert len(forced) == count
+
+
 def test_a_ledger_is_cancelled_between_its_counters(ledger: Rig) -> None:
     """What the driver has added is closed, and the other request is cancelled."""
     ledger.position.answer = counter = Counter()
