@@ -34,6 +34,7 @@ from aerotape.errors import (
     LimitError as LimitError,
     MarkFileError as MarkFileError,
     PersistentSubscriptionError as PersistentSubscriptionError,
+    QualifiedIdError as QualifiedIdError,
     ReplayError as ReplayError,
     ReplicationConnectionError as ReplicationConnectionError,
     SegmentError as SegmentError,
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from aerotape.media_driver import MediaDriver as MediaDriver
     from aerotape.message import Message as Message
     from aerotape.protocol import ErrorCode as ErrorCode
+    from aerotape.qualified_id import QualifiedId as QualifiedId
     from aerotape.replay.offline.directory import (
         ArchiveDirectory as ArchiveDirectory,
         Recording as Recording,
@@ -136,6 +138,7 @@ _LAZY = {
     "aerotape.media_driver": ("MediaDriver",),
     "aerotape.message": ("Message",),
     "aerotape.protocol": ("ErrorCode",),
+    "aerotape.qualified_id": ("QualifiedId",),
     "aerotape.replay.offline.directory": ("ArchiveDirectory", "Recording", "open_directory"),
     "aerotape.replay.offline.polars_source": ("scan_polars",),
     "aerotape.replay.statistics.model": ("RecordingStatistics",),

@@ -55,6 +55,10 @@ class CodecError(AerotapeError):
     """Bytes are not a valid SBE message (too short, unknown template or schema)."""
 
 
+class QualifiedIdError(AerotapeError, ValueError):
+    """A number or text is not the qualified id of a ledger."""
+
+
 class ArchiveError(AerotapeError):
     """An archive responded to a request with an error.
 
