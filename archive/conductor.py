@@ -56,7 +56,13 @@ _FATAL_CLIENT_ERRORS = (1000, 1001, 1002)
 _IDLE_TIMEOUT_NS = 100_000_000
 # Events that are still handled while the archive closes: they change the catalog, or their
 # clients wait for a response.
-_FINAL_EVENTS = ("recording_stopped", "time_index_failed", "replay_answered", "replay_done")
+_FINAL_EVENTS = (
+    "recording_synced",
+    "recording_stopped",
+    "time_index_failed",
+    "replay_answered",
+    "replay_done",
+)
 
 
 class Conductor:
@@ -229,6 +235,7 @@ class Conductor:
             "client_closed": self._on_client_closed,
             "client_error": self._on_client_error,
             "recording_stopped": self._on_recording_stopped,
+            "recording_synced": self.recordings.on_synced,
             "time_index_failed": self._on_time_index_failed,
             "replay_ready": self.replays.on_ready,
             "replay_answered": self.replays.on_answered,
