@@ -351,6 +351,14 @@ class CountersReader:
     def rows(self, type_id: int | None = None) -> list[_CounterRow]:
         """Allocated counters, all or those of one type."""
     def value(self, counter_id: int) -> int: ...
+    def await_value(
+        self, counter_id: int, registration_id: int, least: int, timeout_ns: int
+    ) -> int | None:
+        """Wait until the counter is at least `least`, or for the timeout; return its value.
+
+        None when it was freed before, or is no longer the one with this registration id. The
+        interpreter is released.
+        """
     def state(self, counter_id: int) -> int:
         """0 unused, 1 allocated, -1 reclaimed."""
     def type_id(self, counter_id: int) -> int: ...
