@@ -222,7 +222,7 @@ class Ledgers:
             position, failure = done[0]
             if failure is not None:
                 raise LedgerError(f"ledger {ledger} has failed: {failure}", ledger)
-            client.send_ok(correlation_id, position)
+            client.send_ok(correlation_id, (yield from self._synced(metadata, position)))
 
         self._begin(client, correlation_id, task())
 
@@ -243,12 +243,12 @@ class Ledgers:
             is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
             writer = self._writers.get(ledger)
             while (session := self._session(metadata, writer)) is not None:
-                reached = session.confirmed_position if is_confirmed else session.position
+                reached = self._reached(metadata, session, is_confirmed)
                 if reached >= position or time.monotonic_ns() >= deadline_ns or client.is_done:
                     client.send_ok(correlation_id, reached)
                     return
                 yield
-            if writer is not None and writer.stop_position is not None:
+            if writer is not None and writer.stop_position is not None and not metadata.mirrors:
                 client.send_ok(correlation_id, writer.stop_position)
                 return
             metadata = yield from self._metadata(ledger)
@@ -403,6 +403,7 @@ class Ledgers:
             if metadata.recording_id != NULL_VALUE:
                 recording = yield from self._settled(metadata)
                 limit = recording.descriptor.stop_position
+                yield from self._closing(metadata, limit)
                 end = yield from self._worker.call(
                     lambda: recording.last_entry(limit, checked=True)
                 )
@@ -411,6 +412,20 @@ class Ledgers:
             )
             metadata = yield from self._metadata(ledger)
         client.send_ok(correlation_id, metadata.last_entry_id)
+
+    def _reached(
+        self, metadata: LedgerMetadata, session: RecordingSession, is_confirmed: bool
+    ) -> int:
+        return session.confirmed_position if is_confirmed else session.position
+
+    def _synced(self, metadata: LedgerMetadata, position: int) -> Task[int]:
+        """Return what is confirmed once this archive has synced up to a position."""
+        yield from ()
+        return position
+
+    def _closing(self, metadata: LedgerMetadata, position: int) -> Task[None]:
+        """Wait until a ledger that ends at a position can be closed."""
+        yield from ()
 
     def _settled(self, metadata: LedgerMetadata) -> Task[LedgerRecording]:
         """Return a stopped recording, once all of it is on storage."""
