@@ -24,7 +24,7 @@ from aerotape.archive.control import requests
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
-from aerotape.archive.control.requests.removal import purge_recording
+from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
 from aerotape.archive.control.services import Services
 from aerotape.archive.ledger.mirroring import MirroringLedgers
 from aerotape.archive.recording.recordings import Recordings
@@ -173,7 +173,7 @@ class Conductor:
             errors=errors,
             wake=mailbox.wake,
         )
-        services = Services(
+        services: Services = Services(
             archive_id=archive_id,
             archive_dir=archive_dir,
             catalog=catalog,

@@ -91,6 +91,23 @@ class Follower:
             self.is_done = True
 
 
+class _TruncateRequester(PurgeRequester):
+    """Receives the responses to the request that truncates the recording of a ledger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_deleted = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it was refused, or all files are gone."""
+        return bool(self.outcome) or self._is_deleted
+
+    def send_signal(self, *signal: object) -> None:
+        """Receive that the files are gone."""
+        self._is_deleted = True
+
+
 class Followers:
     """All ledgers that are being mirrored. For the conductor's thread."""
 
@@ -160,12 +177,12 @@ class Followers:
         stop_position = recording.descriptor.stop_position
         position = yield from self._worker.call(lambda: recording.carried_end(stop_position))
         if position < stop_position:
-            requester = PurgeRequester()
+            requester = _TruncateRequester()
             request = codecs.TruncateRecordingRequest(
                 correlation_id=NULL_VALUE, recording_id=metadata.recording_id, position=position
             )
             self._truncate(requester, request)
-            while requester.outcome is None:
+            while not requester.is_done:
                 yield
             if requester.outcome:
                 code, message = requester.outcome

@@ -15,7 +15,6 @@ storage before its end counts as confirmed: once for each run of the archive.
 
 from __future__ import annotations
 
-import hmac
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +26,7 @@ from aerotape.archive.ledger import durable
 from aerotape.archive.ledger.attachment import Attachment, Client, PurgeRequester
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
-from aerotape.archive.ledger.metadata import LedgerMetadata
+from aerotape.archive.ledger.metadata import LedgerMetadata, check_password, in_use
 from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
 from aerotape.archive.recording.durability import Durability
 from aerotape.archive.recording.recording_session import RecordingSession, State
@@ -39,8 +38,6 @@ from aerotape.errors import (
     ArchiveError,
     LedgerClosedError,
     LedgerError,
-    LedgerInUseError,
-    LedgerPasswordError,
     UnconfirmedEntryError,
 )
 from aerotape.protocol import NULL_VALUE, ErrorCode
@@ -173,7 +170,7 @@ class Ledgers:
 
         def task() -> Task[None]:
             metadata = yield from self._metadata(ledger)
-            _check_password(metadata, password_hash)
+            check_password(metadata, password_hash)
             if metadata.is_closed:
                 raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
             if self._session(metadata) is None and metadata.recording_id != NULL_VALUE:
@@ -274,7 +271,7 @@ class Ledgers:
         """Stop the writer of a ledger, whoever it is, then sync and close the ledger."""
 
         def task() -> Task[None]:
-            _check_password((yield from self._metadata(ledger)), password_hash)
+            check_password((yield from self._metadata(ledger)), password_hash)
             yield from self._closed(client, correlation_id, ledger, fences=True)
 
         self._begin(client, correlation_id, self._alone(ledger, task()))
@@ -398,7 +395,7 @@ class Ledgers:
             writer = self._writers.get(ledger)
             if writer is not None:
                 if not fences and writer.client is not client:
-                    raise _in_use(metadata)
+                    raise in_use(metadata)
                 self._recordings.stop_identity(writer.recording_id)
                 while writer.is_active:
                     yield
@@ -502,17 +499,4 @@ class Ledgers:
             metadata.ledger in self._writers
             or self._recordings.session(metadata.recording_id) is not None
         ):
-            raise _in_use(metadata)
-
-
-def _in_use(metadata: LedgerMetadata) -> LedgerInUseError:
-    return LedgerInUseError(
-        f"ledger {metadata.ledger} has a writer: wait for its end, or recover the ledger",
-        metadata.ledger,
-    )
-
-
-def _check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
-    expected = metadata.password_hash
-    if expected and not hmac.compare_digest(expected, password_hash):
-        raise LedgerPasswordError(f"ledger {metadata.ledger} has another password", metadata.ledger)
+            raise in_use(metadata)

@@ -199,20 +199,20 @@ class MirroringLedgers(Ledgers):
         )
 
     def _status(self, metadata: LedgerMetadata, *, with_entries: bool = True) -> Task[LedgerStatus]:
-        is_led = bool(metadata.mirrors) and not metadata.is_closed
-        if is_led and metadata.recording_id != NULL_VALUE and self._session(metadata) is None:
-            if self._mirrored(metadata.ledger) is None:
-                # Without mirrors nothing is sure but what the entries say.
-                recording = yield from self._settled(metadata)
-                limit = recording.descriptor.stop_position
-                end = yield from self._worker.call(lambda: recording.carried_end(limit))
-                self._links(metadata).stopped(limit)
-                status = yield from super()._status(metadata, with_entries=False)
-                confirmed = max(status.confirmed_position, end)
-                last = yield from self._worker.call(lambda: recording.last_entry(limit))
-                mark = yield from self._worker.call(lambda: recording.last_entry(confirmed))
-                return replace(status, confirmed_position=confirmed).with_entries(last, mark)
-        return (yield from super()._status(metadata, with_entries=with_entries))
+        is_open = metadata.recording_id != NULL_VALUE and not metadata.is_closed
+        is_alone = self._session(metadata) is None and self._mirrored(metadata.ledger) is None
+        if not (metadata.mirrors and is_open and is_alone):
+            return (yield from super()._status(metadata, with_entries=with_entries))
+        # Until the mirrors have responded, nothing is sure but what the entries say.
+        recording = yield from self._settled(metadata)
+        limit = recording.descriptor.stop_position
+        carried = yield from self._worker.call(lambda: recording.carried_end(limit))
+        self._links(metadata).stopped(limit)
+        status = yield from super()._status(metadata, with_entries=False)
+        confirmed = max(status.confirmed_position, carried)
+        pushed = yield from self._worker.call(lambda: recording.last_entry(limit))
+        mark = yield from self._worker.call(lambda: recording.last_entry(confirmed))
+        return replace(status, confirmed_position=confirmed).with_entries(pushed, mark)
 
     def _synced(self, metadata: LedgerMetadata, position: int) -> Task[int]:
         """Have the mirrors sync up to a position, too; return what is confirmed."""
