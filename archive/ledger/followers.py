@@ -67,8 +67,9 @@ class Follower:
         self.failure: str | None = None
 
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        """Receive the id of the replication."""
-        self.replication_id = relevant_id
+        """Receive the id of the replication; responses to its own requests have that id."""
+        if correlation_id == NULL_VALUE and self.replication_id == NULL_VALUE:
+            self.replication_id = relevant_id
 
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
         """Receive why it has ended."""

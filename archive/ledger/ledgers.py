@@ -198,7 +198,7 @@ class Ledgers:
             if metadata.recording_id == NULL_VALUE:
                 mark = EntryMark(begun.start_position)
                 status = LedgerStatus.of_marks(mark, mark)
-            status = status.with_writer(session)
+            status = self._shown(writer.metadata, status.with_writer(session))
             client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
         self._begin(client, correlation_id, self._alone(ledger, task()))
@@ -460,15 +460,20 @@ class Ledgers:
         self._marks[metadata.recording_id] = last_confirmed
         return positions.with_entries(last_pushed, last_confirmed)
 
+    def _shown(self, metadata: LedgerMetadata, status: LedgerStatus) -> LedgerStatus:
+        """Return what a client may know of positions."""
+        return status
+
     def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
         """Return what is known without looking at files."""
         session = self._session(metadata)
         if session is not None:
-            return LedgerStatus.of_session(session)
+            return self._shown(metadata, LedgerStatus.of_session(session))
         if metadata.is_closed or not self._catalog.has_recording(metadata.recording_id):
             return LedgerStatus.of_metadata(metadata)
         stop_position = self._catalog.stop_position(metadata.recording_id)
-        return LedgerStatus(metadata.recording_id, stop_position, stop_position)
+        status = LedgerStatus(metadata.recording_id, stop_position, stop_position)
+        return self._shown(metadata, status)
 
     def _session(
         self, metadata: LedgerMetadata, writer: Attachment | None = None

@@ -139,6 +139,7 @@ class MirrorLink:
             what = f"mirror ledger {self._ledger}"
             yield from _done(session, Call(self._request(), what, nothing))
             self.is_following = True
+            self.failure = None
             yield from self._followed(session)
             while self.stays and not self.closes:
                 session.service(what="mirror a ledger")

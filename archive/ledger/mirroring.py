@@ -16,7 +16,7 @@ from aerotape.archive.agent import SOON_NS
 from aerotape.archive.ledger.followers import Followers, MirrorSource, Truncate
 from aerotape.archive.ledger.ledgers import Ledgers
 from aerotape.errors import ConfigurationError, LedgerClosedError, LedgerError, UnknownLedgerError
-from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.background_tasks import Task
@@ -59,11 +59,12 @@ class MirroringLedgers(Ledgers):
     @property
     def wants_within_ns(self) -> int | None:
         """As `Agent.wants_within_ns`: also while mirrors are connected."""
-        return SOON_NS if self._mirrors else super().wants_within_ns
+        is_active = self._mirrors is not None and self._mirrors.is_active
+        return SOON_NS if is_active else super().wants_within_ns
 
     def do_work(self) -> None:
         """Advance requests and mirrors by one step."""
-        if self._mirrors:
+        if self._mirrors is not None:
             self._mirrors.do_work()
             for ledger, writer in self._writers.items():
                 mirrored = self._mirrors.get(ledger)
@@ -83,7 +84,6 @@ class MirroringLedgers(Ledgers):
 
     def _fail(self, writer: Attachment, failure: str) -> None:
         """End a writer whose mirror has failed and cannot be replaced."""
-        self._errors.record("mirror of a ledger failed", failure)
         writer.send_error(writer.correlation_id, ErrorCode.GENERIC, failure)
         self._recordings.stop_identity(writer.recording_id)
 
@@ -127,8 +127,12 @@ class MirroringLedgers(Ledgers):
 
     # ---- this archive leads -------------------------------------------------------------------
 
-    def _links(self, metadata: LedgerMetadata) -> MirroredLedger:
-        """Connect to the mirrors of a ledger, unless that was done."""
+    def _connected(self, metadata: LedgerMetadata, confirmed: int) -> MirroredLedger:
+        """Connect to the mirrors of a ledger, also if they are connected.
+
+        Args:
+            confirmed: a position that is known to be confirmed, bytes.
+        """
         if self._mirrors is None:
             from aerotape.archive.ledger.mirrors import Leader, Mirrors
 
@@ -139,28 +143,24 @@ class MirroringLedgers(Ledgers):
                     "aeron.archive.control.channel",
                 )
             leader = Leader(self._control_channel, self._control_stream_id)
-            self._mirrors = Mirrors(self._replications.open_mirror, leader)
-        return self._mirrors.get(metadata.ledger) or self._mirrors.begin(metadata)
+            self._mirrors = Mirrors(self._replications.open_mirror, leader, self._errors)
+        return self._mirrors.begin(metadata, confirmed)
 
     def _mirrored(self, ledger: QualifiedId) -> MirroredLedger | None:
-        return self._mirrors.get(ledger) if self._mirrors else None
+        return None if self._mirrors is None else self._mirrors.get(ledger)
 
     def _started(self, writer: Attachment, metadata: LedgerMetadata, *args: Any) -> Task[None]:
         """Also connect to the mirrors, and wait for those that are necessary."""
-        if metadata.mirrors and self._mirrors is not None:
-            self._mirrors.end(metadata.ledger)
         yield from super()._started(writer, metadata, *args)
         if not metadata.mirrors:
             return
         try:
-            mirrored = self._links(writer.metadata)
+            mirrored = self._connected(writer.metadata, NULL_POSITION)
             yield from self._within_time(lambda: mirrored.has_quorum, mirrored)
         except BaseException:
             self._recordings.stop_identity(writer.recording_id)
             while writer.is_active:
                 yield
-            if self._mirrors is not None:
-                self._mirrors.end(metadata.ledger)
             raise
 
     def _within_time(self, is_enough: Callable[[], bool], mirrored: MirroredLedger) -> Task[None]:
@@ -186,8 +186,7 @@ class MirroringLedgers(Ledgers):
             return mirrored.confirmed(session.confirmed_position)
         return mirrored.acknowledged(session.position, session.confirmed_position)
 
-    def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
-        status = super()._positions(metadata)
+    def _shown(self, metadata: LedgerMetadata, status: LedgerStatus) -> LedgerStatus:
         mirrored = self._mirrored(metadata.ledger)
         if mirrored is None:
             return status
@@ -203,16 +202,16 @@ class MirroringLedgers(Ledgers):
         is_alone = self._session(metadata) is None and self._mirrored(metadata.ledger) is None
         if not (metadata.mirrors and is_open and is_alone):
             return (yield from super()._status(metadata, with_entries=with_entries))
-        # Until the mirrors have responded, nothing is sure but what the entries say.
+        # What is confirmed is known once the mirrors have responded, before that from the entries.
         recording = yield from self._settled(metadata)
         limit = recording.descriptor.stop_position
         carried = yield from self._worker.call(lambda: recording.carried_end(limit))
-        self._links(metadata).stopped(limit)
-        status = yield from super()._status(metadata, with_entries=False)
-        confirmed = max(status.confirmed_position, carried)
-        pushed = yield from self._worker.call(lambda: recording.last_entry(limit))
-        mark = yield from self._worker.call(lambda: recording.last_entry(confirmed))
-        return replace(status, confirmed_position=confirmed).with_entries(pushed, mark)
+        mirrored = self._connected(metadata, carried)
+        mirrored.stopped(limit)
+        deadline_ns = time.monotonic_ns() + self._connect_timeout_ns // 4
+        while mirrored.confirmed(limit) < limit and time.monotonic_ns() < deadline_ns:
+            yield
+        return (yield from super()._status(metadata, with_entries=with_entries))
 
     def _synced(self, metadata: LedgerMetadata, position: int) -> Task[int]:
         """Have the mirrors sync up to a position, too; return what is confirmed."""
@@ -232,20 +231,19 @@ class MirroringLedgers(Ledgers):
         self._followers.stop(ledger)
         mirrored = self._mirrored(ledger)
         if mirrored is not None:
-            for link in mirrored.links:
-                link.stays = True
+            mirrored.stay()
         yield from super()._closed(client, correlation_id, ledger, fences=fences)
         mirrored = self._mirrored(ledger)
         if mirrored is not None:
-            for link in mirrored.links:
-                link.closes = True
+            mirrored.close()
 
     def _closing(self, metadata: LedgerMetadata, position: int) -> Task[None]:
         yield from super()._closing(metadata, position)
         if not metadata.mirrors:
             return
-        mirrored = self._links(metadata)
+        mirrored = self._mirrored(metadata.ledger)
+        if mirrored is None or not mirrored.is_active:
+            mirrored = self._connected(metadata, NULL_POSITION)
         mirrored.stopped(position)
-        for link in mirrored.links:
-            link.stays = True
+        mirrored.stay()
         yield from self._within_time(lambda: mirrored.confirmed(position) >= position, mirrored)

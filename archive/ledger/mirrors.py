@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from aerotape.archive.ledger.mirror_link import MirrorLink
 from aerotape.archive.ledger.quorum import quorum_value
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
-from aerotape.protocol import NULL_POSITION
 
 if TYPE_CHECKING:
     from aerotape.archive.client.requests.request import Steps
     from aerotape.archive.client.session.control_session import ControlSession
+    from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.ledger.metadata import LedgerMetadata
     from aerotape.qualified_id import QualifiedId
 
@@ -46,11 +46,25 @@ class MirroredLedger:
         links: the mirrors.
     """
 
-    def __init__(self, metadata: LedgerMetadata, links: list[MirrorLink]) -> None:
+    def __init__(self, metadata: LedgerMetadata, links: list[MirrorLink], confirmed: int) -> None:
+        """Begin without reports of the mirrors.
+
+        Args:
+            confirmed: a position that is known to be confirmed, bytes.
+        """
         self.metadata = metadata
         self.links = links
-        self._confirmed = NULL_POSITION
-        self._acknowledged = NULL_POSITION
+        self._confirmed = self._acknowledged = confirmed
+
+    @property
+    def last_confirmed(self) -> int:
+        """The position that `confirmed` has returned last."""
+        return self._confirmed
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a mirror is to be followed."""
+        return not all(link.is_done for link in self.links)
 
     @property
     def failure(self) -> str | None:
@@ -105,6 +119,16 @@ class MirroredLedger:
             link.end_position = position
         self.sync(position)
 
+    def stay(self) -> None:
+        """Stay connected to the mirrors at the end, until `close`."""
+        for link in self.links:
+            link.stays = True
+
+    def close(self) -> None:
+        """Close the ledger in the mirrors that are connected."""
+        for link in self.links:
+            link.closes = True
+
     def _quorum(self, values: tuple[int, ...]) -> int:
         return quorum_value(values, self.metadata.write_quorum, self.metadata.ack_quorum)
 
@@ -112,34 +136,44 @@ class MirroredLedger:
 class Mirrors:
     """The ledgers of this archive that have mirrors and are in use. For the conductor's thread."""
 
-    def __init__(self, opening: Opening, leader: Leader) -> None:
+    def __init__(self, opening: Opening, leader: Leader, errors: ErrorLog) -> None:
         self._opening = opening
         self._leader = leader
+        self._errors = errors
         self._ledgers: dict[QualifiedId, MirroredLedger] = {}
 
-    def __len__(self) -> int:
-        return len(self._ledgers)
+    @property
+    def is_active(self) -> bool:
+        """Whether there is work to do."""
+        return any(found.is_active for found in self._ledgers.values())
 
     def get(self, ledger: QualifiedId) -> MirroredLedger | None:
-        """Return a ledger with mirrors; None if it is not in use."""
+        """Return a ledger with mirrors; None if it was not used since the start."""
         return self._ledgers.get(ledger)
 
-    def begin(self, metadata: LedgerMetadata) -> MirroredLedger:
-        """Connect to the mirrors of a ledger, which has a recording."""
-        self.end(metadata.ledger)
-        links = [
-            MirrorLink(
-                channel,
-                metadata.ledger,
-                metadata.type,
-                opening=lambda channel=channel: self._opening(channel),  # type: ignore[misc]
-                request=lambda: self._request(metadata),
-                may_return=metadata.type is LedgerType.PD_JOURNAL,
-            )
-            for channel in metadata.mirrors
-        ]
-        found = self._ledgers[metadata.ledger] = MirroredLedger(metadata, links)
+    def begin(self, metadata: LedgerMetadata, confirmed: int) -> MirroredLedger:
+        """Connect to the mirrors of a ledger, which has a recording; again if they are connected.
+
+        Args:
+            confirmed: a position that is known to be confirmed, bytes.
+        """
+        before = self._ledgers.get(metadata.ledger)
+        if before is not None:
+            confirmed = max(confirmed, before.last_confirmed)
+            self.end(metadata.ledger)
+        links = [self._link(channel, metadata) for channel in metadata.mirrors]
+        found = self._ledgers[metadata.ledger] = MirroredLedger(metadata, links, confirmed)
         return found
+
+    def _link(self, channel: str, metadata: LedgerMetadata) -> MirrorLink:
+        return MirrorLink(
+            channel,
+            metadata.ledger,
+            metadata.type,
+            opening=lambda: self._opening(channel),
+            request=lambda: self._request(metadata),
+            may_return=metadata.type is LedgerType.PD_JOURNAL,
+        )
 
     def _request(self, metadata: LedgerMetadata) -> MirrorLedgerRequest:
         scope_id, ledger_id = metadata.ledger.signed
@@ -163,12 +197,13 @@ class Mirrors:
                 link.close()
 
     def do_work(self) -> None:
-        """Advance each link by one step; drop ledgers all of whose mirrors are at the end."""
-        for ledger, found in list(self._ledgers.items()):
+        """Advance each link by one step."""
+        for found in self._ledgers.values():
             for link in found.links:
+                before = link.failure
                 link.do_work()
-            if all(link.is_done and not link.has_failed for link in found.links):
-                self.end(ledger)
+                if link.failure not in (before, None):
+                    self._errors.record("mirror of a ledger failed", link.failure)
 
     def close(self) -> None:
         """Disconnect from all mirrors."""
