@@ -77,7 +77,7 @@ class LedgerRecording:
         """Return the last entry that ends at or before a position.
 
         Args:
-            limit: the position, bytes.
+            limit: the position, bytes: the end of a frame.
             known: the end of an entry, from which to search if it is not after `limit`.
             checked: check digests if possible, and stop at the first entry that is wrong.
 

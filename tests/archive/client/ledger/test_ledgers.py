@@ -82,7 +82,7 @@ def test_opening_recovers_and_fences(
     with other.open_ledger(writer.qualified_id) as reader:
         assert (reader.is_closed, reader.last_add_confirmed) == (True, 4)
         assert read(reader) == written
-        with pytest.raises(LedgerClosedError, match="closed by another client.* entry is 4"):
+        with pytest.raises(LedgerClosedError, match=r"closed by another client.* entry is 4"):
             writer.add(b"late")
         with pytest.raises(LedgerClosedError):
             writer.add(b"again")
@@ -112,7 +112,7 @@ def test_streaming_adds(client: aerotape.ArchiveClient) -> None:
                 reader.read(5, 3)
             with pytest.raises(ConfigurationError, match="entries -1"):
                 reader.read(-1)
-            with pytest.raises(UnconfirmedEntryError, match="20003.*last add pushed is 20002"):
+            with pytest.raises(UnconfirmedEntryError, match=r"20003.*pushed is 20002"):
                 reader.read_unconfirmed(0, 20_003)
 
 
@@ -284,7 +284,8 @@ def test_passwords(client: aerotape.ArchiveClient, digest_type: str) -> None:
     writer.add(b"private")
     writer.detach()
     for wrong in (b"", b"other"):
-        for request in (client.open_ledger_writer, client.open_ledger, client.open_ledger_read_only):
+        opens = (client.open_ledger_writer, client.open_ledger, client.open_ledger_read_only)
+        for request in opens:
             with pytest.raises(LedgerPasswordError, match="another password"):
                 request(ledger, wrong)
     with client.open_ledger_writer(ledger, b"secret") as again:
