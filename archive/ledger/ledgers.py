@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import BackgroundTasks, Task
@@ -28,7 +28,6 @@ from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_password, in_use
 from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
-from aerotape.archive.recording.durability import Durability
 from aerotape.archive.recording.recording_session import RecordingSession, State
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import SourceLocation
@@ -48,11 +47,6 @@ if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.codecs import entry as entries
     from aerotape.qualified_id import QualifiedId
-
-_SYNC: Final[dict[LedgerType, Literal["pd", "vd"]]] = {
-    LedgerType.PD_JOURNAL: "pd",
-    LedgerType.VD_JOURNAL: "vd",
-}
 
 
 class Ledgers:
@@ -369,7 +363,7 @@ class Ledgers:
             source_location=source_location,
             auto_stop=True,
             extends=None if recording_id == NULL_VALUE else recording_id,
-            durability=Durability(_SYNC[metadata.type], metadata.ledger.key),
+            durability=metadata.durability,
         )
         while not writer.is_decided:
             if time.monotonic_ns() >= deadline_ns:
@@ -461,8 +455,7 @@ class Ledgers:
         return positions.with_entries(last_pushed, last_confirmed)
 
     def _shown(self, metadata: LedgerMetadata, status: LedgerStatus) -> LedgerStatus:
-        """Return what a client may know of positions."""
-        return status
+        return status  # for what clients may know
 
     def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
         """Return what is known without looking at files."""
