@@ -27,11 +27,13 @@ class EntryMark:
         position: after its last frame, bytes; the start of the recording before the first entry.
         entry_id: its id, -1 before the first entry.
         length: payload bytes of the ledger up to and including it.
+        last_add_confirmed: as it says, -1 for none.
     """
 
     position: int
     entry_id: int = NULL_VALUE
     length: int = 0
+    last_add_confirmed: int = NULL_VALUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,16 @@ class LedgerRecording:
             position=low * length,
         )
 
+    def carried_end(self, limit: int) -> int:
+        """Return where the last entry ends that the last entry before `limit` says is confirmed.
+
+        Raises as `last_entry`.
+        """
+        last = self.last_entry(limit)
+        if last.last_add_confirmed >= last.entry_id:
+            return last.position
+        return self.position_of(last.last_add_confirmed + 1, limit)
+
     def first_message(self) -> bytes | None:
         """Return the first message, None when there is none."""
         descriptor = self.descriptor
@@ -195,7 +207,7 @@ _Found = tuple[int, int, int, int, int, int, bytes]
 
 def _mark(found: _Found) -> EntryMark:
     header = entries.read_header(found[-1])
-    return EntryMark(found[1], header.entry_id, header.length)
+    return EntryMark(found[1], header.entry_id, header.length, header.last_add_confirmed)
 
 
 def _entry_id(found: _Found) -> int:

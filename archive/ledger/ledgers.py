@@ -15,7 +15,6 @@ storage before its end counts as confirmed: once for each run of the archive.
 
 from __future__ import annotations
 
-import hmac
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +26,7 @@ from aerotape.archive.ledger import durable
 from aerotape.archive.ledger.attachment import Attachment, Client, PurgeRequester
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
-from aerotape.archive.ledger.metadata import LedgerMetadata
+from aerotape.archive.ledger.metadata import LedgerMetadata, check_password, in_use
 from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
 from aerotape.archive.recording.durability import Durability
 from aerotape.archive.recording.recording_session import RecordingSession, State
@@ -39,8 +38,6 @@ from aerotape.errors import (
     ArchiveError,
     LedgerClosedError,
     LedgerError,
-    LedgerInUseError,
-    LedgerPasswordError,
     UnconfirmedEntryError,
 )
 from aerotape.protocol import NULL_VALUE, ErrorCode
@@ -173,7 +170,7 @@ class Ledgers:
 
         def task() -> Task[None]:
             metadata = yield from self._metadata(ledger)
-            _check_password(metadata, password_hash)
+            check_password(metadata, password_hash)
             if metadata.is_closed:
                 raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
             if self._session(metadata) is None and metadata.recording_id != NULL_VALUE:
@@ -201,7 +198,7 @@ class Ledgers:
             if metadata.recording_id == NULL_VALUE:
                 mark = EntryMark(begun.start_position)
                 status = LedgerStatus.of_marks(mark, mark)
-            status = status.with_writer(session)
+            status = self._shown(writer.metadata, status.with_writer(session))
             client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
         self._begin(client, correlation_id, self._alone(ledger, task()))
@@ -225,7 +222,7 @@ class Ledgers:
             position, failure = done[0]
             if failure is not None:
                 raise LedgerError(f"ledger {ledger} has failed: {failure}", ledger)
-            client.send_ok(correlation_id, position)
+            client.send_ok(correlation_id, (yield from self._synced(metadata, position)))
 
         self._begin(client, correlation_id, task())
 
@@ -246,12 +243,12 @@ class Ledgers:
             is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
             writer = self._writers.get(ledger)
             while (session := self._session(metadata, writer)) is not None:
-                reached = session.confirmed_position if is_confirmed else session.position
+                reached = self._reached(metadata, session, is_confirmed)
                 if reached >= position or time.monotonic_ns() >= deadline_ns or client.is_done:
                     client.send_ok(correlation_id, reached)
                     return
                 yield
-            if writer is not None and writer.stop_position is not None:
+            if writer is not None and writer.stop_position is not None and not metadata.mirrors:
                 client.send_ok(correlation_id, writer.stop_position)
                 return
             metadata = yield from self._metadata(ledger)
@@ -274,7 +271,7 @@ class Ledgers:
         """Stop the writer of a ledger, whoever it is, then sync and close the ledger."""
 
         def task() -> Task[None]:
-            _check_password((yield from self._metadata(ledger)), password_hash)
+            check_password((yield from self._metadata(ledger)), password_hash)
             yield from self._closed(client, correlation_id, ledger, fences=True)
 
         self._begin(client, correlation_id, self._alone(ledger, task()))
@@ -398,7 +395,7 @@ class Ledgers:
             writer = self._writers.get(ledger)
             if writer is not None:
                 if not fences and writer.client is not client:
-                    raise _in_use(metadata)
+                    raise in_use(metadata)
                 self._recordings.stop_identity(writer.recording_id)
                 while writer.is_active:
                     yield
@@ -406,6 +403,7 @@ class Ledgers:
             if metadata.recording_id != NULL_VALUE:
                 recording = yield from self._settled(metadata)
                 limit = recording.descriptor.stop_position
+                yield from self._closing(metadata, limit)
                 end = yield from self._worker.call(
                     lambda: recording.last_entry(limit, checked=True)
                 )
@@ -414,6 +412,20 @@ class Ledgers:
             )
             metadata = yield from self._metadata(ledger)
         client.send_ok(correlation_id, metadata.last_entry_id)
+
+    def _reached(
+        self, metadata: LedgerMetadata, session: RecordingSession, is_confirmed: bool
+    ) -> int:
+        return session.confirmed_position if is_confirmed else session.position
+
+    def _synced(self, metadata: LedgerMetadata, position: int) -> Task[int]:
+        """Return what is confirmed once this archive has synced up to a position."""
+        yield from ()
+        return position
+
+    def _closing(self, metadata: LedgerMetadata, position: int) -> Task[None]:
+        """Wait until a ledger that ends at a position can be closed."""
+        yield from ()
 
     def _settled(self, metadata: LedgerMetadata) -> Task[LedgerRecording]:
         """Return a stopped recording, once all of it is on storage."""
@@ -448,15 +460,20 @@ class Ledgers:
         self._marks[metadata.recording_id] = last_confirmed
         return positions.with_entries(last_pushed, last_confirmed)
 
+    def _shown(self, metadata: LedgerMetadata, status: LedgerStatus) -> LedgerStatus:
+        """Return what a client may know of positions."""
+        return status
+
     def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
         """Return what is known without looking at files."""
         session = self._session(metadata)
         if session is not None:
-            return LedgerStatus.of_session(session)
+            return self._shown(metadata, LedgerStatus.of_session(session))
         if metadata.is_closed or not self._catalog.has_recording(metadata.recording_id):
             return LedgerStatus.of_metadata(metadata)
         stop_position = self._catalog.stop_position(metadata.recording_id)
-        return LedgerStatus(metadata.recording_id, stop_position, stop_position)
+        status = LedgerStatus(metadata.recording_id, stop_position, stop_position)
+        return self._shown(metadata, status)
 
     def _session(
         self, metadata: LedgerMetadata, writer: Attachment | None = None
@@ -487,17 +504,4 @@ class Ledgers:
             metadata.ledger in self._writers
             or self._recordings.session(metadata.recording_id) is not None
         ):
-            raise _in_use(metadata)
-
-
-def _in_use(metadata: LedgerMetadata) -> LedgerInUseError:
-    return LedgerInUseError(
-        f"ledger {metadata.ledger} has a writer: wait for its end, or recover the ledger",
-        metadata.ledger,
-    )
-
-
-def _check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
-    expected = metadata.password_hash
-    if expected and not hmac.compare_digest(expected, password_hash):
-        raise LedgerPasswordError(f"ledger {metadata.ledger} has another password", metadata.ledger)
+            raise in_use(metadata)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import dataclass
 
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, LedgerInUseError, LedgerPasswordError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.qualified_id import QualifiedId
 
@@ -71,3 +72,18 @@ def check_quorums(metadata: LedgerMetadata) -> None:
             f"write quorum {write}; raise the write quorum or create a PD_JOURNAL ledger",
             "write_quorum",
         )
+
+
+def in_use(metadata: LedgerMetadata) -> LedgerInUseError:
+    """Return the error for a request that needs a ledger without a writer."""
+    return LedgerInUseError(
+        f"ledger {metadata.ledger} has a writer: wait for its end, or recover the ledger",
+        metadata.ledger,
+    )
+
+
+def check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
+    """Raise LedgerPasswordError for a hash that is not that of the ledger's password."""
+    expected = metadata.password_hash
+    if expected and not hmac.compare_digest(expected, password_hash):
+        raise LedgerPasswordError(f"ledger {metadata.ledger} has another password", metadata.ledger)

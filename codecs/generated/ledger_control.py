@@ -981,6 +981,127 @@ class LocateEntryRequest(Message):
         return cls(control_session_id, correlation_id, scope_id, ledger_id, entry_id)
 
 
+_MIRROR_LEDGER_REQUEST = Struct("<HHHHqqqqqqiii")
+_MIRROR_LEDGER_REQUEST_BLOCK = Struct("<qqqqqqiii")
+
+
+class MirrorLedgerRequest(Message):
+    """Template 11, `MirrorLedgerRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 11
+    BLOCK_LENGTH: ClassVar[int] = 60
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "created_ms",
+        "source_recording_id",
+        "source_stream_id",
+        "ledger_type",
+        "digest_type",
+        "password_hash",
+        "source_channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        created_ms: int = 0,
+        source_recording_id: int = 0,
+        source_stream_id: int = 0,
+        ledger_type: LedgerType = LedgerType.PD_JOURNAL,
+        digest_type: DigestType = DigestType.CRC32,
+        password_hash: bytes = b"",
+        source_channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.created_ms = created_ms
+        self.source_recording_id = source_recording_id
+        self.source_stream_id = source_stream_id
+        self.ledger_type = ledger_type
+        self.digest_type = digest_type
+        self.password_hash = password_hash
+        self.source_channel = source_channel
+
+    def encode(self) -> bytes:
+        try:
+            block = _MIRROR_LEDGER_REQUEST.pack(
+                60,
+                11,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.created_ms,
+                self.source_recording_id,
+                self.source_stream_id,
+                self.ledger_type,
+                self.digest_type,
+            )
+            return block + data_field(self.password_hash) + text_field(self.source_channel)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _MIRROR_LEDGER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 60,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("MirrorLedgerRequest", buffer, offset, block_length, 60)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            created_ms,
+            source_recording_id,
+            source_stream_id,
+            ledger_type,
+            digest_type,
+        ) = _MIRROR_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        ledger_type = enum_member(
+            LedgerType,
+            ledger_type,
+            "MirrorLedgerRequest.ledger_type",
+        )
+        digest_type = enum_member(
+            DigestType,
+            digest_type,
+            "MirrorLedgerRequest.digest_type",
+        )
+        password_hash, end = read_data(buffer, end, "MirrorLedgerRequest.password_hash")
+        source_channel, _ = read_text(buffer, end, "MirrorLedgerRequest.source_channel")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            created_ms,
+            source_recording_id,
+            source_stream_id,
+            ledger_type,
+            digest_type,
+            password_hash,
+            source_channel,
+        )
+
+
 MESSAGES: dict[int, type[Message]] = {
     1: CreateLedgerRequest,
     2: LedgerInfoRequest,
@@ -993,6 +1114,7 @@ MESSAGES: dict[int, type[Message]] = {
     8: RecoverLedgerRequest,
     9: DeleteLedgerRequest,
     10: LocateEntryRequest,
+    11: MirrorLedgerRequest,
 }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.control.requests.handling import Handlers
 from aerotape.archive.ledger.alias import with_alias
+from aerotape.archive.ledger.followers import MirrorSource
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
@@ -124,6 +125,22 @@ def _locate(
     services.ledgers.locate(session, request.correlation_id, _ledger(request), request.entry_id)
 
 
+def _mirror(
+    services: Services, session: ControlSession, request: codecs.MirrorLedgerRequest
+) -> None:
+    metadata = LedgerMetadata(
+        _ledger(request),
+        request.ledger_type,
+        request.digest_type,
+        request.created_ms,
+        request.password_hash,
+    )
+    source = MirrorSource(
+        request.source_channel, request.source_stream_id, request.source_recording_id
+    )
+    services.ledgers.mirror(session, request.correlation_id, metadata, source)
+
+
 HANDLERS: Handlers = {
     codecs.CreateLedgerRequest: _create,
     codecs.LedgerInfoRequest: _info,
@@ -135,4 +152,5 @@ HANDLERS: Handlers = {
     codecs.RecoverLedgerRequest: _recover,
     codecs.DeleteLedgerRequest: _delete,
     codecs.LocateEntryRequest: _locate,
+    codecs.MirrorLedgerRequest: _mirror,
 }
