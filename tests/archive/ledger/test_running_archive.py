@@ -85,7 +85,7 @@ def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage
                 writer = client.create_ledger(
                     kind,  # type: ignore[arg-type]
                     ledger,
-                    digest_type=digest,  # type: ignore[arg-type]
+                    digest_type=digest,
                     password=b"secret",
                 )
                 writer.add_many([b"first", b"second"])

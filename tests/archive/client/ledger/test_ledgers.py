@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -304,11 +305,12 @@ def test_requests_of_plain_clients(client: aerotape.ArchiveClient) -> None:
         writer.add(b"entry")
         ledger = writer.qualified_id
     recording_id = client.ledger_info(ledger).recording_id
-    for request in (
+    requests: list[Callable[[], object]] = [
         lambda: client.purge_recording(recording_id),
         lambda: client.truncate_recording(recording_id, 0),
         lambda: client.extend_recording(recording_id, "aeron:ipc", 1_018),
-    ):
+    ]
+    for request in requests:
         with pytest.raises(aerotape.ArchiveError, match=f"is that of ledger {ledger}"):
             request()
     with client.replay(recording_id) as messages:
@@ -368,7 +370,7 @@ def test_adds_and_syncs_of_several_threads(client: aerotape.ArchiveClient) -> No
         with ThreadPoolExecutor(5) as threads:
             syncing = threads.submit(sync)
             adding = [
-                threads.submit(lambda: [ids.append(writer.add(b"x")) for _ in range(200)])
+                threads.submit(lambda: ids.extend(writer.add(b"x") for _ in range(200)))
                 for _ in range(4)
             ]
             for each in adding:
