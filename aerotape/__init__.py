@@ -29,17 +29,30 @@ from aerotape.errors import (
     CodecError as CodecError,
     ConfigurationError as ConfigurationError,
     EmptyRecordingError as EmptyRecordingError,
+    EntryDigestError as EntryDigestError,
+    EntryError as EntryError,
+    EntryFormatError as EntryFormatError,
+    EntryMismatchError as EntryMismatchError,
+    EntryTooShortError as EntryTooShortError,
     InvalidExtensionError as InvalidExtensionError,
     InvalidPositionError as InvalidPositionError,
+    LedgerClosedError as LedgerClosedError,
+    LedgerError as LedgerError,
+    LedgerExistsError as LedgerExistsError,
+    LedgerInUseError as LedgerInUseError,
+    LedgerPasswordError as LedgerPasswordError,
     LimitError as LimitError,
     MarkFileError as MarkFileError,
     PersistentSubscriptionError as PersistentSubscriptionError,
+    QualifiedIdError as QualifiedIdError,
     ReplayError as ReplayError,
     ReplicationConnectionError as ReplicationConnectionError,
     SegmentError as SegmentError,
     StorageError as StorageError,
     StorageSpaceError as StorageSpaceError,
     UnauthorisedError as UnauthorisedError,
+    UnconfirmedEntryError as UnconfirmedEntryError,
+    UnknownLedgerError as UnknownLedgerError,
     UnknownRecordingError as UnknownRecordingError,
     UnknownReplayError as UnknownReplayError,
     UnknownReplicationError as UnknownReplicationError,
@@ -67,6 +80,11 @@ if TYPE_CHECKING:
         Credentials as Credentials,
         UserSecret as UserSecret,
     )
+    from aerotape.archive.client.ledger.handles import (
+        LedgerReader as LedgerReader,
+        LedgerWriter as LedgerWriter,
+    )
+    from aerotape.archive.client.ledger.requests import LedgerInfo as LedgerInfo
     from aerotape.archive.client.live.persistent_subscription import (
         PersistentSubscription as PersistentSubscription,
         persistent_subscription as persistent_subscription,
@@ -98,6 +116,7 @@ if TYPE_CHECKING:
     from aerotape.media_driver import MediaDriver as MediaDriver
     from aerotape.message import Message as Message
     from aerotape.protocol import ErrorCode as ErrorCode
+    from aerotape.qualified_id import QualifiedId as QualifiedId
     from aerotape.replay.offline.directory import (
         ArchiveDirectory as ArchiveDirectory,
         Recording as Recording,
@@ -127,6 +146,8 @@ _LAZY = {
         "AsyncReplay",
         "AsyncSignals",
     ),
+    "aerotape.archive.client.ledger.handles": ("LedgerReader", "LedgerWriter"),
+    "aerotape.archive.client.ledger.requests": ("LedgerInfo",),
     "aerotape.archive.client.replay.replay": ("Replay",),
     "aerotape.archive.client.replay.signal_stream": ("Signals",),
     "aerotape.archive.client.replay.signals": ("RecordingSignalEvent",),
@@ -136,6 +157,7 @@ _LAZY = {
     "aerotape.media_driver": ("MediaDriver",),
     "aerotape.message": ("Message",),
     "aerotape.protocol": ("ErrorCode",),
+    "aerotape.qualified_id": ("QualifiedId",),
     "aerotape.replay.offline.directory": ("ArchiveDirectory", "Recording", "open_directory"),
     "aerotape.replay.offline.polars_source": ("scan_polars",),
     "aerotape.replay.statistics.model": ("RecordingStatistics",),

@@ -24,7 +24,9 @@ from aerotape.archive.control import requests
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
+from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
 from aerotape.archive.control.services import Services
+from aerotape.archive.ledger.mirroring import MirroringLedgers
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves
@@ -158,7 +160,20 @@ class Conductor:
             sync=config.file_sync_level > 0,
         )
         replay_tokens = ReplayTokens(config.connect_timeout_ns)
-        services = Services(
+        self._ledgers = MirroringLedgers(
+            replications=self._replications,
+            truncate=lambda requester, request: truncate_recording(services, requester, request),
+            control_channel=config.control_channel if config.control_channel_enabled else None,
+            control_stream_id=config.control_stream_id,
+            archive_dir=archive_dir,
+            catalog=catalog,
+            recordings=self.recordings,
+            purge=lambda requester, request: purge_recording(services, requester, request),
+            connect_timeout_ns=config.connect_timeout_ns,
+            errors=errors,
+            wake=mailbox.wake,
+        )
+        services: Services = Services(
             archive_id=archive_id,
             archive_dir=archive_dir,
             catalog=catalog,
@@ -168,6 +183,7 @@ class Conductor:
             replications=self._replications,
             segments=segments,
             deletions=self._deletions,
+            ledgers=self._ledgers,
             errors=errors,
         )
         self._sessions = ControlSessions(
@@ -211,6 +227,7 @@ class Conductor:
             "replications": self._replications,
             "deletions": self._deletions,
             "segments": segments,
+            "ledgers": self._ledgers,
             "retention": self._retention,
             "control sessions": self._sessions,
         }
@@ -357,6 +374,7 @@ class Conductor:
         if self._retention is not None:
             self._quietly(self._retention.close)
         self._quietly(self._replications.close)
+        self._quietly(self._ledgers.close)
         self._quietly(self.recordings.close)
         self._quietly(self.replays.close)
         self._quietly(self._deletions.close)

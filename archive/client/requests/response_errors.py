@@ -16,16 +16,25 @@ from aerotape.errors import (
     EmptyRecordingError,
     InvalidExtensionError,
     InvalidPositionError,
+    LedgerClosedError,
+    LedgerError,
+    LedgerExistsError,
+    LedgerInUseError,
+    LedgerPasswordError,
     LimitError,
+    QualifiedIdError,
     ReplicationConnectionError,
     StorageSpaceError,
     UnauthorisedError,
+    UnconfirmedEntryError,
+    UnknownLedgerError,
     UnknownRecordingError,
     UnknownReplayError,
     UnknownReplicationError,
     UnknownSubscriptionError,
 )
 from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.qualified_id import QualifiedId
 
 T = TypeVar("T")
 
@@ -53,6 +62,18 @@ _CLASSES: Final[dict[int, type[ArchiveError]]] = {
     ErrorCode.INVALID_POSITION: InvalidPositionError,
 }
 
+_LEDGER_CLASSES: Final = {
+    kind.code: kind
+    for kind in (
+        UnknownLedgerError,
+        LedgerExistsError,
+        LedgerClosedError,
+        LedgerInUseError,
+        LedgerPasswordError,
+        UnconfirmedEntryError,
+    )
+}
+
 
 def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
     """Return the exception for a response that is not OK, of the class for its code."""
@@ -66,6 +87,9 @@ def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
         text = f"{what}: unexpected response code {response.code.name}"
         return ArchiveError(text, ErrorCode.GENERIC, response.correlation_id)
     code = response.relevant_id
+    if code in _LEDGER_CLASSES:
+        text = f"{what}: {response.error_message}"
+        return _LEDGER_CLASSES[code](text, correlation_id=response.correlation_id)
     name = ErrorCode(code).name if code in ErrorCode.__members__.values() else "unknown"
     text = f"{what}: {response.error_message} (error code {code} {name})"
     if code == ErrorCode.UNKNOWN_RECORDING:
@@ -101,6 +125,15 @@ def items_of(pending: PendingRequest) -> list[Item]:
 def _refusal(answer: codecs.ControlResponse, call: Call[Any]) -> Exception:
     """Return the exception for a refused request, with the id of its recording."""
     error = error_of(answer, f"cannot {call.what}")
+    if isinstance(error, LedgerError):
+        error.ledger = _ledger_of(call.message)
     if isinstance(error, UnknownRecordingError):
         error.recording_id = getattr(call.message, "recording_id", NULL_VALUE)
     return error
+
+
+def _ledger_of(message: Any) -> QualifiedId | None:
+    try:
+        return QualifiedId.from_signed(message.scope_id, message.ledger_id)
+    except (AttributeError, QualifiedIdError):
+        return None

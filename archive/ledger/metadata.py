@@ -1,0 +1,96 @@
+"""What an archive knows of a ledger besides its recording, and the rules for creating one."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+
+from aerotape.archive.recording.durability import Durability
+from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
+from aerotape.errors import ConfigurationError, LedgerInUseError, LedgerPasswordError
+from aerotape.protocol import NULL_POSITION, NULL_VALUE
+from aerotape.qualified_id import QualifiedId
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerMetadata:
+    """The metadata of a ledger.
+
+    Attributes:
+        ledger: its id.
+        type: when adds are acknowledged. Never changes.
+        digest_type: the digest of its entries. Never changes.
+        created_ms: epoch milliseconds.
+        password_hash: SHA-256 of the master key, which clients have to know; empty: any password.
+        write_quorum: how many archives record it.
+        ack_quorum: how many of them have to acknowledge.
+        mirrors: control channels of the archives that follow this one.
+        state: whether entries may be added.
+        recording_id: its recording, NULL_VALUE before the first writer.
+        last_entry_id: of a closed ledger, -1 without entries.
+        length: of a closed ledger, payload bytes.
+        end_position: of a closed ledger, the end of its last entry, bytes.
+    """
+
+    ledger: QualifiedId
+    type: LedgerType = LedgerType.PD_JOURNAL
+    digest_type: DigestType = DigestType.CRC32C
+    created_ms: int = 0
+    password_hash: bytes = b""
+    write_quorum: int = 1
+    ack_quorum: int = 1
+    mirrors: tuple[str, ...] = ()
+    state: LedgerState = LedgerState.OPEN
+    recording_id: int = NULL_VALUE
+    last_entry_id: int = NULL_VALUE
+    length: int = 0
+    end_position: int = NULL_POSITION
+
+    @property
+    def durability(self) -> Durability:
+        """How its recording is synced."""
+        is_persistent = self.type is LedgerType.PD_JOURNAL
+        return Durability("pd" if is_persistent else "vd", self.ledger.key)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more can be added."""
+        return self.state is LedgerState.CLOSED
+
+
+def check_quorums(metadata: LedgerMetadata) -> None:
+    """Refuse quorums that make no sense.
+
+    Raises:
+        ConfigurationError: they contradict each other or the number of mirrors, or a ledger with
+            volatile durability would be striped.
+    """
+    write, acknowledge = metadata.write_quorum, metadata.ack_quorum
+    archives = 1 + len(metadata.mirrors)
+    if not 1 <= acknowledge <= write <= archives:
+        raise ConfigurationError(
+            f"ack quorum {acknowledge}, write quorum {write} and {archives} archives: expected "
+            "1 <= ack quorum <= write quorum <= archives",
+            "write_quorum",
+        )
+    if archives > write and metadata.type is not LedgerType.PD_JOURNAL:
+        raise ConfigurationError(
+            f"a {metadata.type.name} ledger cannot be striped: {archives} archives are more than "
+            f"write quorum {write}; raise the write quorum or create a PD_JOURNAL ledger",
+            "write_quorum",
+        )
+
+
+def in_use(metadata: LedgerMetadata) -> LedgerInUseError:
+    """Return the error for a request that needs a ledger without a writer."""
+    return LedgerInUseError(
+        f"ledger {metadata.ledger} has a writer: wait for its end, or recover the ledger",
+        metadata.ledger,
+    )
+
+
+def check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
+    """Raise LedgerPasswordError for a hash that is not that of the ledger's password."""
+    expected = metadata.password_hash
+    if expected and not hmac.compare_digest(expected, password_hash):
+        raise LedgerPasswordError(f"ledger {metadata.ledger} has another password", metadata.ledger)
