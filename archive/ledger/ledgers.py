@@ -353,32 +353,11 @@ class Ledgers:
         channel: Callable[[LedgerType], str],
     ) -> Task[None]:
         """Wait until the writer's stream is recorded."""
-        recording_id = metadata.recording_id
-        deadline_ns = time.monotonic_ns() + self._connect_timeout_ns
-        subscription = self._recordings.start(
-            writer,
-            writer.correlation_id,
-            stream_id=stream_id,
-            channel=channel(metadata.type),
-            source_location=source_location,
-            auto_stop=True,
-            extends=None if recording_id == NULL_VALUE else recording_id,
-            durability=metadata.durability,
+        timeout_ns = self._connect_timeout_ns
+        recorded_as = channel(metadata.type)
+        yield from writer.record(
+            self._recordings, stream_id, recorded_as, source_location, timeout_ns
         )
-        while not writer.is_decided:
-            if time.monotonic_ns() >= deadline_ns:
-                if subscription is not None:
-                    self._recordings.stop_subscription(subscription.registration_id)
-                seconds = self._connect_timeout_ns / 1e9
-                raise LedgerError(
-                    f"no stream of a writer of ledger {metadata.ledger} within {seconds:g} s:"
-                    f" publish to stream {stream_id} of {channel(metadata.type)}",
-                    metadata.ledger,
-                )
-            yield
-        if writer.refusal is not None:
-            code, message = writer.refusal
-            raise ArchiveError(f"ledger {metadata.ledger} has no writer: {message}", code)
         self._forced.discard(writer.recording_id)
 
     def _closed(
@@ -398,9 +377,7 @@ class Ledgers:
                 recording = yield from self._settled(metadata)
                 limit = recording.descriptor.stop_position
                 yield from self._closing(metadata, limit)
-                end = yield from self._worker.call(
-                    lambda: recording.last_entry(limit, checked=True)
-                )
+                end = yield from self._worker.call(lambda: recording.last_entry(limit))
             yield from self._worker.change(
                 lambda store: store.set_closed(ledger, end.entry_id, end.length, end.position)
             )
@@ -422,17 +399,29 @@ class Ledgers:
         yield from ()
 
     def _settled(self, metadata: LedgerMetadata) -> Task[LedgerRecording]:
-        """Return a stopped recording, once all of it is on storage."""
+        """Return a stopped recording, once all of it is on storage.
+
+        What a power cut has left of its last entries is cut off.
+        """
         recording_id = metadata.recording_id
         while self._recordings.session(recording_id) is not None:
             yield
-        recording = self._recording(metadata)
         if recording_id not in self._forced:
+            recording = self._recording(metadata)
+            end = recording.descriptor.stop_position
+            torn_at = yield from self._worker.call(lambda: recording.torn_at(end))
+            if torn_at is not None:
+                self._errors.record(
+                    "ledger cut",
+                    f"ledger {metadata.ledger}: recording {recording_id} ends at {torn_at}, not at"
+                    f" {end}: its last entries were not written whole",
+                )
+                self._catalog.set_stop_position(recording_id, torn_at)
             yield from self._worker.call(
                 lambda: durable.force_recording(self._archive_dir, recording_id)
             )
             self._forced.add(recording_id)
-        return recording
+        return self._recording(metadata)
 
     def _status(self, metadata: LedgerMetadata, *, with_entries: bool = True) -> Task[LedgerStatus]:
         """Return positions that hold now, and the entries that end there."""

@@ -32,9 +32,7 @@ def running(
 ) -> Iterator[aerotape.ArchiveClient]:
     """An archive on a directory, and a client of it."""
     with (
-        aerotape.Archive.launch(
-            archive_dir, driver.aeron_dir, "external", PROPERTIES, **options
-        ),
+        aerotape.Archive.launch(archive_dir, driver.aeron_dir, "external", PROPERTIES, **options),
         aerotape.connect(aeron_dir=driver.aeron_dir) as client,
     ):
         yield client
