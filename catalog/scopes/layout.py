@@ -26,14 +26,18 @@ ListFolders = Callable[[PurePosixPath], Iterable[str]]
 """Returns the names in a folder of a store, given by its relative path; none if it is missing."""
 
 
-def unsigned(scope_id: int) -> int:
+def unsigned(scope_id: int, name: str = "scope_id") -> int:
     """Return a scope id as an unsigned number; it may be given in two's complement.
+
+    Args:
+        scope_id: the scope id.
+        name: name of the option or argument, for the error.
 
     Raises:
         ConfigurationError: it does not fit in 64 bits.
     """
     if not -(1 << 63) <= scope_id <= MAX_UNSIGNED:
-        raise ConfigurationError(f"scope id {scope_id} does not fit in 64 bits", "scope_id")
+        raise ConfigurationError(f"{name}: {scope_id} does not fit in 64 bits", name)
     return scope_id & MAX_UNSIGNED
 
 
