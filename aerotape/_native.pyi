@@ -368,6 +368,7 @@ class CountersReader:
 # ("client_closed",)                      the driver or the client's conductor is gone
 # ("client_error", code, message)
 # ("recording_stopped", recording_id, position, error_code, error_message or None)
+# ("recording_synced", recording_id, position)
 # ("time_index_failed", recording_id, message)
 # ("replay_ready", replay_session_id)     checks passed: OK may be sent to the client
 # ("replay_answered", replay_session_id)  checks passed, and the response given with it was sent
@@ -512,12 +513,19 @@ class SessionWorker:
         segment_length: int,
         events: tuple[bytes, bytes, bytes] | None = None,
         time_index: tuple[str, bytes, bool, int, int] | None = None,
+        durability: Literal["pd", "vd"] | None = None,
+        confirmed_counter: Counter | None = None,
     ) -> None:
         """Record `image` until it ends or `stop_recording`; then post `recording_stopped`.
 
         The worker takes over the image. The counter is set (release) to the position that
         has been written, and at sync levels 1 and 2 made durable. Creating or writing a
         segment that fails stops the recording at its last whole frame, with an error.
+        With a `durability` the position counter is at the written position whatever the sync
+        level of the worker, and `confirmed_counter` at the durable one: "pd" makes durable all
+        that is written, continuously; "vd" only what is written when `request_sync` is called.
+        Either is durable to its end before `recording_stopped` is posted. If making it durable
+        fails, any recording stops at its durable position, with an error.
         `start_position` is the recording's; writing begins at the image's join position.
         `events` are the messages RecordingStarted, RecordingProgress and RecordingStopped for
         `publish_events`; the position at the end of the last two is filled in here.
@@ -533,6 +541,12 @@ class SessionWorker:
         again with the next position, start and stop are not.
         """
     def stop_recording(self, recording_id: int) -> None: ...
+    def request_sync(self, recording_id: int) -> None:
+        """Make durable what has been written of a recording in progress that is synced.
+
+        Then `recording_synced` is posted, with a durable position that is not less than the
+        written one at this call; if the recording ends before, only `recording_stopped`.
+        """
     def replay(
         self,
         publication: ExclusivePublication,

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aerotape.url_path import named_path
+
+if TYPE_CHECKING:
+    from aerotape.qualified_id import QualifiedId
 
 # ArchiveException.UNKNOWN_RECORDING
 _UNKNOWN_RECORDING = 5
@@ -139,6 +143,58 @@ class EmptyRecordingError(ArchiveError):
 
 class InvalidPositionError(ArchiveError):
     """The recording cannot be used at this position (INVALID_POSITION)."""
+
+
+class LedgerError(ArchiveError):
+    """An archive refused a request for a ledger, or an add to it failed.
+
+    Attributes:
+        ledger: the ledger; None if unknown.
+    """
+
+    code = 0
+
+    def __init__(
+        self, message: str, ledger: QualifiedId | None = None, correlation_id: int = -1
+    ) -> None:
+        super().__init__(message, self.code, correlation_id)
+        self.ledger = ledger
+
+
+class UnknownLedgerError(LedgerError):
+    """There is no such ledger (UNKNOWN_LEDGER)."""
+
+    code = 1_001
+
+
+class LedgerExistsError(LedgerError):
+    """There is a ledger with this id already (LEDGER_EXISTS)."""
+
+    code = 1_002
+
+
+class LedgerClosedError(LedgerError):
+    """Nothing can be added: the ledger was closed, or recovered by a client (LEDGER_CLOSED)."""
+
+    code = 1_003
+
+
+class LedgerInUseError(LedgerError):
+    """The ledger has a writer (LEDGER_IN_USE)."""
+
+    code = 1_004
+
+
+class LedgerPasswordError(LedgerError):
+    """The ledger has another password (LEDGER_PASSWORD)."""
+
+    code = 1_005
+
+
+class UnconfirmedEntryError(LedgerError):
+    """The entry is not confirmed, so only `read_unconfirmed` may read it (UNCONFIRMED_ENTRY)."""
+
+    code = 1_006
 
 
 class DataLossError(AerotapeError):

@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control import requests
+from aerotape.archive.control.requests.removal import purge_recording
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
 from aerotape.archive.control.services import Services
+from aerotape.archive.ledger.ledgers import Ledgers
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves
@@ -54,7 +56,13 @@ _FATAL_CLIENT_ERRORS = (1000, 1001, 1002)
 _IDLE_TIMEOUT_NS = 100_000_000
 # Events that are still handled while the archive closes: they change the catalog, or their
 # clients wait for a response.
-_FINAL_EVENTS = ("recording_stopped", "time_index_failed", "replay_answered", "replay_done")
+_FINAL_EVENTS = (
+    "recording_synced",
+    "recording_stopped",
+    "time_index_failed",
+    "replay_answered",
+    "replay_done",
+)
 
 
 class Conductor:
@@ -152,6 +160,15 @@ class Conductor:
             sync=config.file_sync_level > 0,
         )
         replay_tokens = ReplayTokens(config.connect_timeout_ns)
+        self._ledgers = Ledgers(
+            archive_dir=archive_dir,
+            catalog=catalog,
+            recordings=self.recordings,
+            purge=lambda requester, request: purge_recording(services, requester, request),
+            connect_timeout_ns=config.connect_timeout_ns,
+            errors=errors,
+            wake=mailbox.wake,
+        )
         services = Services(
             archive_id=archive_id,
             archive_dir=archive_dir,
@@ -162,6 +179,7 @@ class Conductor:
             replications=self._replications,
             segments=segments,
             deletions=self._deletions,
+            ledgers=self._ledgers,
             errors=errors,
         )
         self._sessions = ControlSessions(
@@ -205,6 +223,7 @@ class Conductor:
             "replications": self._replications,
             "deletions": self._deletions,
             "segments": segments,
+            "ledgers": self._ledgers,
             "retention": self._retention,
             "control sessions": self._sessions,
         }
@@ -216,6 +235,7 @@ class Conductor:
             "client_closed": self._on_client_closed,
             "client_error": self._on_client_error,
             "recording_stopped": self._on_recording_stopped,
+            "recording_synced": self.recordings.on_synced,
             "time_index_failed": self._on_time_index_failed,
             "replay_ready": self.replays.on_ready,
             "replay_answered": self.replays.on_answered,
@@ -350,6 +370,7 @@ class Conductor:
         if self._retention is not None:
             self._quietly(self._retention.close)
         self._quietly(self._replications.close)
+        self._quietly(self._ledgers.close)
         self._quietly(self.recordings.close)
         self._quietly(self.replays.close)
         self._quietly(self._deletions.close)

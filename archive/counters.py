@@ -48,6 +48,7 @@ class CounterType(IntEnum):
     LOW_STORAGE = 1_113
     RETENTION_SEGMENTS = 1_114
     RETENTION_BYTES = 1_115
+    LEDGER_CONFIRMED = 1_200
 
 
 def _ascii(text: str) -> bytes:
@@ -78,6 +79,16 @@ def recording_position_label(
     suffix = _archive_id_suffix(archive_id)
     room = MAX_LABEL_LENGTH - len(start) - len(suffix)
     return start + _ascii(stripped_channel)[:room].decode("ascii") + suffix
+
+
+def ledger_confirmed_key(archive_id: int, recording_id: int, ledger_key: bytes) -> bytes:
+    """Return the key: recording id, the 16 bytes of the qualified ledger id, archive id."""
+    return struct.pack("<q16sq", recording_id, ledger_key, archive_id)
+
+
+def ledger_confirmed_label(archive_id: int, recording_id: int, ledger_key: bytes) -> str:
+    """Return the label, with the qualified name of the ledger."""
+    return f"ledger-confirmed: {ledger_key.hex()} {recording_id}{_archive_id_suffix(archive_id)}"
 
 
 def control_session_key(archive_id: int, control_session_id: int) -> bytes:

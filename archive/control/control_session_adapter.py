@@ -21,6 +21,8 @@ from aerotape.archive.security.authorisation import GuardedAuthorisation
 from aerotape.catalog.layout import version_string
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated import ledger_control
+from aerotape.codecs.runtime import HEADER
 from aerotape.errors import CodecError, ConfigurationError
 from aerotape.protocol import (
     PROTOCOL_MAJOR_VERSION,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 # Messages that belong to a session.
 _REQUESTS = frozenset(
     message
-    for message in codecs.MESSAGES.values()
+    for message in (*codecs.MESSAGES.values(), *ledger_control.MESSAGES.values())
     if "Request" in message.__name__ or message is codecs.ChallengeResponse
 )
 _REPLAYS = (codecs.ReplayRequest, codecs.BoundedReplayRequest)
@@ -100,7 +102,7 @@ class ControlSessionAdapter:
         try:
             if len(payload) > MAX_MESSAGE_LENGTH:
                 raise CodecError(f"longer than any request, which has {MAX_MESSAGE_LENGTH} at most")
-            message: Any = codecs.decode(payload)
+            message: Any = _decode(payload)
         except CodecError as error:
             # As in the reference, logged and ignored: the sender is unknown.
             self._errors.record(
@@ -151,7 +153,7 @@ class ControlSessionAdapter:
         elif not session.is_authenticated:
             pass
         elif self._authorisation.is_authorised(
-            codecs.SCHEMA_ID, message.TEMPLATE_ID, session.principal
+            message.SCHEMA_ID, message.TEMPLATE_ID, session.principal
         ):
             session.attempt_to_activate()
             if session.is_active:
@@ -231,6 +233,13 @@ class ControlSessionAdapter:
         if uri.has_control_mode_response:
             additions["response_correlation_id"] = image_id
         return stripped_channel(uri, **additions)
+
+
+def _decode(payload: bytes) -> Any:
+    """Decode a request of Aeron's schema, or of the one for ledgers (CodecError)."""
+    if len(payload) >= HEADER.size and HEADER.unpack_from(payload)[2] == ledger_control.SCHEMA_ID:
+        return ledger_control.decode(payload)
+    return codecs.decode(payload)
 
 
 def _client_info(name: str | None, source_identity: str, session_id: int) -> str:

@@ -15,6 +15,7 @@ any state.
 
 from __future__ import annotations
 
+from collections import deque
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from aerotape.errors import AerotapeError
 
 if TYPE_CHECKING:
     from aerotape._native import Counter, Image, PendingCounter, SessionWorker
+    from aerotape.archive.recording.durability import OnSynced
     from aerotape.archive.recording.subscriptions import RecordingSubscription
 
 # Path, header, whether the file is created, nanoseconds and bytes between points.
@@ -46,6 +48,8 @@ class RecordingSession:
     Attributes:
         join_position: where in the recording the image begins, bytes: its start position, or the
             stop position that it had before it was extended.
+        counter: of the recorded position; None until the recorder has the image.
+        confirmed_counter: of the durable position, for recordings with a durability; likewise.
     """
 
     def __init__(
@@ -57,12 +61,14 @@ class RecordingSession:
         start_position: int,
         segment_file_length: int,
         pending_counter: PendingCounter,
+        pending_confirmed: PendingCounter | None,
         time_index: TimeIndexRequest | None,
     ) -> None:
-        """Wait for the counter; the session owns the image until the recorder takes it.
+        """Wait for the counters; the session owns the image until the recorder takes it.
 
         Args:
             start_position: the recording's, bytes.
+            pending_confirmed: the counter of the confirmed position of a ledger.
             time_index: for the recorder; None when no time index is written.
         """
         self.subscription = subscription
@@ -70,16 +76,26 @@ class RecordingSession:
         self.join_position = image.join_position
         self.state = State.INIT
         self.counter: Counter | None = None
+        self.confirmed_counter: Counter | None = None
         self._image = image
         self._start_position = start_position
         self._segment_file_length = segment_file_length
         self._pending_counter = pending_counter
+        self._pending_confirmed = pending_confirmed
+        # Positions to make durable, ascending, and their callers.
+        self._syncs: deque[tuple[int, OnSynced]] = deque()
         self._time_index = time_index
 
     @property
     def position(self) -> int:
         """How far the stream has been recorded, bytes."""
         return self.join_position if self.counter is None else self.counter.get()
+
+    @property
+    def confirmed_position(self) -> int:
+        """Position up to which a recording with a durability is durable, bytes."""
+        counter = self.confirmed_counter
+        return self.join_position if counter is None else counter.get()
 
     @property
     def is_starting(self) -> bool:
@@ -96,22 +112,20 @@ class RecordingSession:
         Raises:
             AerotapeError: the image cannot be recorded.
         """
-        try:
-            counter = self._pending_counter.poll()
-        except AerotapeError as error:
-            raise AerotapeError(f"no position counter: {error}") from error
-        if counter is None:
+        if not self._are_counters_added():
             return
-        counter.set(self.join_position)
-        self.counter = counter
+        assert self.counter is not None
+        durability = self.subscription.durability
         recorder.record(
             self._image,
-            counter,
+            self.counter,
             recording_id=self.recording_id,
             start_position=self._start_position,
             segment_length=self._segment_file_length,
             events=self._events() if with_events else None,
             time_index=self._time_index,
+            durability=None if durability is None else durability.sync,
+            confirmed_counter=self.confirmed_counter,
         )
         # After that call: the recorder need not wait for the signal.
         self.send_begin()
@@ -119,6 +133,45 @@ class RecordingSession:
         self.state = State.RECORDING
         if is_cancelled:
             self.stop(recorder)
+
+    def _are_counters_added(self) -> bool:
+        try:
+            if self.counter is None:
+                self.counter = self._pending_counter.poll()
+            if self._pending_confirmed is not None and self.confirmed_counter is None:
+                self.confirmed_counter = self._pending_confirmed.poll()
+        except AerotapeError as error:
+            raise AerotapeError(f"no position counter: {error}") from error
+        counters = [self.counter]
+        if self._pending_confirmed is not None:
+            counters.append(self.confirmed_counter)
+        for counter in counters:
+            if counter is not None:
+                counter.set(self.join_position)
+        return None not in counters
+
+    def request_sync(self, recorder: SessionWorker, on_synced: OnSynced) -> None:
+        """Make durable what has been recorded; `on_synced` is called when that is done."""
+        if self.is_starting:
+            on_synced(self.join_position, None)
+            return
+        self._syncs.append((self.position, on_synced))
+        if self.state is State.RECORDING:
+            recorder.request_sync(self.recording_id)
+        # Otherwise it is made durable before it has stopped.
+
+    def on_synced(
+        self, position: int, message: str | None = None, *, is_final: bool = False
+    ) -> None:
+        """Report to the callers of `request_sync` that the recording is durable up to `position`.
+
+        Args:
+            message: why the recording has failed.
+            is_final: the recording has stopped: also to those that wait for a higher position.
+        """
+        while self._syncs and (is_final or self._syncs[0][0] <= position):
+            _, on_synced = self._syncs.popleft()
+            on_synced(position, message)
 
     def _events(self) -> tuple[bytes, bytes, bytes]:
         """Return the recording events; the recorder fills in the positions of the last two."""
@@ -166,8 +219,11 @@ class RecordingSession:
     def close(self) -> None:
         """End as STOPPED; release what the recorder does not own."""
         if self.is_starting:
-            self._pending_counter.cancel()
+            for pending in (self._pending_counter, self._pending_confirmed):
+                if pending is not None:
+                    pending.cancel()
             self._image.release()
-        if self.counter is not None:
-            self.counter.close()
+        for counter in (self.counter, self.confirmed_counter):
+            if counter is not None:
+                counter.close()
         self.state = State.STOPPED

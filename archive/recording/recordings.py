@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.recording.durability import Durability, OnSynced
 from aerotape.archive.recording.extension import refuse_image, refuse_request
 from aerotape.archive.recording.recording_session import (
     RecordingSession,
@@ -157,11 +158,13 @@ class Recordings:
         source_location: SourceLocation,
         auto_stop: bool,
         extends: int | None = None,
+        durability: Durability | None = None,
     ) -> RecordingSubscription | None:
         """Subscribe to a channel; the response follows once the driver has added it.
 
         Args:
             extends: as in RecordingSubscription.
+            durability: as in RecordingSubscription.
 
         Returns:
             The subscription; None after a refusal, which has been sent.
@@ -182,6 +185,7 @@ class Recordings:
             source_location=source_location,
             auto_stop=auto_stop,
             extends=extends,
+            durability=durability,
         )
 
     # ---- images -------------------------------------------------------------------------------
@@ -289,6 +293,26 @@ class Recordings:
                 f"recording {session.recording_id} did not begin: {error}",
             )
 
+    # ---- durability ---------------------------------------------------------------------------
+
+    def request_sync(self, recording_id: int, on_synced: OnSynced) -> bool:
+        """Make durable what has been recorded; `on_synced` is called when that is done.
+
+        Returns:
+            False, and nothing is done, when the recording is not in progress or not synced.
+        """
+        session = self._sessions.get(recording_id)
+        if session is None or not (session.subscription.durability or self._config.file_sync_level):
+            return False
+        session.request_sync(self._recorder, on_synced)
+        return True
+
+    def on_synced(self, recording_id: int, position: int) -> None:
+        """Report a requested sync to its callers."""
+        session = self._sessions.get(recording_id)
+        if session is not None:
+            session.on_synced(position)
+
     # ---- stop ---------------------------------------------------------------------------------
 
     def stop_channel(self, stream_id: int, channel: str) -> bool:
@@ -365,6 +389,7 @@ class Recordings:
             subscription.requester.send_error(subscription.correlation_id, error_code, message)
             if error_code == ErrorCode.STORAGE_SPACE:
                 self._storage.watch()
+        session.on_synced(position, message, is_final=True)
         session.send_signal(position, RecordingSignal.STOP)
         if subscription.auto_stop and not subscription.is_stopping:
             self._auto_stop(subscription)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive import counters
+from aerotape.archive.recording.durability import force_segments
 from aerotape.archive.recording.extension import clear_stale_tail
 from aerotape.archive.recording.recording_session import RecordingSession, TimeIndexRequest
 from aerotape.catalog.time_index.file import Provenance, time_index_path
@@ -98,6 +99,9 @@ class RecordingSessionFactory:
         def prepare() -> TimeIndexRequest | None:
             for moved in clear_stale_tail(self._archive_dir, entry.descriptor, now_ms):
                 LOGGER.warning("recording %d is extended: %s", recording_id, moved)
+            if subscription.durability is not None or self._config.file_sync_level:
+                # Counted as durable from its first position on.
+                force_segments(self._archive_dir, recording_id)
             time_index = self._time_index(provenance, is_new=False)
             if time_index is not None:
                 problem = prepare_extension(self._archive_dir, entry, provenance)
@@ -160,7 +164,15 @@ class RecordingSessionFactory:
     ) -> RecordingSession:
         # The catalog was written first: clients that see a counter may rely on its entry.
         session_id = image.session_id
+        pending_confirmed = None
         try:
+            if subscription.durability is not None:
+                where = self._archive_id, recording_id, subscription.durability.ledger_key
+                pending_confirmed = self._client.async_add_counter(
+                    counters.CounterType.LEDGER_CONFIRMED,
+                    counters.ledger_confirmed_key(*where),
+                    counters.ledger_confirmed_label(*where),
+                )
             pending_counter = self._client.async_add_counter(
                 counters.CounterType.RECORDING_POSITION,
                 counters.recording_position_key(
@@ -175,6 +187,8 @@ class RecordingSessionFactory:
                 ),
             )
         except AerotapeError:
+            if pending_confirmed is not None:
+                pending_confirmed.cancel()
             # Nothing was recorded: the next start need not search for the end.
             self._catalog.recording_stopped(recording_id, image.join_position, epoch_ms())
             raise
@@ -185,5 +199,6 @@ class RecordingSessionFactory:
             start_position=start_position,
             segment_file_length=segment_file_length,
             pending_counter=pending_counter,
+            pending_confirmed=pending_confirmed,
             time_index=time_index,
         )

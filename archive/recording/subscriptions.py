@@ -22,6 +22,7 @@ from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, PendingSubscription, Subscription
+    from aerotape.archive.recording.durability import Durability
     from aerotape.archive.requester import Requester
 
 
@@ -34,6 +35,7 @@ class RecordingSubscription:
         key: identifies what is recorded: one subscription for each channel and stream.
         channel: as subscribed to, with the prefix of a spy.
         extends: the recording that its image extends; None when each image is a new recording.
+        durability: of its recordings; None for the archive's sync level.
         registration_id: the driver's, another one after each retry.
         references: one for the request and one for each session.
         is_stopping: set by a stop: further images are not recorded.
@@ -48,6 +50,7 @@ class RecordingSubscription:
     stripped_channel: str
     auto_stop: bool
     extends: int | None
+    durability: Durability | None = None
     registration_id: int = NULL_VALUE
     pending: Retrying[Subscription] | None = None
     subscription: Subscription | None = None
@@ -138,11 +141,13 @@ class RecordingSubscriptions:
         source_location: SourceLocation,
         auto_stop: bool,
         extends: int | None,
+        durability: Durability | None = None,
     ) -> RecordingSubscription | None:
         """Subscribe; the response follows once the driver has added the subscription.
 
         Args:
             extends: as in RecordingSubscription.
+            durability: as in RecordingSubscription.
 
         Returns:
             The subscription; None after a refusal, which has been sent.
@@ -172,6 +177,7 @@ class RecordingSubscriptions:
             stripped_channel=stripped,
             auto_stop=auto_stop,
             extends=extends,
+            durability=durability,
         )
         subscription.pending = Retrying(
             partial(self._subscribe, subscription), time.monotonic_ns() + self._retry_timeout_ns

@@ -36,7 +36,6 @@ from aerotape.archive.security import users_file
 from aerotape.archive.security.authentication import SessionProxy
 from aerotape.archive.security.scram import DEFAULT_ITERATIONS, KEY_LENGTH, SALT_LENGTH, Verifier
 from aerotape.archive.security.users_file import Users, read_users
-from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError, StorageError
 
 _T = TypeVar("_T")
@@ -252,7 +251,7 @@ class UsersGuard:
             self._file.refresh()
             self._check_due_ns = now_ns + _MAX_LIST_AGE_NS
         user = self._file.users.get(_name(encoded_principal))
-        return user is not None and protocol_id == codecs.SCHEMA_ID and user.role.allows(action_id)
+        return user is not None and user.role.allows(action_id, protocol_id)
 
     # ---- on the threads -----------------------------------------------------------------------
 

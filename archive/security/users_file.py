@@ -38,6 +38,7 @@ from aerotape.archive.security import scram
 from aerotape.archive.security.scram import Verifier
 from aerotape.catalog.durability import write_durably
 from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError, StorageError
 
 MAX_FILE_LENGTH = 16 * 1024 * 1024
@@ -47,8 +48,9 @@ _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _SCHEME = "scram-sha-256"
 _FORBIDDEN_MODE = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
 
+_SCHEMAS = (codecs.SCHEMA_ID, ledger_control.SCHEMA_ID)
 _READ = frozenset(
-    message.TEMPLATE_ID
+    (message.SCHEMA_ID, message.TEMPLATE_ID)
     for message in (
         codecs.ArchiveIdRequest,
         codecs.KeepAliveRequest,
@@ -66,10 +68,13 @@ _READ = frozenset(
         codecs.BoundedReplayRequest,
         codecs.ReplayTokenRequest,
         codecs.StopReplayRequest,
+        ledger_control.LedgerInfoRequest,
+        ledger_control.ListLedgersRequest,
+        ledger_control.LocateEntryRequest,
     )
 )
 _RECORD = _READ | frozenset(
-    message.TEMPLATE_ID
+    (message.SCHEMA_ID, message.TEMPLATE_ID)
     for message in (
         codecs.StartRecordingRequest,
         codecs.StartRecordingRequest2,
@@ -79,6 +84,12 @@ _RECORD = _READ | frozenset(
         codecs.StopRecordingSubscriptionRequest,
         codecs.StopRecordingByIdentityRequest,
         codecs.StopAllReplaysRequest,
+        ledger_control.CreateLedgerRequest,
+        ledger_control.AttachWriterRequest,
+        ledger_control.SyncLedgerRequest,
+        ledger_control.AwaitLedgerRequest,
+        ledger_control.CloseLedgerRequest,
+        ledger_control.RecoverLedgerRequest,
     )
 )
 
@@ -90,11 +101,11 @@ class Role(Enum):
     RECORD = "record"
     ADMIN = "admin"
 
-    def allows(self, template_id: int) -> bool:
-        """Return whether a request of the control protocol may be made in this role."""
+    def allows(self, template_id: int, schema_id: int = codecs.SCHEMA_ID) -> bool:
+        """Return whether a request of a schema may be made in this role."""
         if self is Role.ADMIN:
-            return True
-        return template_id in (_RECORD if self is Role.RECORD else _READ)
+            return schema_id in _SCHEMAS
+        return (schema_id, template_id) in (_RECORD if self is Role.RECORD else _READ)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ pub enum Event {
         error_code: i32,
         message: Option<String>,
     },
+    /// A requested sync is done: the recording is durable up to this position.
+    RecordingSynced {
+        recording_id: i64,
+        position: i64,
+    },
     TimeIndexFailed {
         recording_id: i64,
         message: String,
@@ -89,6 +94,10 @@ impl Event {
                 error_code,
                 message,
             } => ("recording_stopped", id, position, error_code, message).into_pyobject(py),
+            Self::RecordingSynced {
+                recording_id: id,
+                position,
+            } => ("recording_synced", id, position).into_pyobject(py),
             Self::TimeIndexFailed {
                 recording_id,
                 message,

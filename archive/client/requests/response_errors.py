@@ -16,10 +16,17 @@ from aerotape.errors import (
     EmptyRecordingError,
     InvalidExtensionError,
     InvalidPositionError,
+    LedgerClosedError,
+    LedgerError,
+    LedgerExistsError,
+    LedgerInUseError,
+    LedgerPasswordError,
     LimitError,
     ReplicationConnectionError,
     StorageSpaceError,
     UnauthorisedError,
+    UnconfirmedEntryError,
+    UnknownLedgerError,
     UnknownRecordingError,
     UnknownReplayError,
     UnknownReplicationError,
@@ -53,6 +60,18 @@ _CLASSES: Final[dict[int, type[ArchiveError]]] = {
     ErrorCode.INVALID_POSITION: InvalidPositionError,
 }
 
+_LEDGER_CLASSES: Final = {
+    kind.code: kind
+    for kind in (
+        UnknownLedgerError,
+        LedgerExistsError,
+        LedgerClosedError,
+        LedgerInUseError,
+        LedgerPasswordError,
+        UnconfirmedEntryError,
+    )
+}
+
 
 def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
     """Return the exception for a response that is not OK, of the class for its code."""
@@ -66,6 +85,9 @@ def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
         text = f"{what}: unexpected response code {response.code.name}"
         return ArchiveError(text, ErrorCode.GENERIC, response.correlation_id)
     code = response.relevant_id
+    if code in _LEDGER_CLASSES:
+        text = f"{what}: {response.error_message}"
+        return _LEDGER_CLASSES[code](text, correlation_id=response.correlation_id)
     name = ErrorCode(code).name if code in ErrorCode.__members__.values() else "unknown"
     text = f"{what}: {response.error_message} (error code {code} {name})"
     if code == ErrorCode.UNKNOWN_RECORDING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.control.requests import (
+    ledgers,
     queries,
     recording,
     removal,
@@ -34,6 +35,7 @@ HANDLERS: Handlers = {
     **replay.HANDLERS,
     **replication.HANDLERS,
     **segments.HANDLERS,
+    **ledgers.HANDLERS,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from aerotape.archive.ledger.alias import ledger_of_channel
 from aerotape.codecs.runtime import Message
 from aerotape.errors import ArchiveError
 from aerotape.protocol import ErrorCode
@@ -21,6 +22,17 @@ def check_known(services: Services, recording_id: int) -> None:
     """Raise ArchiveError if a recording does not exist."""
     if not services.catalog.has_recording(recording_id):
         raise ArchiveError(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
+
+
+def check_no_ledger(services: Services, recording_id: int) -> None:
+    """Raise ArchiveError if a recording is that of a ledger, whose entries have to stay."""
+    descriptor = services.catalog.entry(recording_id).descriptor
+    found = ledger_of_channel(descriptor.original_channel)
+    if found is not None:
+        raise ArchiveError(
+            f"recording {recording_id} is that of ledger {found[0]}: use the requests for ledgers",
+            ErrorCode.GENERIC,
+        )
 
 
 def check_no_listing(session: ControlSession) -> None:

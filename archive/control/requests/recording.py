@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_listing
+from aerotape.archive.control.requests.handling import (
+    Handlers,
+    check_known,
+    check_no_ledger,
+    check_no_listing,
+)
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
@@ -24,6 +29,9 @@ def _start_recording(
     | codecs.ExtendRecordingRequest2,
 ) -> None:
     # Only requests to extend have a recording id, and only the newer requests auto-stop.
+    extends = getattr(request, "recording_id", None)
+    if extends is not None and services.catalog.has_recording(extends):
+        check_no_ledger(services, extends)
     services.recordings.start(
         session,
         request.correlation_id,
@@ -31,7 +39,7 @@ def _start_recording(
         channel=request.channel,
         source_location=request.source_location,
         auto_stop=getattr(request, "auto_stop", None) is codecs.BooleanType.TRUE,
-        extends=getattr(request, "recording_id", None),
+        extends=extends,
     )
 
 

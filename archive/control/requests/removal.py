@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import Handlers, check_known
+from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_ledger
 from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.layout import RecordingState
@@ -21,6 +21,7 @@ from aerotape.protocol import ErrorCode
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
+    from aerotape.archive.requester import Requester
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 
@@ -29,6 +30,7 @@ def _truncate_recording(
 ) -> None:
     correlation_id, recording_id = request.correlation_id, request.recording_id
     check_known(services, recording_id)
+    check_no_ledger(services, recording_id)
     descriptor = services.catalog.descriptor(recording_id)
     check_truncation(descriptor, request.position)
     if not services.deletions.allows(session, correlation_id, recording_id):
@@ -51,6 +53,15 @@ def _truncate_recording(
 def _purge_recording(
     services: Services, session: ControlSession, request: codecs.PurgeRecordingRequest
 ) -> None:
+    check_known(services, request.recording_id)
+    check_no_ledger(services, request.recording_id)
+    purge_recording(services, session, request)
+
+
+def purge_recording(
+    services: Services, session: Requester, request: codecs.PurgeRecordingRequest
+) -> None:
+    """Purge a recording, also that of a ledger; respond as to a client."""
     correlation_id, recording_id = request.correlation_id, request.recording_id
     check_known(services, recording_id)
     in_use = _why_in_use(services, recording_id)

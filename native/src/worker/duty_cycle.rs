@@ -2,10 +2,11 @@
 
 use super::events::EventStream;
 use super::failure::Failure;
-use super::recording::{RecordingOutcome, RecordingRequest, RecordingSession};
+use super::recording::{EndingRecording, RecordingOutcome, RecordingRequest, RecordingSession};
 use super::replay::{ReplayOutcome, ReplayRequest, ReplaySession};
 use super::segment_writer::{SCRATCH_LENGTH, Storage};
 use super::statistics::{CycleTime, Traffic};
+use super::sync_pool::{RecordingSync, SyncPool};
 use crate::checksum::Checksum;
 use crate::event::Event;
 use crate::idle::{Backoff, sleep_precisely};
@@ -14,12 +15,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
+use std::time::Duration;
+
+/// How long a close sleeps, at most, before it looks again for syncs that have ended.
+const CLOSE_PARK: Duration = Duration::from_millis(100);
 
 /// Commands from Python.
 pub enum Command {
     PublishEvents(EventStream),
     Record(Box<RecordingRequest>),
     StopRecording(i64),
+    RequestSync(i64),
     Replay(Box<ReplayRequest>),
     StopReplay(i64),
     Close,
@@ -34,7 +40,11 @@ pub struct DutyCycle {
     pub idle: Backoff,
     /// The recording events stream; `None` unless enabled.
     pub events: Option<EventStream>,
+    /// The threads that sync recordings; `None` until there is such a recording.
+    pub sync_pool: Option<SyncPool>,
     pub recordings: Vec<RecordingSession>,
+    /// Recordings whose last sync is not done.
+    pub endings: Vec<EndingRecording>,
     pub replays: Vec<ReplaySession>,
     /// Where recorded frames get their checksums; empty until needed.
     pub scratch: Vec<u8>,
@@ -54,7 +64,7 @@ impl DutyCycle {
                 continue;
             }
             self.cycle_time.begin();
-            let worked = self.turn_recordings() | self.turn_replays();
+            let worked = self.turn_recordings() | self.turn_endings() | self.turn_replays();
             let is_busy = worked && !self.has_no_session();
             self.written.publish(is_busy);
             self.read.publish(is_busy);
@@ -69,7 +79,7 @@ impl DutyCycle {
     }
 
     fn has_no_session(&self) -> bool {
-        self.recordings.is_empty() && self.replays.is_empty()
+        self.recordings.is_empty() && self.endings.is_empty() && self.replays.is_empty()
     }
 
     /// Execute pending commands; without any session, sleep until one arrives. False to end.
@@ -93,6 +103,7 @@ impl DutyCycle {
                 Command::PublishEvents(events) => self.events = Some(events),
                 Command::Record(request) => self.start_recording(*request),
                 Command::StopRecording(recording_id) => self.stop_recording(recording_id),
+                Command::RequestSync(recording_id) => self.request_sync(recording_id),
                 Command::Replay(request) => self.start_replay(*request),
                 Command::StopReplay(replay_session_id) => self.stop_replay(replay_session_id),
                 Command::Close => return false,
@@ -105,13 +116,51 @@ impl DutyCycle {
             self.scratch = vec![0; SCRATCH_LENGTH];
         }
         let recording_id = request.recording_id;
-        let storage = Arc::clone(&self.storage);
-        let events = self.events.as_ref();
-        match RecordingSession::start(request, storage, self.file_io_max_length, events) {
+        let started = self
+            .recording_sync(&request)
+            .map_err(|failure| (request.image.join_position, failure))
+            .and_then(|sync| {
+                let storage = Arc::clone(&self.storage);
+                let events = self.events.as_ref();
+                RecordingSession::start(request, storage, sync, self.file_io_max_length, events)
+            });
+        match started {
             Ok(session) => self.recordings.push(session),
             Err((position, failure)) => {
                 self.post_recording_stopped(recording_id, position, Some(failure));
             }
+        }
+    }
+
+    fn recording_sync(
+        &mut self,
+        request: &RecordingRequest,
+    ) -> Result<Option<Arc<RecordingSync>>, Failure> {
+        if !request.is_synced(self.storage.sync_level) {
+            return Ok(None);
+        }
+        let pool = match self.sync_pool.take() {
+            Some(pool) => pool,
+            None => SyncPool::start(thread::current()).map_err(|error| {
+                Failure::generic(format!("cannot start the threads that sync files: {error}"))
+            })?,
+        };
+        let queue = self.sync_pool.insert(pool).queue();
+        Ok(Some(request.sync(
+            &self.storage,
+            queue,
+            self.mailbox.clone(),
+        )))
+    }
+
+    /// A recording that has ended, or is about to, is synced then.
+    fn request_sync(&self, recording_id: i64) {
+        if let Some(session) = self
+            .recordings
+            .iter()
+            .find(|session| session.recording_id() == recording_id)
+        {
+            session.request_sync();
         }
     }
 
@@ -155,7 +204,7 @@ impl DutyCycle {
             let (scratch, written) = (&mut self.scratch, &mut self.written);
             let events = self.events.as_ref();
             let outcome = catch_unwind(AssertUnwindSafe(|| session.work(scratch, written, events)))
-                .unwrap_or_else(|_| RecordingOutcome::Failed(internal_error()));
+                .unwrap_or_else(|_| RecordingOutcome::Failed(Failure::internal_error()));
             let (recording_id, failure) =
                 (session.recording_id(), session.take_time_index_failure());
             match outcome {
@@ -168,6 +217,22 @@ impl DutyCycle {
         worked
     }
 
+    /// End the recordings that are synced; whether a sync has ended, after which a publisher that
+    /// has waited for it may go on.
+    fn turn_endings(&mut self) -> bool {
+        for index in (0..self.endings.len()).rev() {
+            if self
+                .endings
+                .get(index)
+                .is_some_and(|ending| ending.is_settled())
+            {
+                let ending = self.endings.swap_remove(index);
+                self.post_end(ending);
+            }
+        }
+        self.sync_pool.as_ref().is_some_and(SyncPool::take_progress)
+    }
+
     fn turn_replays(&mut self) -> bool {
         let mut worked = false;
         for index in (0..self.replays.len()).rev() {
@@ -176,7 +241,7 @@ impl DutyCycle {
             };
             let (buffer, read) = (&mut self.replay_buffer, &mut self.read);
             let outcome = catch_unwind(AssertUnwindSafe(|| session.work(buffer, read)))
-                .unwrap_or_else(|_| ReplayOutcome::Failed(internal_error()));
+                .unwrap_or_else(|_| ReplayOutcome::Failed(Failure::internal_error()));
             match outcome {
                 ReplayOutcome::Replayed(bytes) => worked |= bytes > 0,
                 ReplayOutcome::Ready { is_answered } => {
@@ -196,12 +261,20 @@ impl DutyCycle {
     }
 
     fn end_recording(&mut self, index: usize, failure: Option<Failure>) {
-        let session = self.recordings.swap_remove(index);
-        let (recording_id, position) = (session.recording_id(), session.recorded_position());
         // Files and image are closed before any thread acts on the event.
-        let time_index_failure = session.end(self.events.as_ref());
-        self.post_time_index_failed(recording_id, time_index_failure);
-        self.post_recording_stopped(recording_id, position, failure);
+        let ending = self.recordings.swap_remove(index).finish(failure);
+        if ending.is_settled() {
+            self.post_end(ending);
+        } else {
+            self.endings.push(ending);
+        }
+    }
+
+    fn post_end(&self, ending: EndingRecording) {
+        let recording_id = ending.recording_id;
+        let end = ending.end(self.events.as_ref());
+        self.post_time_index_failed(recording_id, end.time_index_failure);
+        self.post_recording_stopped(recording_id, end.position, end.failure);
     }
 
     fn post_time_index_failed(&self, recording_id: i64, failure: Option<String>) {
@@ -258,9 +331,10 @@ impl DutyCycle {
         while !self.recordings.is_empty() {
             self.end_recording(0, None);
         }
+        while !self.endings.is_empty() {
+            if !self.turn_endings() {
+                thread::park_timeout(CLOSE_PARK);
+            }
+        }
     }
-}
-
-fn internal_error() -> Failure {
-    Failure::generic("internal error in the worker: please report it")
 }

@@ -26,6 +26,11 @@ impl Failure {
         }
     }
 
+    /// A panic, which is a mistake of this program.
+    pub fn internal_error() -> Self {
+        Self::generic("internal error in the worker: please report it")
+    }
+
     pub fn invalid_position(message: impl Into<String>) -> Self {
         Self {
             code: code::INVALID_POSITION,

@@ -16,6 +16,7 @@ mod segment_file;
 mod segment_reader;
 mod segment_writer;
 mod statistics;
+mod sync_pool;
 mod time_index;
 
 use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image};
@@ -29,7 +30,7 @@ use duty_cycle::{Command, DutyCycle};
 use events::{EventMessages, EventStream};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use recording::RecordingRequest;
+use recording::{Durability, RecordingRequest};
 use replay::ReplayRequest;
 use replay_limit::ReplayLimit;
 use segment_writer::{Storage, SyncLevel};
@@ -201,7 +202,9 @@ impl SessionWorker {
             file_io_max_length: file_io_max_length.min(MAX_FILE_IO_LENGTH),
             idle: Backoff::new(max_spins, max_yields, min_park, max_park),
             events: None,
+            sync_pool: None,
             recordings: Vec::new(),
+            endings: Vec::new(),
             replays: Vec::new(),
             scratch: Vec::new(),
             replay_buffer: Vec::new(),
@@ -233,6 +236,8 @@ impl SessionWorker {
         segment_length,
         events = None,
         time_index = None,
+        durability = None,
+        confirmed_counter = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -247,7 +252,20 @@ impl SessionWorker {
         segment_length: i64,
         events: Option<(Vec<u8>, Vec<u8>, Vec<u8>)>,
         time_index: Option<TimeIndexArgument>,
+        durability: Option<&str>,
+        confirmed_counter: Option<&Counter>,
     ) -> PyResult<()> {
+        let durability = durability
+            .map(|name| {
+                Durability::parse(name).ok_or_else(|| {
+                    PyValueError::new_err(format!("durability={name:?}: use \"pd\" or \"vd\""))
+                })
+            })
+            .transpose()?;
+        if durability.is_none() && confirmed_counter.is_some() {
+            let why = "confirmed_counter: only for a recording with a durability";
+            return Err(PyValueError::new_err(why));
+        }
         let image = image.take()?;
         let request = RecordingRequest {
             recording_id,
@@ -269,6 +287,8 @@ impl SessionWorker {
                     min_length,
                 }
             }),
+            durability,
+            confirmed_counter: confirmed_counter.map(Counter::handle),
         };
         request.check().map_err(PyValueError::new_err)?;
         self.send(Command::Record(Box::new(request)))
@@ -276,6 +296,10 @@ impl SessionWorker {
 
     fn stop_recording(&self, recording_id: i64) -> PyResult<()> {
         self.send(Command::StopRecording(recording_id))
+    }
+
+    fn request_sync(&self, recording_id: i64) -> PyResult<()> {
+        self.send(Command::RequestSync(recording_id))
     }
 
     #[pyo3(signature = (

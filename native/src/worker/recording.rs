@@ -2,17 +2,20 @@
 
 use super::events::{EventMessages, EventStream, RecordingEvents};
 use super::failure::Failure;
-use super::segment_writer::{Placement, SegmentWriter, Storage};
+use super::segment_writer::{Placement, SegmentWriter, Storage, SyncLevel};
 use super::statistics::Traffic;
+use super::sync_pool::{RecordingSync, SyncMode, SyncQueue};
 use super::time_index::{TimeIndex, TimeIndexRequest};
 use crate::aeron::{CounterHandle, ImageHandle};
+use crate::event::Event;
 use crate::frame::FRAME_ALIGNMENT;
 use crate::geometry::StreamGeometry;
+use crate::mailbox::MailboxHandle;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Blocks taken from one image in one duty cycle. More than one, so that a
-/// sync at levels 1 and 2 is shared; few, so that a fast stream does not hold up the others.
+/// Blocks taken from one image in one duty cycle: few, so that a fast stream does not hold up the
+/// others.
 const BLOCKS_PER_CYCLE: usize = 8;
 
 /// A recording as Python requests it.
@@ -24,9 +27,68 @@ pub struct RecordingRequest {
     pub position_counter: CounterHandle,
     pub events: Option<EventMessages>,
     pub time_index: Option<TimeIndexRequest>,
+    /// `None` for the sync level of the archive.
+    pub durability: Option<Durability>,
+    /// Set to the synced position of a recording that has a durability.
+    pub confirmed_counter: Option<CounterHandle>,
+}
+
+/// When a recording is synced whose position counter does not wait for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// All the time, by group commit.
+    Persistent,
+    /// On request and at its end.
+    Volatile,
+}
+
+impl Durability {
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "pd" => Some(Self::Persistent),
+            "vd" => Some(Self::Volatile),
+            _ => None,
+        }
+    }
 }
 
 impl RecordingRequest {
+    /// Whether files are synced in an archive with this sync level.
+    pub fn is_synced(&self, archive_level: SyncLevel) -> bool {
+        self.durability.is_some() || archive_level > SyncLevel::Normal
+    }
+
+    /// Prepare the sync of the recording's files, which are `storage`'s.
+    pub fn sync(
+        &self,
+        storage: &Storage,
+        queue: Arc<SyncQueue>,
+        mailbox: MailboxHandle,
+    ) -> Arc<RecordingSync> {
+        let recording_id = self.recording_id;
+        let counter = match self.durability {
+            None => Some(self.position_counter.clone()),
+            Some(_) => self.confirmed_counter.clone(),
+        };
+        let mode = SyncMode {
+            level: storage.sync_level.max(SyncLevel::Data),
+            is_continuous: self.durability != Some(Durability::Volatile),
+            directory: storage.archive_dir.clone(),
+            synced: Box::new(move |position| {
+                if let Some(counter) = &counter {
+                    counter.set_release(position);
+                }
+            }),
+            fulfilled: Box::new(move |position| {
+                mailbox.post(Event::RecordingSynced {
+                    recording_id,
+                    position,
+                });
+            }),
+        };
+        RecordingSync::new(queue, mode, self.image.join_position)
+    }
+
     /// Refuse numbers that no recording has, before any file is touched.
     pub fn check(&self) -> Result<(), String> {
         let term_length = self.image.term_buffer_length as i64;
@@ -58,10 +120,14 @@ pub struct RecordingSession {
     recording_id: i64,
     image: ImageHandle,
     position_counter: CounterHandle,
-    /// What the counter was set to last.
+    /// The recorded position after the last duty cycle.
     counted_position: i64,
     block_length_limit: usize,
     writer: SegmentWriter,
+    /// `None` when the files are not synced.
+    sync: Option<Arc<RecordingSync>>,
+    /// Whether only synced bytes count as recorded; then a sync thread sets the position counter.
+    counts_synced: bool,
     events: Option<RecordingEvents>,
     time_index: Option<TimeIndex>,
 }
@@ -81,6 +147,7 @@ impl RecordingSession {
     pub fn start(
         request: RecordingRequest,
         storage: Arc<Storage>,
+        sync: Option<Arc<RecordingSync>>,
         file_io_max_length: usize,
         event_stream: Option<&EventStream>,
     ) -> Result<Self, (i64, Failure)> {
@@ -95,6 +162,8 @@ impl RecordingSession {
             position_counter,
             events,
             time_index,
+            durability,
+            confirmed_counter,
             ..
         } = request;
         let join_position = image.join_position;
@@ -111,8 +180,11 @@ impl RecordingSession {
             },
         };
         position_counter.set_release(join_position);
-        let writer =
-            SegmentWriter::open(storage, placement).map_err(|failure| (join_position, failure))?;
+        if let Some(counter) = confirmed_counter {
+            counter.set_release(join_position);
+        }
+        let writer = SegmentWriter::open(storage, placement, sync.clone())
+            .map_err(|failure| (join_position, failure))?;
         let events = event_stream
             .zip(events)
             .map(|(stream, events)| RecordingEvents::start(events, join_position, stream));
@@ -125,6 +197,8 @@ impl RecordingSession {
             counted_position: join_position,
             block_length_limit: term_length.min(file_io_max_length),
             writer,
+            counts_synced: sync.is_some() && durability.is_none(),
+            sync,
             events,
             time_index,
         })
@@ -134,22 +208,38 @@ impl RecordingSession {
         self.recording_id
     }
 
-    /// Position up to which the recording is good.
-    pub fn recorded_position(&self) -> i64 {
-        self.writer.recorded_position()
+    /// Position up to which the recording is good: written and, unless it has a durability of its
+    /// own, synced according to the archive's sync level.
+    fn recorded_position(&self) -> i64 {
+        match &self.sync {
+            Some(sync) if self.counts_synced => sync.synced_position(),
+            _ => self.writer.written_position(),
+        }
     }
 
-    /// Close files and image, and publish where the recording has ended. Returns why its time index
-    /// was not written, if that has failed.
-    pub fn end(mut self, event_stream: Option<&EventStream>) -> Option<String> {
-        let position = self.recorded_position();
-        if let Some((stream, events)) = event_stream.zip(self.events.take()) {
-            events.stop(position, stream);
+    /// Sync what is written, and post the synced position then.
+    pub fn request_sync(&self) {
+        if let Some(sync) = &self.sync {
+            sync.request();
         }
-        if let Some(index) = &mut self.time_index {
-            index.end(position);
+    }
+
+    /// Record nothing more, after a failure if there was one. The image is released; what is
+    /// written is yet to be synced.
+    pub fn finish(self, failure: Option<Failure>) -> EndingRecording {
+        let written_position = self.writer.written_position();
+        if let Some(sync) = &self.sync {
+            sync.written(written_position);
+            sync.finish();
         }
-        self.take_time_index_failure()
+        EndingRecording {
+            recording_id: self.recording_id,
+            written_position,
+            sync: self.sync,
+            failure,
+            events: self.events,
+            time_index: self.time_index,
+        }
     }
 
     /// Why the time index of the recording is not written any more, once.
@@ -164,11 +254,26 @@ impl RecordingSession {
         written: &mut Traffic,
         event_stream: Option<&EventStream>,
     ) -> RecordingOutcome {
-        let outcome = self.record_blocks(scratch, written);
+        if let Some(failure) = self.sync.as_ref().and_then(|sync| sync.failure()) {
+            return RecordingOutcome::Failed(failure);
+        }
+        let may_record = !self.is_far_behind();
+        let outcome = if may_record {
+            self.record_blocks(scratch, written)
+        } else {
+            Ok(0)
+        };
+        if let Some(sync) = &self.sync
+            && !matches!(outcome, Ok(0))
+        {
+            sync.written(self.writer.written_position());
+        }
         // Also after a failure: a replay that follows must see the last good frame.
-        let position = self.writer.recorded_position();
+        let position = self.recorded_position();
         if position != self.counted_position {
-            self.position_counter.set_release(position);
+            if !self.counts_synced {
+                self.position_counter.set_release(position);
+            }
             self.counted_position = position;
         }
         if let Some((stream, events)) = event_stream.zip(self.events.as_mut()) {
@@ -182,11 +287,18 @@ impl RecordingSession {
         }
         match outcome {
             Err(failure) => RecordingOutcome::Failed(failure),
-            Ok(0) if self.image.is_end_of_stream() || self.image.is_closed() => {
+            Ok(0) if may_record && (self.image.is_end_of_stream() || self.image.is_closed()) => {
                 RecordingOutcome::Ended
             }
             Ok(bytes) => RecordingOutcome::Recorded(bytes),
         }
+    }
+
+    fn is_far_behind(&self) -> bool {
+        let written_position = self.writer.written_position();
+        self.sync
+            .as_ref()
+            .is_some_and(|sync| sync.is_far_behind(written_position))
     }
 
     fn record_blocks(
@@ -217,11 +329,52 @@ impl RecordingSession {
                 break;
             }
         }
-        if self.writer.wants_sync() {
-            let began = Instant::now();
-            self.writer.sync()?;
-            traffic.add(0, began);
-        }
         Ok(total)
+    }
+}
+
+/// A recording that writes nothing more, until what it has written is synced.
+pub struct EndingRecording {
+    pub recording_id: i64,
+    written_position: i64,
+    sync: Option<Arc<RecordingSync>>,
+    failure: Option<Failure>,
+    events: Option<RecordingEvents>,
+    time_index: Option<TimeIndex>,
+}
+
+/// Where and why a recording has ended.
+pub struct End {
+    pub position: i64,
+    pub failure: Option<Failure>,
+    /// Why its time index was not written, if that has failed.
+    pub time_index_failure: Option<String>,
+}
+
+impl EndingRecording {
+    /// Whether all is synced, or cannot be.
+    pub fn is_settled(&self) -> bool {
+        self.sync.as_ref().is_none_or(|sync| sync.is_settled())
+    }
+
+    /// Publish where the recording has ended.
+    pub fn end(self, event_stream: Option<&EventStream>) -> End {
+        let (position, sync_failure) = match &self.sync {
+            Some(sync) => (sync.synced_position(), sync.failure()),
+            None => (self.written_position, None),
+        };
+        if let Some((stream, events)) = event_stream.zip(self.events) {
+            events.stop(position, stream);
+        }
+        let mut time_index_failure = None;
+        if let Some(mut index) = self.time_index {
+            index.end(position);
+            time_index_failure = index.take_failure();
+        }
+        End {
+            position,
+            failure: self.failure.or(sync_failure),
+            time_index_failure,
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Writes the blocks of one recording to its segment files.
 //!
-//! It owns files, frames and durability; `recording.rs` polls the blocks. A failed write or sync
-//! poisons the writer: nothing is written after it, and `recorded_position` is where the recording
-//! is good up to.
+//! It owns files and frames; `recording.rs` polls the blocks and `sync_pool.rs` makes them durable.
+//! A failed write poisons the writer: nothing is written after it, and `written_position` is the
+//! end of the last whole frame.
 
 use super::failure::Failure;
 use super::segment_file::{Existing, open_for_writing};
+use super::sync_pool::{RecordingSync, Syncable};
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_OFFSET, TYPE_PAD};
 use crate::geometry::{StreamGeometry, segment_base_position, segment_path};
@@ -65,14 +66,19 @@ pub struct SegmentWriter {
     base_position: i64,
     path: PathBuf,
     /// `None` once poisoned.
-    file: Option<File>,
+    file: Option<Arc<File>>,
     written_position: i64,
-    recorded_position: i64,
+    /// Gets each file; `None` when none are synced.
+    sync: Option<Arc<RecordingSync>>,
 }
 
 impl SegmentWriter {
     /// Open the segment file in which the join position lies, creating it if it is a new one.
-    pub fn open(storage: Arc<Storage>, placement: Placement) -> Result<Self, Failure> {
+    pub fn open(
+        storage: Arc<Storage>,
+        placement: Placement,
+        sync: Option<Arc<RecordingSync>>,
+    ) -> Result<Self, Failure> {
         let Placement {
             start_position,
             join_position,
@@ -95,23 +101,21 @@ impl SegmentWriter {
             path,
             file: None,
             written_position: join_position,
-            recorded_position: join_position,
+            sync,
         };
         writer.open_segment(existing)?;
         Ok(writer)
     }
 
-    /// Position up to which the recording is good: whole frames, written and, at sync levels 1
-    /// and 2, synced.
-    pub fn recorded_position(&self) -> i64 {
-        self.recorded_position
+    /// Position up to which whole frames are written.
+    pub fn written_position(&self) -> i64 {
+        self.written_position
     }
 
     /// Write a block as an image hands it over: whole data frames, or a single padding frame.
     ///
-    /// `scratch` is where frames get their checksums, `SCRATCH_LENGTH` bytes. At sync levels 1
-    /// and 2 the block counts as recorded after `sync`. Returns how many bytes went to the file:
-    /// of a padding frame no more than its header.
+    /// `scratch` is where frames get their checksums, `SCRATCH_LENGTH` bytes. Returns how many
+    /// bytes went to the file: of a padding frame no more than its header.
     pub fn write_block(&mut self, block: &[u8], scratch: &mut [u8]) -> Result<usize, Failure> {
         self.check_place(block)?;
         let is_padding = block
@@ -127,37 +131,10 @@ impl SegmentWriter {
             None => self.write(block, length)?,
             Some(checksum) => self.write_summed(block, checksum, scratch)?,
         }
-        if self.storage.sync_level == SyncLevel::Normal {
-            self.recorded_position = self.written_position;
-        }
         if self.written_position >= self.base_position + self.placement.segment_length {
             self.roll_over()?;
         }
         Ok(length)
-    }
-
-    /// Whether something was written that does not count as recorded before it is synced.
-    pub fn wants_sync(&self) -> bool {
-        self.recorded_position != self.written_position
-    }
-
-    /// Make what was written durable according to the sync level.
-    pub fn sync(&mut self) -> Result<(), Failure> {
-        if self.recorded_position == self.written_position {
-            return Ok(());
-        }
-        let file = self.file.as_ref().ok_or_else(poisoned)?;
-        let synced = match self.storage.sync_level {
-            SyncLevel::Normal => Ok(()),
-            SyncLevel::Data => file.sync_data(),
-            SyncLevel::DataAndMetadata => file.sync_all(),
-        };
-        if let Err(error) = synced {
-            self.file = None;
-            return Err(Failure::storage("sync segment file", &self.path, &error));
-        }
-        self.recorded_position = self.written_position;
-        Ok(())
     }
 
     /// A block that does not follow the last one means that the image is polled by another caller
@@ -234,8 +211,8 @@ impl SegmentWriter {
                 blank(file, offset + whole as u64, written - whole);
                 self.written_position += whole as i64;
                 let failure = Failure::storage("write segment file", &self.path, &error);
-                // The frames before the torn one were written: they count if they can be synced.
-                let _ = self.sync();
+                // The frames before the torn one were written: they count if they can be synced,
+                // which the end of the recording waits for.
                 self.file = None;
                 Err(failure)
             }
@@ -243,7 +220,6 @@ impl SegmentWriter {
     }
 
     fn roll_over(&mut self) -> Result<(), Failure> {
-        self.sync()?;
         self.file = None;
         self.base_position += self.placement.segment_length;
         self.path = segment_path(
@@ -257,12 +233,15 @@ impl SegmentWriter {
     fn open_segment(&mut self, existing: Existing) -> Result<(), Failure> {
         let segment_length = self.placement.segment_length as u64;
         let file = open_for_writing(&self.path, segment_length, existing)?;
-        if self.storage.sync_level > SyncLevel::Normal {
-            // A file whose name is not on the device is lost with all that was synced into it.
-            let directory = &self.storage.archive_dir;
-            File::open(directory)
-                .and_then(|opened| opened.sync_all())
-                .map_err(|error| Failure::storage("sync archive directory", directory, &error))?;
+        let file = Arc::new(file);
+        if let Some(sync) = &self.sync {
+            let synced: Arc<dyn Syncable> = Arc::clone(&file) as _;
+            sync.add_segment(
+                synced,
+                self.path.clone(),
+                self.written_position,
+                self.base_position + self.placement.segment_length,
+            );
         }
         self.file = Some(file);
         Ok(())

@@ -33,6 +33,7 @@ fn open(dir: &ScratchDir, start: i64, join: i64) -> Result<SegmentWriter, Failur
     SegmentWriter::open(
         storage(dir, SyncLevel::Normal, None),
         placement(start, join),
+        None,
     )
 }
 
@@ -56,7 +57,7 @@ fn blocks_stand_verbatim_at_their_offset_in_a_file_of_full_length() {
     let mut writer = open(&dir, 65_536 + 96, 65_536 + 96).expect("open");
     let block = [frame_at(65_632, 64), frame_at(65_696, 1_024)].concat();
     writer.write_block(&block, &mut scratch()).expect("write");
-    assert_eq!(writer.recorded_position(), 66_720);
+    assert_eq!(writer.written_position(), 66_720);
     let file = dir.read("4-65536.rec");
     assert_eq!(file.len(), 65_536);
     assert_eq!(file[..96], [0; 96]);
@@ -75,7 +76,7 @@ fn a_full_segment_is_followed_at_once_by_the_next_file() {
     let second = frame_at(65_536, 64);
     writer.write_block(&second, &mut scratch()).expect("write");
     assert_eq!(dir.read("4-65536.rec")[..64], second);
-    assert_eq!(writer.recorded_position(), 65_600);
+    assert_eq!(writer.written_position(), 65_600);
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn of_a_padding_frame_only_the_header_is_written() {
     let mut padding = padding_frame(64, INITIAL_TERM_ID, 65_536 - 64);
     padding[32..].fill(0xEE);
     writer.write_block(&padding, &mut scratch()).expect("write");
-    assert_eq!(writer.recorded_position(), 65_536);
+    assert_eq!(writer.written_position(), 65_536);
     let file = dir.read("4-0.rec");
     assert_eq!(file[64..96], padding[..32]);
     assert!(file[96..].iter().all(|&byte| byte == 0));
@@ -107,7 +108,7 @@ fn checksums_take_the_place_of_session_ids_and_of_nothing_else() {
             },
             ..placement(0, 0)
         };
-        let mut writer = SegmentWriter::open(storage, placement).expect("open");
+        let mut writer = SegmentWriter::open(storage, placement, None).expect("open");
         // More than a scratch buffer holds, and frames that do not divide it.
         let mut block = Vec::new();
         while block.len() + 1_440 < 3 * SCRATCH_LENGTH {
@@ -124,30 +125,7 @@ fn checksums_take_the_place_of_session_ids_and_of_nothing_else() {
             file[start + 12..start + 16].copy_from_slice(&block[start + 12..start + 16]);
         }
         assert_eq!(file[..block.len()], block);
-        assert_eq!(writer.recorded_position(), block.len() as i64);
-    }
-}
-
-#[test]
-fn at_sync_levels_above_zero_a_block_counts_once_synced() {
-    for level in [SyncLevel::Data, SyncLevel::DataAndMetadata] {
-        let dir = ScratchDir::new();
-        let mut writer =
-            SegmentWriter::open(storage(&dir, level, None), placement(0, 0)).expect("open");
-        writer
-            .write_block(&frame_at(0, 64), &mut scratch())
-            .expect("write");
-        assert_eq!(writer.recorded_position(), 0);
-        writer.sync().expect("sync");
-        assert_eq!(writer.recorded_position(), 64);
-        writer
-            .write_block(&frame_at(64, 65_536 - 64), &mut scratch())
-            .expect("write");
-        assert_eq!(
-            writer.recorded_position(),
-            65_536,
-            "a full segment is synced before the next"
-        );
+        assert_eq!(writer.written_position(), block.len() as i64);
     }
 }
 
@@ -161,7 +139,7 @@ fn a_segment_that_already_exists_at_roll_over_stops_there_and_is_left_alone() {
         .expect_err("refused");
     assert!(failure.message.contains("4-65536.rec"), "{failure}");
     assert_eq!(
-        (failure.code, writer.recorded_position()),
+        (failure.code, writer.written_position()),
         (code::GENERIC, 65_536)
     );
     assert_eq!(dir.read("4-65536.rec"), b"someone's");
@@ -231,7 +209,7 @@ fn a_block_that_does_not_follow_the_last_one_is_not_written() {
         "{failure}"
     );
     assert_eq!(
-        (writer.recorded_position(), dir.read("4-0.rec")),
+        (writer.written_position(), dir.read("4-0.rec")),
         (0, vec![0; 65_536])
     );
 }
@@ -243,7 +221,8 @@ fn a_write_that_fails_keeps_the_whole_frames_and_poisons_the_writer() {
     writer
         .write_block(&frame_at(0, 64), &mut scratch())
         .expect("write");
-    writer.file = Some(File::open(dir.path().join("4-0.rec")).expect("read only"));
+    let read_only = File::open(dir.path().join("4-0.rec")).expect("read only");
+    writer.file = Some(Arc::new(read_only));
     let failure = writer
         .write_block(&frame_at(64, 64), &mut scratch())
         .expect_err("read only");
@@ -252,7 +231,7 @@ fn a_write_that_fails_keeps_the_whole_frames_and_poisons_the_writer() {
         "{failure}"
     );
     assert_eq!(
-        (failure.code, writer.recorded_position()),
+        (failure.code, writer.written_position()),
         (code::GENERIC, 64)
     );
     assert!(writer.file.is_none());

@@ -1,0 +1,138 @@
+"""Requests for ledgers, of the schema of this package; all are answered by background tasks."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.archive.control.requests.handling import Handlers
+from aerotape.archive.ledger.alias import with_alias
+from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
+from aerotape.clock import epoch_ms
+from aerotape.codecs.generated import ledger_control as codecs
+from aerotape.codecs.generated.archive import SourceLocation
+from aerotape.errors import ConfigurationError
+from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
+
+if TYPE_CHECKING:
+    from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
+
+_MAX_LISTED: Final = 1_000
+_MAX_HASH_LENGTH: Final = 64
+
+
+def _ledger(request: Any) -> QualifiedId:
+    """Return the ledger of a request (QualifiedIdError)."""
+    return QualifiedId.from_signed(request.scope_id, request.ledger_id)
+
+
+def _create(
+    services: Services, session: ControlSession, request: codecs.CreateLedgerRequest
+) -> None:
+    mirrors = json.loads(request.mirrors or "[]")
+    if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
+        raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")
+    if len(request.password_hash) > _MAX_HASH_LENGTH:
+        raise ConfigurationError(
+            f"password hash has {len(request.password_hash)} bytes, at most {_MAX_HASH_LENGTH} are"
+            " stored",
+            "password_hash",
+        )
+    metadata = LedgerMetadata(
+        _ledger(request),
+        request.ledger_type,
+        request.digest_type,
+        epoch_ms(),
+        request.password_hash,
+        request.write_quorum,
+        request.ack_quorum,
+        tuple(mirrors),
+    )
+    check_quorums(metadata)
+    services.ledgers.create(session, request.correlation_id, metadata)
+
+
+def _info(services: Services, session: ControlSession, request: codecs.LedgerInfoRequest) -> None:
+    services.ledgers.info(session, request.correlation_id, _ledger(request))
+
+
+def _list(services: Services, session: ControlSession, request: codecs.ListLedgersRequest) -> None:
+    if not 0 < request.count <= _MAX_LISTED:
+        raise ConfigurationError(f"count {request.count} is not from 1 to {_MAX_LISTED}", "count")
+    services.ledgers.list(
+        session,
+        request.correlation_id,
+        request.scope_id & MAX_UNSIGNED,
+        request.from_ledger_id & MAX_UNSIGNED,
+        request.count,
+    )
+
+
+def _attach(
+    services: Services, session: ControlSession, request: codecs.AttachWriterRequest
+) -> None:
+    ledger = _ledger(request)
+    is_local = request.location is codecs.WriterLocation.LOCAL
+    services.ledgers.attach(
+        session,
+        request.correlation_id,
+        ledger,
+        stream_id=request.stream_id,
+        source_location=SourceLocation.LOCAL if is_local else SourceLocation.REMOTE,
+        channel=lambda kind: with_alias(request.channel, ledger, kind, request.session_id),
+        password_hash=request.password_hash,
+    )
+
+
+def _sync(services: Services, session: ControlSession, request: codecs.SyncLedgerRequest) -> None:
+    services.ledgers.sync(session, request.correlation_id, _ledger(request))
+
+
+def _await(services: Services, session: ControlSession, request: codecs.AwaitLedgerRequest) -> None:
+    services.ledgers.await_position(
+        session,
+        request.correlation_id,
+        _ledger(request),
+        request.position,
+        request.reach,
+        request.timeout_ns,
+    )
+
+
+def _close(services: Services, session: ControlSession, request: codecs.CloseLedgerRequest) -> None:
+    services.ledgers.close_ledger(session, request.correlation_id, _ledger(request))
+
+
+def _recover(
+    services: Services, session: ControlSession, request: codecs.RecoverLedgerRequest
+) -> None:
+    services.ledgers.recover(
+        session, request.correlation_id, _ledger(request), request.password_hash
+    )
+
+
+def _delete(
+    services: Services, session: ControlSession, request: codecs.DeleteLedgerRequest
+) -> None:
+    services.ledgers.delete(session, request.correlation_id, _ledger(request))
+
+
+def _locate(
+    services: Services, session: ControlSession, request: codecs.LocateEntryRequest
+) -> None:
+    services.ledgers.locate(session, request.correlation_id, _ledger(request), request.entry_id)
+
+
+HANDLERS: Handlers = {
+    codecs.CreateLedgerRequest: _create,
+    codecs.LedgerInfoRequest: _info,
+    codecs.ListLedgersRequest: _list,
+    codecs.AttachWriterRequest: _attach,
+    codecs.SyncLedgerRequest: _sync,
+    codecs.AwaitLedgerRequest: _await,
+    codecs.CloseLedgerRequest: _close,
+    codecs.RecoverLedgerRequest: _recover,
+    codecs.DeleteLedgerRequest: _delete,
+    codecs.LocateEntryRequest: _locate,
+}

@@ -1,0 +1,1 @@
+"""Ledgers of an archive: recordings of checksummed entries, with ids and chosen durability."""

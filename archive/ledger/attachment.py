@@ -1,0 +1,138 @@
+"""A writer of a ledger: the recording of its stream, from the request to its end.
+
+Recordings sees it as the sender of the start-recording request. Errors after the start go to the
+client of the writer; signals of the recording do not, as the ledger's requests have responses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from aerotape.codecs.generated.archive import RecordingSignal
+from aerotape.protocol import NULL_VALUE, ErrorCode
+
+if TYPE_CHECKING:
+    from aerotape.archive.ledger.metadata import LedgerMetadata
+
+
+class Client(Protocol):
+    """A client's control session."""
+
+    @property
+    def session_id(self) -> int: ...
+    @property
+    def is_done(self) -> bool: ...
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None: ...
+    def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
+    def send_error(
+        self, correlation_id: int, error_code: ErrorCode | int, message: str
+    ) -> None: ...
+    def send_signal(
+        self,
+        correlation_id: int,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        signal: RecordingSignal,
+    ) -> None: ...
+    def pass_on(self, message: bytes) -> None: ...
+
+
+class Attachment:
+    """The recording of a writer's stream.
+
+    Attributes:
+        metadata: of the ledger.
+        client: the control session of the writer.
+        registration_id: of the recording subscription, NULL_VALUE before the driver has added it.
+        recording_id: NULL_VALUE before the recording has begun.
+        refusal: the error code and the text with which the start was refused.
+        failure: the error that ended the recording; empty without one.
+        stop_position: where the recording stopped, bytes; None before.
+    """
+
+    def __init__(self, metadata: LedgerMetadata, client: Client, correlation_id: int) -> None:
+        """Begin without a recording.
+
+        Args:
+            correlation_id: of the request to attach.
+        """
+        self.metadata = metadata
+        self.client = client
+        self.correlation_id = correlation_id
+        self.session_id = client.session_id
+        self.registration_id = NULL_VALUE
+        self.recording_id = NULL_VALUE
+        self.refusal: tuple[int, str] | None = None
+        self.failure = ""
+        self.stop_position: int | None = None
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the recording has begun or was refused."""
+        return self.recording_id != NULL_VALUE or self.refusal is not None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the stream is being recorded."""
+        return self.recording_id != NULL_VALUE and self.stop_position is None
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
+        """Receive the id of the subscription."""
+        self.registration_id = relevant_id
+
+    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
+        """Receive why the recording did not start, or why it has ended."""
+        if self.recording_id == NULL_VALUE:
+            self.refusal = error_code, message
+        else:
+            self.failure = message
+            self.client.send_error(self.correlation_id, error_code, message)
+
+    def send_signal(
+        self,
+        correlation_id: int,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        signal: RecordingSignal,
+    ) -> None:
+        """Receive the begin and the end of the recording."""
+        if signal in (RecordingSignal.START, RecordingSignal.EXTEND):
+            self.recording_id = recording_id
+            self.metadata = replace(self.metadata, recording_id=recording_id)
+        elif signal is RecordingSignal.STOP:
+            self.stop_position = position
+
+
+class PurgeRequester:
+    """Receives the response to the request that purges the recording of a ledger.
+
+    Attributes:
+        outcome: None before the response; then the error code and its text, or ().
+    """
+
+    session_id = NULL_VALUE
+
+    def __init__(self) -> None:
+        self.outcome: tuple[()] | tuple[int, str] | None = None
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
+        """Receive the number of files."""
+        self.outcome = ()
+
+    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
+        """Receive why the recording was not purged."""
+        if self.outcome is None:
+            self.outcome = error_code, message
+
+    def send_signal(
+        self,
+        correlation_id: int,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        signal: RecordingSignal,
+    ) -> None:
+        """Ignore that the files are gone."""

@@ -1,0 +1,201 @@
+"""Entries of a ledger in its recording's segment files: which one ends, or begins, at a position.
+
+Entries are the messages of the recording, with consecutive ids. There is no index: a term that may
+hold the entry is found by the first entries of terms, and scanned. All functions block on files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aerotape import _native
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.codecs import entry as entries
+from aerotape.errors import AerotapeError, SegmentError
+from aerotape.protocol import NULL_VALUE
+
+_BATCH_ROWS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class EntryMark:
+    """The end of an entry.
+
+    Attributes:
+        position: after its last frame, bytes; the start of the recording before the first entry.
+        entry_id: its id, -1 before the first entry.
+        length: payload bytes of the ledger up to and including it.
+    """
+
+    position: int
+    entry_id: int = NULL_VALUE
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """A range of a recording, as `_native.SegmentScan` reads it."""
+
+    archive_dir: str
+    recording_id: int
+    start_position: int
+    term_length: int
+    segment_length: int
+    initial_term_id: int
+    session_id: int
+    stream_id: int
+    from_position: int
+    to_position: int
+    limit_position: int
+    from_boundary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRecording:
+    """The recording of a ledger on disk.
+
+    Attributes:
+        archive_dir: the archive directory.
+        descriptor: of the recording.
+        digest_type: of the entries; None where their digests cannot be checked.
+    """
+
+    archive_dir: Path
+    descriptor: RecordingDescriptor
+    digest_type: entries.DigestType | None
+
+    @property
+    def start(self) -> EntryMark:
+        """The mark before the first entry."""
+        return EntryMark(self.descriptor.start_position)
+
+    def last_entry(
+        self, limit: int, known: EntryMark | None = None, *, checked: bool = False
+    ) -> EntryMark:
+        """Return the last entry that ends at or before a position.
+
+        Args:
+            limit: the position, bytes.
+            known: the end of an entry, from which to search if it is not after `limit`.
+            checked: check digests, and stop at the first entry that is wrong.
+
+        Raises:
+            StorageError: a segment file cannot be read.
+            SegmentError: it is damaged.
+            EntryError: a message is not an entry.
+        """
+        if known is not None and known.position <= limit and not checked:
+            return self._last_in(known.position, limit, known, True, False) or known
+        start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
+        term = (limit - 1) // length * length
+        while limit > start and term + length > start:
+            found = self._last_in(max(term, start), limit, None, False, checked)
+            if found is not None:
+                return found
+            limit, term = min(limit, term), term - length
+        return self.start
+
+    def _last_in(
+        self, begin: int, limit: int, known: EntryMark | None, from_boundary: bool, checked: bool
+    ) -> EntryMark | None:
+        last = None
+        for batch in self._batches(begin, limit, limit, from_boundary):
+            if not checked:
+                last = batch[-1]
+                continue
+            for message in batch:
+                try:
+                    entries.decode(message[-1], digest_type=self.digest_type)
+                except AerotapeError:
+                    return None if last is None else _mark(last)
+                last = message
+        return None if last is None else _mark(last)
+
+    def position_of(self, entry_id: int, limit: int) -> int:
+        """Return the position of the first frame of an entry that ends before `limit`.
+
+        Raises:
+            StorageError: a segment file cannot be read.
+            SegmentError: it is damaged, or the entry is not where its id says.
+        """
+        length, start = self.descriptor.term_buffer_length, self.descriptor.start_position
+        low, high = start // length, max((limit - 1) // length, start // length)
+        # The last term whose first entry is not after the one that is searched for.
+        while low < high:
+            middle = (low + high + 1) // 2
+            first = self._first_id(max(middle * length, start), limit)
+            if first is not None and first <= entry_id:
+                low = middle
+            else:
+                high = middle - 1
+        next_id = None
+        for batch in self._batches(max(low * length, start), limit, limit, False):
+            if next_id is None:
+                next_id = _entry_id(batch[0])
+            if entry_id < next_id + len(batch):
+                found = batch[entry_id - next_id] if entry_id >= next_id else batch[0]
+                if _entry_id(found) == entry_id:
+                    return found[0]
+                break
+            next_id += len(batch)
+        raise SegmentError(
+            f"entry {entry_id} is not in recording {self.descriptor.recording_id}: its entries do "
+            "not have consecutive ids",
+            self.archive_dir,
+            position=low * length,
+        )
+
+    def first_message(self) -> bytes | None:
+        """Return the first message, None when there is none."""
+        descriptor = self.descriptor
+        end = descriptor.start_position + descriptor.segment_file_length
+        for batch in self._batches(descriptor.start_position, end, end, True, 1):
+            return batch[0][-1]
+        return None
+
+    def _first_id(self, term: int, limit: int) -> int | None:
+        for batch in self._batches(term, limit, limit, False, 1):
+            return _entry_id(batch[0])
+        return None
+
+    def _batches(
+        self, begin: int, end: int, limit: int, from_boundary: bool, rows: int = _BATCH_ROWS
+    ) -> Iterator[list[_Found]]:
+        descriptor = self.descriptor
+        if begin >= end:
+            return
+        scan = _native.SegmentScan(
+            _Range(
+                str(self.archive_dir),
+                descriptor.recording_id,
+                descriptor.start_position,
+                descriptor.term_buffer_length,
+                descriptor.segment_file_length,
+                descriptor.initial_term_id,
+                descriptor.session_id,
+                descriptor.stream_id,
+                begin,
+                end,
+                limit,
+                from_boundary,
+            ),
+            batch_rows=rows,
+        )
+        while (batch := scan.next_messages()) is not None:
+            if batch:
+                yield batch
+
+
+# Position, end position, term id, term offset, flags, reserved value, payload.
+_Found = tuple[int, int, int, int, int, int, bytes]
+
+
+def _mark(found: _Found) -> EntryMark:
+    header = entries.read_header(found[-1])
+    return EntryMark(found[1], header.entry_id, header.length)
+
+
+def _entry_id(found: _Found) -> int:
+    return entries.read_header(found[-1]).entry_id

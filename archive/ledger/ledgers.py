@@ -1,0 +1,490 @@
+"""The ledgers of a running archive: their metadata, their writers and the requests for them.
+
+A request is a background task of the conductor. What blocks, the database and the segment files,
+is done by a dedicated thread, which the first request for a ledger starts: an archive without
+ledgers has neither thread nor database. Requests that change one ledger follow each other.
+
+Positions of a ledger, bytes of its recording:
+
+    written     recorded so far: the recording position counter. Its last entry is LAP.
+    confirmed   on storage: a counter beside it. Its last entry is LAC.
+
+The recorder moves both while a ledger has a writer. A recording that has stopped is forced to
+storage before its end counts as confirmed: once for each run of the archive.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from aerotape.archive.agent import SOON_NS
+from aerotape.archive.background_tasks import BackgroundTasks, Task
+from aerotape.archive.ledger import durable
+from aerotape.archive.ledger.attachment import Attachment, Client, PurgeRequester
+from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
+from aerotape.archive.ledger.ledger_worker import LedgerWorker
+from aerotape.archive.ledger.metadata import LedgerMetadata
+from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
+from aerotape.archive.recording.durability import Durability
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import SourceLocation
+from aerotape.codecs.generated.ledger_control import DigestType, LedgerType, Reach
+from aerotape.errors import (
+    AerotapeError,
+    ArchiveError,
+    LedgerClosedError,
+    LedgerError,
+    LedgerInUseError,
+    LedgerPasswordError,
+    UnconfirmedEntryError,
+)
+from aerotape.protocol import NULL_VALUE, ErrorCode
+
+if TYPE_CHECKING:
+    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording.recording_session import RecordingSession
+    from aerotape.archive.recording.recordings import Recordings
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.qualified_id import QualifiedId
+
+_SYNC: Final[dict[LedgerType, Literal["pd", "vd"]]] = {
+    LedgerType.PD_JOURNAL: "pd",
+    LedgerType.VD_JOURNAL: "vd",
+}
+
+
+class Ledgers:
+    """All ledgers. For the conductor's thread."""
+
+    def __init__(
+        self,
+        *,
+        archive_dir: Path,
+        catalog: Catalog,
+        recordings: Recordings,
+        purge: Callable[[PurgeRequester, codecs.PurgeRecordingRequest], None],
+        connect_timeout_ns: int,
+        errors: ErrorLog,
+        wake: Callable[[], None],
+    ) -> None:
+        """Begin without a database, which the first request opens.
+
+        Args:
+            purge: handles a request to purge a recording.
+            connect_timeout_ns: how long a writer's stream may take to arrive.
+            wake: makes the conductor call `do_work` soon; called from other threads.
+        """
+        self._archive_dir = archive_dir
+        self._catalog = catalog
+        self._recordings = recordings
+        self._purge = purge
+        self._connect_timeout_ns = connect_timeout_ns
+        self._errors = errors
+        self._worker = LedgerWorker(archive_dir, wake)
+        self._tasks = BackgroundTasks()
+        # Ledgers that a request is changing.
+        self._changing: set[QualifiedId] = set()
+        self._writers: dict[QualifiedId, Attachment] = {}
+        # Recordings whose stop position is on storage.
+        self._forced: set[int] = set()
+        # The last confirmed entry that was looked up, by recording.
+        self._marks: dict[int, EntryMark] = {}
+
+    # ---- the duty cycle -----------------------------------------------------------------------
+
+    @property
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: requests wait for positions, or for the driver."""
+        return SOON_NS if self._tasks else None
+
+    def do_work(self) -> None:
+        """Advance each request by one step."""
+        for ledger, writer in list(self._writers.items()):
+            if writer.stop_position is not None:
+                # The recorder has forced it to storage up to there.
+                self._forced.add(writer.recording_id)
+                del self._writers[ledger]
+        self._tasks.advance()
+
+    def close(self) -> None:
+        """Cancel requests and close the database."""
+        self._tasks.close()
+        self._worker.close()
+
+    # ---- requests -----------------------------------------------------------------------------
+
+    def create(self, client: Client, correlation_id: int, metadata: LedgerMetadata) -> None:
+        """Add a ledger; OK once it is on storage."""
+
+        def task() -> Task[None]:
+            yield from self._worker.change(lambda store: store.add(metadata))
+            client.send_ok(correlation_id)
+
+        self._begin(client, correlation_id, task())
+
+    def info(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
+        """Send the descriptor of a ledger, with its entry ids."""
+
+        def task() -> Task[None]:
+            metadata = yield from self._metadata(ledger)
+            status = yield from self._status(metadata)
+            client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+
+        self._begin(client, correlation_id, task())
+
+    def list(
+        self, client: Client, correlation_id: int, scope_id: int, from_ledger_id: int, count: int
+    ) -> None:
+        """Send descriptors without looking up entries; RECORDING_UNKNOWN if fewer than `count`."""
+
+        def task() -> Task[None]:
+            found = yield from self._worker.listed(scope_id, from_ledger_id, count)
+            for metadata in found:
+                message = descriptor_message(
+                    client.session_id, correlation_id, metadata, self._positions(metadata)
+                )
+                client.pass_on(message)
+            if len(found) < count:
+                client.send_recording_unknown(correlation_id, NULL_VALUE)
+
+        self._begin(client, correlation_id, task())
+
+    def attach(
+        self,
+        client: Client,
+        correlation_id: int,
+        ledger: QualifiedId,
+        *,
+        stream_id: int,
+        source_location: SourceLocation,
+        channel: Callable[[LedgerType], str],
+        password_hash: bytes,
+    ) -> None:
+        """Record a writer's stream; send the descriptor once that has begun and is on storage.
+
+        Args:
+            channel: returns what to record, from the type of the ledger.
+        """
+
+        def task() -> Task[None]:
+            metadata = yield from self._metadata(ledger)
+            _check_password(metadata, password_hash)
+            if metadata.is_closed:
+                raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
+            self._check_no_writer(metadata)
+            status = yield from self._status(metadata)
+            writer = self._writers[ledger] = Attachment(metadata, client, correlation_id)
+            try:
+                yield from self._started(writer, metadata, stream_id, source_location, channel)
+            finally:
+                if not writer.is_active:
+                    self._writers.pop(ledger, None)
+            begun = self._catalog.descriptor(writer.recording_id)
+            yield from self._worker.call(lambda: durable.force_catalog(self._archive_dir))
+            if metadata.recording_id == NULL_VALUE:
+                yield from self._worker.change(
+                    lambda store: store.set_recording(ledger, writer.recording_id)
+                )
+            session = self._recordings.session(writer.recording_id)
+            if session is None:
+                raise LedgerError(
+                    f"the writer of ledger {ledger} is gone: {writer.failure or 'it has stopped'}",
+                    ledger,
+                )
+            if metadata.recording_id == NULL_VALUE:
+                mark = EntryMark(begun.start_position)
+                status = LedgerStatus.of_marks(mark, mark)
+            status = status.with_writer(session)
+            client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+
+        self._begin(client, correlation_id, self._alone(ledger, task()))
+
+    def sync(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
+        """Force what is recorded to storage; OK with the confirmed position."""
+
+        def task() -> Task[None]:
+            metadata = yield from self._metadata(ledger)
+            session = self._session(metadata)
+            if session is None:
+                status = yield from self._status(metadata, with_entries=False)
+                client.send_ok(correlation_id, status.confirmed_position)
+                return
+            done: list[tuple[int, str | None]] = []
+            self._recordings.request_sync(
+                session.recording_id, lambda position, failure: done.append((position, failure))
+            )
+            while not done:
+                yield
+            position, failure = done[0]
+            if failure is not None:
+                raise LedgerError(f"ledger {ledger} has failed: {failure}", ledger)
+            client.send_ok(correlation_id, position)
+
+        self._begin(client, correlation_id, task())
+
+    def await_position(
+        self,
+        client: Client,
+        correlation_id: int,
+        ledger: QualifiedId,
+        position: int,
+        reach: Reach,
+        timeout_ns: int,
+    ) -> None:
+        """OK with the position reached, once it is at least `position` or the time is over."""
+        deadline_ns = time.monotonic_ns() + timeout_ns
+
+        def task() -> Task[None]:
+            metadata = yield from self._metadata(ledger)
+            is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
+            writer = self._writers.get(ledger)
+            while (session := self._session(metadata, writer)) is not None:
+                reached = session.confirmed_position if is_confirmed else session.position
+                if reached >= position or time.monotonic_ns() >= deadline_ns or client.is_done:
+                    client.send_ok(correlation_id, reached)
+                    return
+                yield
+            if writer is not None and writer.stop_position is not None:
+                client.send_ok(correlation_id, writer.stop_position)
+                return
+            metadata = yield from self._metadata(ledger)
+            status = yield from self._status(metadata, with_entries=False)
+            client.send_ok(correlation_id, status.confirmed_position)
+
+        self._begin(client, correlation_id, task())
+
+    def close_ledger(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
+        """Sync and close a ledger that this client writes, or that has no writer."""
+        self._begin(
+            client, correlation_id, self._alone(ledger, self._closed(client, correlation_id, ledger))
+        )
+
+    def recover(
+        self, client: Client, correlation_id: int, ledger: QualifiedId, password_hash: bytes
+    ) -> None:
+        """Stop the writer of a ledger, whoever it is, then sync and close the ledger."""
+
+        def task() -> Task[None]:
+            _check_password((yield from self._metadata(ledger)), password_hash)
+            yield from self._closed(client, correlation_id, ledger, fences=True)
+
+        self._begin(client, correlation_id, self._alone(ledger, task()))
+
+    def delete(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
+        """Purge the recording of a ledger without a writer, then remove its metadata."""
+
+        def task() -> Task[None]:
+            metadata = yield from self._metadata(ledger)
+            self._check_no_writer(metadata)
+            if self._catalog.has_recording(metadata.recording_id):
+                requester = PurgeRequester()
+                self._purge(
+                    requester,
+                    codecs.PurgeRecordingRequest(
+                        correlation_id=NULL_VALUE, recording_id=metadata.recording_id
+                    ),
+                )
+                while requester.outcome is None:
+                    yield
+                if requester.outcome:
+                    code, message = requester.outcome
+                    raise ArchiveError(f"ledger {ledger} is not deleted: {message}", code)
+            yield from self._worker.change(lambda store: store.remove(ledger))
+            client.send_ok(correlation_id)
+
+        self._begin(client, correlation_id, self._alone(ledger, task()))
+
+    def locate(
+        self, client: Client, correlation_id: int, ledger: QualifiedId, entry_id: int
+    ) -> None:
+        """OK with the position of an entry that is recorded."""
+
+        def task() -> Task[None]:
+            metadata = yield from self._metadata(ledger)
+            status = yield from self._status(metadata, with_entries=False)
+            if entry_id < 0 or metadata.recording_id == NULL_VALUE:
+                raise UnconfirmedEntryError(f"ledger {ledger} has no entry {entry_id}", ledger)
+            recording = self._recording(metadata)
+            limit = status.recorded_position
+            client.send_ok(
+                correlation_id,
+                (yield from self._worker.call(lambda: recording.position_of(entry_id, limit))),
+            )
+
+        self._begin(client, correlation_id, task())
+
+    # ---- steps of requests --------------------------------------------------------------------
+
+    def _begin(self, client: Client, correlation_id: int, task: Task[None]) -> None:
+        self._tasks.start(self._answered(client, correlation_id, task))
+
+    def _answered(self, client: Client, correlation_id: int, task: Task[None]) -> Task[None]:
+        try:
+            yield from task
+        except ArchiveError as error:
+            client.send_error(correlation_id, error.error_code, str(error))
+        except Exception as error:
+            unexpected = None if isinstance(error, AerotapeError) else error
+            self._errors.record("request for a ledger failed", error, exception=unexpected)
+            client.send_error(correlation_id, ErrorCode.GENERIC, str(error))
+
+    def _alone(self, ledger: QualifiedId, task: Task[None]) -> Task[None]:
+        """Run a task while no other one changes the ledger."""
+        while ledger in self._changing:
+            yield
+        self._changing.add(ledger)
+        try:
+            yield from task
+        finally:
+            self._changing.discard(ledger)
+
+    def _metadata(self, ledger: QualifiedId) -> Task[LedgerMetadata]:
+        writer = self._writers.get(ledger)
+        if writer is not None and writer.is_active:
+            return writer.metadata
+        return (yield from self._worker.get(ledger))
+
+    def _started(
+        self,
+        writer: Attachment,
+        metadata: LedgerMetadata,
+        stream_id: int,
+        source_location: SourceLocation,
+        channel: Callable[[LedgerType], str],
+    ) -> Task[None]:
+        """Wait until the writer's stream is recorded."""
+        recording_id = metadata.recording_id
+        deadline_ns = time.monotonic_ns() + self._connect_timeout_ns
+        subscription = self._recordings.start(
+            writer,
+            writer.correlation_id,
+            stream_id=stream_id,
+            channel=channel(metadata.type),
+            source_location=source_location,
+            auto_stop=True,
+            extends=None if recording_id == NULL_VALUE else recording_id,
+            durability=Durability(_SYNC[metadata.type], metadata.ledger.key),
+        )
+        while not writer.is_decided:
+            if time.monotonic_ns() >= deadline_ns:
+                if subscription is not None:
+                    self._recordings.stop_subscription(subscription.registration_id)
+                seconds = self._connect_timeout_ns / 1e9
+                raise LedgerError(
+                    f"no stream of a writer of ledger {metadata.ledger} within {seconds:g} s:"
+                    f" publish to stream {stream_id} of {channel(metadata.type)}",
+                    metadata.ledger,
+                )
+            yield
+        if writer.refusal is not None:
+            code, message = writer.refusal
+            raise ArchiveError(f"ledger {metadata.ledger} has no writer: {message}", code)
+        self._forced.discard(writer.recording_id)
+
+    def _closed(
+        self, client: Client, correlation_id: int, ledger: QualifiedId, *, fences: bool = False
+    ) -> Task[None]:
+        metadata = yield from self._metadata(ledger)
+        if not metadata.is_closed:
+            writer = self._writers.get(ledger)
+            if writer is not None:
+                if not fences and writer.client is not client:
+                    raise _in_use(metadata)
+                self._recordings.stop_identity(writer.recording_id)
+                while writer.is_active:
+                    yield
+            end = EntryMark(0)
+            if metadata.recording_id != NULL_VALUE:
+                recording = yield from self._settled(metadata)
+                limit = recording.descriptor.stop_position
+                end = yield from self._worker.call(lambda: recording.last_entry(limit, checked=True))
+            yield from self._worker.change(
+                lambda store: store.set_closed(ledger, end.entry_id, end.length, end.position)
+            )
+            metadata = yield from self._metadata(ledger)
+        client.send_ok(correlation_id, metadata.last_entry_id)
+
+    def _settled(self, metadata: LedgerMetadata) -> Task[LedgerRecording]:
+        """Return a stopped recording, once all of it is on storage."""
+        recording_id = metadata.recording_id
+        while self._recordings.session(recording_id) is not None:
+            yield
+        recording = self._recording(metadata)
+        if recording_id not in self._forced:
+            yield from self._worker.call(lambda: durable.force_recording(self._archive_dir, recording_id))
+            self._forced.add(recording_id)
+        return recording
+
+    def _status(self, metadata: LedgerMetadata, *, with_entries: bool = True) -> Task[LedgerStatus]:
+        """Return positions that hold now, and the entries that end there."""
+        if metadata.is_closed or metadata.recording_id == NULL_VALUE:
+            return LedgerStatus.of_metadata(metadata)
+        if self._session(metadata) is None:
+            yield from self._settled(metadata)
+        positions = self._positions(metadata)
+        if not with_entries:
+            return positions
+        recording, known = self._recording(metadata), self._marks.get(metadata.recording_id)
+        confirmed, recorded = positions.confirmed_position, positions.recorded_position
+        last_confirmed = yield from self._worker.call(lambda: recording.last_entry(confirmed, known))
+        last_pushed = yield from self._worker.call(lambda: recording.last_entry(recorded, last_confirmed))
+        self._marks[metadata.recording_id] = last_confirmed
+        return positions.with_entries(last_pushed, last_confirmed)
+
+    def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
+        """Return what is known without looking at files."""
+        session = self._session(metadata)
+        if session is not None:
+            return LedgerStatus.of_session(session)
+        if metadata.is_closed or not self._catalog.has_recording(metadata.recording_id):
+            return LedgerStatus.of_metadata(metadata)
+        stop_position = self._catalog.stop_position(metadata.recording_id)
+        return LedgerStatus(metadata.recording_id, stop_position, stop_position)
+
+    def _session(
+        self, metadata: LedgerMetadata, writer: Attachment | None = None
+    ) -> RecordingSession | None:
+        recording_id = metadata.recording_id if writer is None else writer.recording_id
+        session = self._recordings.session(recording_id)
+        return None if session is None or session.is_starting else session
+
+    def _recording(self, metadata: LedgerMetadata) -> LedgerRecording:
+        if not self._catalog.has_recording(metadata.recording_id):
+            raise LedgerError(
+                f"ledger {metadata.ledger} has lost recording {metadata.recording_id}, which is"
+                " not in the catalog: delete the ledger, or restore the recording",
+                metadata.ledger,
+            )
+        digest_type = metadata.digest_type
+        return LedgerRecording(
+            self._archive_dir,
+            self._catalog.descriptor(metadata.recording_id),
+            # Without the password an HMAC cannot be checked.
+            None if digest_type is DigestType.HMAC else digest_type.name,
+        )
+
+    def _check_no_writer(self, metadata: LedgerMetadata) -> None:
+        if (
+            metadata.ledger in self._writers
+            or self._recordings.session(metadata.recording_id) is not None
+        ):
+            raise _in_use(metadata)
+
+
+def _in_use(metadata: LedgerMetadata) -> LedgerInUseError:
+    return LedgerInUseError(
+        f"ledger {metadata.ledger} has a writer: wait for its end, or recover the ledger",
+        metadata.ledger,
+    )
+
+
+def _check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
+    expected = metadata.password_hash
+    if expected and not hmac.compare_digest(expected, password_hash):
+        raise LedgerPasswordError(
+            f"ledger {metadata.ledger} has another password", metadata.ledger
+        )

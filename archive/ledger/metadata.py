@@ -1,0 +1,73 @@
+"""What an archive knows of a ledger besides its recording, and the rules for creating one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
+from aerotape.errors import ConfigurationError
+from aerotape.protocol import NULL_POSITION, NULL_VALUE
+from aerotape.qualified_id import QualifiedId
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerMetadata:
+    """The metadata of a ledger.
+
+    Attributes:
+        ledger: its id.
+        type: when adds are acknowledged. Never changes.
+        digest_type: the digest of its entries. Never changes.
+        created_ms: epoch milliseconds.
+        password_hash: SHA-256 of the master key, which clients have to know; empty: any password.
+        write_quorum: how many archives record it.
+        ack_quorum: how many of them have to acknowledge.
+        mirrors: control channels of the archives that follow this one.
+        state: whether entries may be added.
+        recording_id: its recording, NULL_VALUE before the first writer.
+        last_entry_id: of a closed ledger, -1 without entries.
+        length: of a closed ledger, payload bytes.
+        end_position: of a closed ledger, the end of its last entry, bytes.
+    """
+
+    ledger: QualifiedId
+    type: LedgerType = LedgerType.PD_JOURNAL
+    digest_type: DigestType = DigestType.CRC32C
+    created_ms: int = 0
+    password_hash: bytes = b""
+    write_quorum: int = 1
+    ack_quorum: int = 1
+    mirrors: tuple[str, ...] = ()
+    state: LedgerState = LedgerState.OPEN
+    recording_id: int = NULL_VALUE
+    last_entry_id: int = NULL_VALUE
+    length: int = 0
+    end_position: int = NULL_POSITION
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more can be added."""
+        return self.state is LedgerState.CLOSED
+
+
+def check_quorums(metadata: LedgerMetadata) -> None:
+    """Refuse quorums that make no sense.
+
+    Raises:
+        ConfigurationError: they contradict each other or the number of mirrors, or a ledger with
+            volatile durability would be striped.
+    """
+    write, acknowledge = metadata.write_quorum, metadata.ack_quorum
+    archives = 1 + len(metadata.mirrors)
+    if not 1 <= acknowledge <= write <= archives:
+        raise ConfigurationError(
+            f"ack quorum {acknowledge}, write quorum {write} and {archives} archives: expected "
+            "1 <= ack quorum <= write quorum <= archives",
+            "write_quorum",
+        )
+    if archives > write and metadata.type is not LedgerType.PD_JOURNAL:
+        raise ConfigurationError(
+            f"a {metadata.type.name} ledger cannot be striped: {archives} archives are more than "
+            f"write quorum {write}; raise the write quorum or create a PD_JOURNAL ledger",
+            "write_quorum",
+        )

@@ -1,0 +1,121 @@
+"""Metadata of ledgers from their recordings, where the database is missing or damaged.
+
+Id and type are in the alias of the recording's channel, the digest type in its first entry. A
+closed ledger becomes open again, which its next recovery corrects; the password and the mirrors are
+lost, so that any password is accepted.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+from aerotape.archive.ledger.alias import ALIAS_FRAGMENT, ledger_of_channel
+from aerotape.archive.ledger.entry_lookup import LedgerRecording
+from aerotape.archive.ledger.metadata import LedgerMetadata
+from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.codecs import entry as entries
+from aerotape.codecs.generated.ledger_control import DigestType
+from aerotape.errors import AerotapeError, StorageError
+from aerotape.qualified_id import QualifiedId
+
+LOGGER = logging.getLogger(__name__)
+
+# By the number of their bytes in an entry.
+_DIGESTS = {
+    0: DigestType.DUMMY,
+    4: DigestType.CRC32C,
+    8: DigestType.CRC32,
+    20: DigestType.HMAC,
+}
+
+
+def open_store(archive_dir: Path, *, create: bool) -> LedgerStore | None:
+    """Open the metadata of a directory's ledgers, built again from their recordings if need be.
+
+    Args:
+        create: create the database where there are no ledgers yet.
+
+    Returns:
+        The store; None where there are no ledgers.
+
+    Raises:
+        StorageError: files cannot be read, renamed or written.
+    """
+    path = archive_dir / FILE_NAME
+    if path.exists():
+        try:
+            return LedgerStore.open(archive_dir)
+        except StorageError as error:
+            _set_aside(path, error)
+    found = ledgers_of_recordings(archive_dir)
+    if not found and not create:
+        return None
+    if found:
+        LOGGER.warning(
+            "the metadata of %d ledgers is rebuilt from their recordings: they are open, and have"
+            " no password",
+            len(found),
+        )
+    return LedgerStore.create(archive_dir, found)
+
+
+def _set_aside(path: Path, error: StorageError) -> None:
+    aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+    try:
+        path.rename(aside)
+        # A journal belongs to the file that is renamed.
+        journal = path.with_name(path.name + "-journal")
+        if journal.exists():
+            journal.rename(aside.with_name(aside.name + "-journal"))
+    except OSError as fault:
+        raise StorageError(f"{error}; and it cannot be renamed: {fault.strerror}", path) from fault
+    LOGGER.error("%s; it is renamed to %s", error, aside)
+
+
+def ledgers_of_recordings(archive_dir: Path) -> list[LedgerMetadata]:
+    """Return what recordings in the catalog show of their ledgers (StorageError)."""
+    found: dict[QualifiedId, LedgerMetadata] = {}
+    # A separate mapping: the conductor may replace that of the archive meanwhile.
+    with Catalog.open(archive_dir, read_only=True) as catalog:
+        if catalog.data.find(ALIAS_FRAGMENT) < 0:
+            return []
+        for recording_id in catalog.recording_ids():
+            try:
+                descriptor = catalog.descriptor(recording_id)
+            except AerotapeError as error:
+                LOGGER.warning("recording %d is not a ledger's: %s", recording_id, error)
+                continue
+            named = ledger_of_channel(descriptor.original_channel)
+            if named is not None:
+                ledger, kind = named
+                found[ledger] = LedgerMetadata(
+                    ledger,
+                    kind,
+                    _digest_type(LedgerRecording(archive_dir, descriptor, None)),
+                    descriptor.start_timestamp_ms,
+                    recording_id=recording_id,
+                )
+    return list(found.values())
+
+
+def _digest_type(recording: LedgerRecording) -> DigestType:
+    """Return the digest type of the first entry, CRC32C without entries."""
+    try:
+        data = recording.first_message()
+        if data is None:
+            return DigestType.CRC32C
+        header = entries.read_header(data)
+        if header.digest_type is not None:
+            return DigestType[header.digest_type]
+        # The length of the first entry is that of its payload.
+        return _DIGESTS[len(data) - header.digest_offset - header.length]
+    except (AerotapeError, KeyError) as error:
+        LOGGER.warning(
+            "recording %d: digest type unknown, CRC32C is assumed: %s",
+            recording.descriptor.recording_id,
+            error,
+        )
+        return DigestType.CRC32C

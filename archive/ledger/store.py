@@ -1,0 +1,239 @@
+"""The metadata of all ledgers of an archive directory, in an SQLite database.
+
+`ledgers.sqlite` lies beside the catalog. It is created with the first ledger, so a directory
+without ledgers has none. A row's key is the 16 big-endian bytes of the ledger's id: rows sort as
+ids do. Every change is on storage when its method returns. A database that is missing or damaged
+is built again from the recordings (`rebuild`); a damaged one is renamed first.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from aerotape.archive.ledger.metadata import LedgerMetadata
+from aerotape.catalog.durability import force_names
+from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
+from aerotape.errors import LedgerExistsError, StorageError, UnknownLedgerError
+from aerotape.protocol import NULL_VALUE
+from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
+
+FILE_NAME: Final = "ledgers.sqlite"
+_VERSION: Final = 1
+# A type that is missing is that of ledgers before there were types.
+_TABLE: Final = """
+CREATE TABLE ledgers (
+    key BLOB PRIMARY KEY CHECK (length(key) = 16),
+    type TEXT,
+    digest_type TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    password_hash BLOB NOT NULL,
+    write_quorum INTEGER NOT NULL,
+    ack_quorum INTEGER NOT NULL,
+    mirrors TEXT NOT NULL,
+    state TEXT NOT NULL,
+    recording_id INTEGER NOT NULL,
+    last_entry_id INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    end_position INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER immutable BEFORE UPDATE OF key, type, digest_type ON ledgers
+BEGIN SELECT RAISE(ABORT, 'key, type and digest type of a ledger never change'); END;
+"""
+_COLUMNS: Final = (
+    "key", "type", "digest_type", "created_ms", "password_hash", "write_quorum", "ack_quorum",
+    "mirrors", "state", "recording_id", "last_entry_id", "length", "end_position",
+)  # fmt: skip
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM ledgers"
+_INSERT: Final = f"INSERT INTO ledgers VALUES ({', '.join('?' * len(_COLUMNS))})"
+
+
+class LedgerStore:
+    """The open database. For one thread."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        """Use `open` or `create`."""
+        self._path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, archive_dir: Path) -> LedgerStore:
+        """Open and check an existing database.
+
+        Raises:
+            StorageError: it is damaged, of another version, or cannot be read.
+        """
+        path = archive_dir / FILE_NAME
+        with _storage_errors(path, "read"):
+            connection = _connect(path)
+            try:
+                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+                if version == _VERSION and problem == "ok":
+                    connection.execute(f"{_SELECT} LIMIT 1")
+            except BaseException:
+                connection.close()
+                raise
+        if version != _VERSION or problem != "ok":
+            connection.close()
+            why = problem if version == _VERSION else f"version {version}, expected {_VERSION}"
+            raise StorageError(f"cannot use the ledgers' metadata {path}: {why}", path)
+        return cls(path, connection)
+
+    @classmethod
+    def create(cls, archive_dir: Path, ledgers: Iterable[LedgerMetadata] = ()) -> LedgerStore:
+        """Create the database; it and its name are on storage on return (StorageError)."""
+        path = archive_dir / FILE_NAME
+        with _storage_errors(path, "create"):
+            connection = _connect(path)
+            try:
+                connection.executescript(f"BEGIN;{_TABLE}PRAGMA user_version={_VERSION};")
+                connection.executemany(_INSERT, map(_row, ledgers))
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.close()
+                path.unlink(missing_ok=True)
+                raise
+        force_names(archive_dir)
+        return cls(path, connection)
+
+    def add(self, metadata: LedgerMetadata) -> None:
+        """Add a ledger.
+
+        Raises:
+            LedgerExistsError: there is one with this id.
+            StorageError: it cannot be written.
+        """
+        try:
+            self._execute(_INSERT, _row(metadata))
+        except sqlite3.IntegrityError:
+            raise LedgerExistsError(
+                f"ledger {metadata.ledger} exists already: choose another id", metadata.ledger
+            ) from None
+
+    def get(self, ledger: QualifiedId) -> LedgerMetadata:
+        """Return the metadata of a ledger.
+
+        Raises:
+            UnknownLedgerError: there is no such ledger.
+            StorageError: it cannot be read.
+        """
+        found = self._select("WHERE key = ?", ledger.key)
+        if not found:
+            raise unknown_ledger(ledger)
+        return found[0]
+
+    def listed(self, scope_id: int, from_ledger_id: int, count: int) -> list[LedgerMetadata]:
+        """Return up to `count` ledgers of a scope in the order of their ids (StorageError)."""
+        bounds = [
+            scope_id.to_bytes(8, "big") + each.to_bytes(8, "big")
+            for each in (from_ledger_id, MAX_UNSIGNED)
+        ]
+        return self._select("WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?", *bounds, count)
+
+    def set_recording(self, ledger: QualifiedId, recording_id: int) -> None:
+        """Set the recording of a ledger (StorageError)."""
+        self._execute(
+            "UPDATE ledgers SET recording_id = ? WHERE key = ?", (recording_id, ledger.key)
+        )
+
+    def set_closed(
+        self, ledger: QualifiedId, last_entry_id: int, length: int, end_position: int
+    ) -> None:
+        """Close a ledger at its last entry (StorageError)."""
+        self._execute(
+            "UPDATE ledgers SET state = ?, last_entry_id = ?, length = ?, end_position = ?"
+            " WHERE key = ?",
+            (LedgerState.CLOSED.name, last_entry_id, length, end_position, ledger.key),
+        )
+
+    def remove(self, ledger: QualifiedId) -> None:
+        """Remove a ledger (StorageError)."""
+        self._execute("DELETE FROM ledgers WHERE key = ?", (ledger.key,))
+
+    def close(self) -> None:
+        """Close the database. Idempotent."""
+        self._connection.close()
+
+    def _execute(self, statement: str, values: tuple[Any, ...]) -> None:
+        with _storage_errors(self._path, "write"):
+            self._connection.execute(statement, values)
+
+    def _select(self, condition: str, *values: Any) -> list[LedgerMetadata]:
+        with (
+            _storage_errors(self._path, "read"),
+            closing(self._connection.execute(f"{_SELECT} {condition}", values)) as cursor,
+        ):
+            return [_metadata(row, self._path) for row in cursor]
+
+
+def unknown_ledger(ledger: QualifiedId) -> UnknownLedgerError:
+    """Return the error for a ledger that does not exist."""
+    return UnknownLedgerError(f"unknown ledger {ledger}: `aerotape ledger list` shows all", ledger)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Each statement is a transaction of its own. EXTRA: the directory is forced, too, once the
+    # rollback journal is deleted, without which a power cut could undo the transaction.
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA synchronous=EXTRA")
+    return connection
+
+
+@contextmanager
+def _storage_errors(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.Error as error:
+        raise StorageError(f"cannot {what} the ledgers' metadata {path}: {error}", path) from error
+
+
+def _row(metadata: LedgerMetadata) -> tuple[Any, ...]:
+    return (
+        metadata.ledger.key,
+        metadata.type.name,
+        metadata.digest_type.name,
+        metadata.created_ms,
+        metadata.password_hash,
+        metadata.write_quorum,
+        metadata.ack_quorum,
+        json.dumps(metadata.mirrors),
+        metadata.state.name,
+        metadata.recording_id,
+        metadata.last_entry_id,
+        metadata.length,
+        metadata.end_position,
+    )
+
+
+def _metadata(row: tuple[Any, ...], path: Path) -> LedgerMetadata:
+    key, kind, digest_type, created_ms, password_hash, write, acknowledge, mirrors, state, *rest = (
+        row
+    )
+    try:
+        recording_id, last_entry_id, length, end_position = rest
+        return LedgerMetadata(
+            QualifiedId.from_key(key),
+            LedgerType[kind or LedgerType.PD_JOURNAL.name],
+            DigestType[digest_type],
+            created_ms,
+            password_hash,
+            write,
+            acknowledge,
+            tuple(json.loads(mirrors)),
+            LedgerState[state],
+            NULL_VALUE if recording_id is None else recording_id,
+            last_entry_id,
+            length,
+            end_position,
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise StorageError(
+            f"cannot use the row {bytes(key).hex()} of the ledgers' metadata {path}: {error}", path
+        ) from error

@@ -1,0 +1,1005 @@
+"""Messages of the SBE schema aerotape.ledger.control, id 201, version 0.
+
+Generated from ledger-control.xml with sbe-tool by codecs/generate.py; do not edit.
+Regenerate: python -m aerotape.codecs.generate
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from typing import ClassVar, Self
+
+from aerotape.codecs.runtime import (
+    ENCODE_FAULTS,
+    Buffer,
+    Message,
+    check_block,
+    data_field,
+    decode_message,
+    encode_error,
+    enum_member,
+    read_data,
+    read_text,
+    text_field,
+)
+
+SCHEMA_ID = 201
+SCHEMA_VERSION = 0
+
+
+class LedgerType(IntEnum):
+    """Enum `LedgerType` of the schema, int32 on the wire."""
+
+    PD_JOURNAL = 0
+    VD_JOURNAL = 1
+
+
+class DigestType(IntEnum):
+    """Enum `DigestType` of the schema, int32 on the wire."""
+
+    CRC32 = 1
+    HMAC = 2
+    CRC32C = 3
+    DUMMY = 4
+
+
+class WriterLocation(IntEnum):
+    """Enum `WriterLocation` of the schema, int32 on the wire."""
+
+    LOCAL = 0
+    REMOTE = 1
+
+
+class LedgerState(IntEnum):
+    """Enum `LedgerState` of the schema, int32 on the wire."""
+
+    OPEN = 0
+    CLOSED = 1
+
+
+class Reach(IntEnum):
+    """Enum `Reach` of the schema, int32 on the wire."""
+
+    ACKNOWLEDGED = 0
+    CONFIRMED = 1
+
+
+_CREATE_LEDGER_REQUEST = Struct("<HHHHqqqqiiii")
+_CREATE_LEDGER_REQUEST_BLOCK = Struct("<qqqqiiii")
+
+
+class CreateLedgerRequest(Message):
+    """Template 1, `CreateLedgerRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 1
+    BLOCK_LENGTH: ClassVar[int] = 48
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "ledger_type",
+        "digest_type",
+        "write_quorum",
+        "ack_quorum",
+        "password_hash",
+        "mirrors",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        ledger_type: LedgerType = LedgerType.PD_JOURNAL,
+        digest_type: DigestType = DigestType.CRC32,
+        write_quorum: int = 0,
+        ack_quorum: int = 0,
+        password_hash: bytes = b"",
+        mirrors: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.ledger_type = ledger_type
+        self.digest_type = digest_type
+        self.write_quorum = write_quorum
+        self.ack_quorum = ack_quorum
+        self.password_hash = password_hash
+        self.mirrors = mirrors
+
+    def encode(self) -> bytes:
+        try:
+            block = _CREATE_LEDGER_REQUEST.pack(
+                48,
+                1,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.ledger_type,
+                self.digest_type,
+                self.write_quorum,
+                self.ack_quorum,
+            )
+            return block + data_field(self.password_hash) + text_field(self.mirrors)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _CREATE_LEDGER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 48,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("CreateLedgerRequest", buffer, offset, block_length, 48)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            ledger_type,
+            digest_type,
+            write_quorum,
+            ack_quorum,
+        ) = _CREATE_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        ledger_type = enum_member(
+            LedgerType,
+            ledger_type,
+            "CreateLedgerRequest.ledger_type",
+        )
+        digest_type = enum_member(
+            DigestType,
+            digest_type,
+            "CreateLedgerRequest.digest_type",
+        )
+        password_hash, end = read_data(buffer, end, "CreateLedgerRequest.password_hash")
+        mirrors, _ = read_text(buffer, end, "CreateLedgerRequest.mirrors")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            ledger_type,
+            digest_type,
+            write_quorum,
+            ack_quorum,
+            password_hash,
+            mirrors,
+        )
+
+
+_LEDGER_INFO_REQUEST = Struct("<HHHHqqqq")
+_LEDGER_INFO_REQUEST_BLOCK = Struct("<qqqq")
+
+
+class LedgerInfoRequest(Message):
+    """Template 2, `LedgerInfoRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 2
+    BLOCK_LENGTH: ClassVar[int] = 32
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+
+    def encode(self) -> bytes:
+        try:
+            return _LEDGER_INFO_REQUEST.pack(
+                32,
+                2,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+            )
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _LEDGER_INFO_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 32,
+        version: int = 0,
+    ) -> Self:
+        check_block("LedgerInfoRequest", buffer, offset, block_length, 32)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+        ) = _LEDGER_INFO_REQUEST_BLOCK.unpack_from(buffer, offset)
+        return cls(control_session_id, correlation_id, scope_id, ledger_id)
+
+
+_LIST_LEDGERS_REQUEST = Struct("<HHHHqqqqi")
+_LIST_LEDGERS_REQUEST_BLOCK = Struct("<qqqqi")
+
+
+class ListLedgersRequest(Message):
+    """Template 3, `ListLedgersRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 3
+    BLOCK_LENGTH: ClassVar[int] = 36
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = ("control_session_id", "correlation_id", "scope_id", "from_ledger_id", "count")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        from_ledger_id: int = 0,
+        count: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.from_ledger_id = from_ledger_id
+        self.count = count
+
+    def encode(self) -> bytes:
+        try:
+            return _LIST_LEDGERS_REQUEST.pack(
+                36,
+                3,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.from_ledger_id,
+                self.count,
+            )
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _LIST_LEDGERS_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 36,
+        version: int = 0,
+    ) -> Self:
+        check_block("ListLedgersRequest", buffer, offset, block_length, 36)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            from_ledger_id,
+            count,
+        ) = _LIST_LEDGERS_REQUEST_BLOCK.unpack_from(buffer, offset)
+        return cls(control_session_id, correlation_id, scope_id, from_ledger_id, count)
+
+
+_ATTACH_WRITER_REQUEST = Struct("<HHHHqqqqiii")
+_ATTACH_WRITER_REQUEST_BLOCK = Struct("<qqqqiii")
+
+
+class AttachWriterRequest(Message):
+    """Template 4, `AttachWriterRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 4
+    BLOCK_LENGTH: ClassVar[int] = 44
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "stream_id",
+        "session_id",
+        "location",
+        "channel",
+        "password_hash",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        stream_id: int = 0,
+        session_id: int = 0,
+        location: WriterLocation = WriterLocation.LOCAL,
+        channel: str = "",
+        password_hash: bytes = b"",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.stream_id = stream_id
+        self.session_id = session_id
+        self.location = location
+        self.channel = channel
+        self.password_hash = password_hash
+
+    def encode(self) -> bytes:
+        try:
+            block = _ATTACH_WRITER_REQUEST.pack(
+                44,
+                4,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.stream_id,
+                self.session_id,
+                self.location,
+            )
+            return block + text_field(self.channel) + data_field(self.password_hash)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _ATTACH_WRITER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 44,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("AttachWriterRequest", buffer, offset, block_length, 44)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            stream_id,
+            session_id,
+            location,
+        ) = _ATTACH_WRITER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        location = enum_member(WriterLocation, location, "AttachWriterRequest.location")
+        channel, end = read_text(buffer, end, "AttachWriterRequest.channel")
+        password_hash, _ = read_data(buffer, end, "AttachWriterRequest.password_hash")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            stream_id,
+            session_id,
+            location,
+            channel,
+            password_hash,
+        )
+
+
+_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiii")
+_LEDGER_DESCRIPTOR_BLOCK = Struct("<qqqqqqqqqqqiiiiiii")
+
+
+class LedgerDescriptor(Message):
+    """Template 20, `LedgerDescriptor`."""
+
+    TEMPLATE_ID: ClassVar[int] = 20
+    BLOCK_LENGTH: ClassVar[int] = 116
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "created_ms",
+        "recording_id",
+        "recorded_position",
+        "confirmed_position",
+        "last_add_pushed",
+        "last_add_confirmed",
+        "length",
+        "recording_counter_id",
+        "confirmed_counter_id",
+        "ledger_type",
+        "digest_type",
+        "state",
+        "write_quorum",
+        "ack_quorum",
+        "password_hash",
+        "mirrors",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        created_ms: int = 0,
+        recording_id: int = 0,
+        recorded_position: int = 0,
+        confirmed_position: int = 0,
+        last_add_pushed: int | None = None,
+        last_add_confirmed: int | None = None,
+        length: int | None = None,
+        recording_counter_id: int = 0,
+        confirmed_counter_id: int = 0,
+        ledger_type: LedgerType = LedgerType.PD_JOURNAL,
+        digest_type: DigestType = DigestType.CRC32,
+        state: LedgerState = LedgerState.OPEN,
+        write_quorum: int = 0,
+        ack_quorum: int = 0,
+        password_hash: bytes = b"",
+        mirrors: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.created_ms = created_ms
+        self.recording_id = recording_id
+        self.recorded_position = recorded_position
+        self.confirmed_position = confirmed_position
+        self.last_add_pushed = last_add_pushed
+        self.last_add_confirmed = last_add_confirmed
+        self.length = length
+        self.recording_counter_id = recording_counter_id
+        self.confirmed_counter_id = confirmed_counter_id
+        self.ledger_type = ledger_type
+        self.digest_type = digest_type
+        self.state = state
+        self.write_quorum = write_quorum
+        self.ack_quorum = ack_quorum
+        self.password_hash = password_hash
+        self.mirrors = mirrors
+
+    def encode(self) -> bytes:
+        try:
+            block = _LEDGER_DESCRIPTOR.pack(
+                116,
+                20,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.created_ms,
+                self.recording_id,
+                self.recorded_position,
+                self.confirmed_position,
+                -9223372036854775808 if self.last_add_pushed is None else self.last_add_pushed,
+                -9223372036854775808 if self.last_add_confirmed is None else self.last_add_confirmed,
+                -9223372036854775808 if self.length is None else self.length,
+                self.recording_counter_id,
+                self.confirmed_counter_id,
+                self.ledger_type,
+                self.digest_type,
+                self.state,
+                self.write_quorum,
+                self.ack_quorum,
+            )
+            return block + data_field(self.password_hash) + text_field(self.mirrors)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _LEDGER_DESCRIPTOR, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 116,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("LedgerDescriptor", buffer, offset, block_length, 116)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            created_ms,
+            recording_id,
+            recorded_position,
+            confirmed_position,
+            last_add_pushed,
+            last_add_confirmed,
+            length,
+            recording_counter_id,
+            confirmed_counter_id,
+            ledger_type,
+            digest_type,
+            state,
+            write_quorum,
+            ack_quorum,
+        ) = _LEDGER_DESCRIPTOR_BLOCK.unpack_from(buffer, offset)
+        if last_add_pushed == -9223372036854775808:
+            last_add_pushed = None
+        if last_add_confirmed == -9223372036854775808:
+            last_add_confirmed = None
+        if length == -9223372036854775808:
+            length = None
+        ledger_type = enum_member(LedgerType, ledger_type, "LedgerDescriptor.ledger_type")
+        digest_type = enum_member(DigestType, digest_type, "LedgerDescriptor.digest_type")
+        state = enum_member(LedgerState, state, "LedgerDescriptor.state")
+        password_hash, end = read_data(buffer, end, "LedgerDescriptor.password_hash")
+        mirrors, _ = read_text(buffer, end, "LedgerDescriptor.mirrors")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            created_ms,
+            recording_id,
+            recorded_position,
+            confirmed_position,
+            last_add_pushed,
+            last_add_confirmed,
+            length,
+            recording_counter_id,
+            confirmed_counter_id,
+            ledger_type,
+            digest_type,
+            state,
+            write_quorum,
+            ack_quorum,
+            password_hash,
+            mirrors,
+        )
+
+
+_SYNC_LEDGER_REQUEST = Struct("<HHHHqqqq")
+_SYNC_LEDGER_REQUEST_BLOCK = Struct("<qqqq")
+
+
+class SyncLedgerRequest(Message):
+    """Template 5, `SyncLedgerRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 5
+    BLOCK_LENGTH: ClassVar[int] = 32
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+
+    def encode(self) -> bytes:
+        try:
+            return _SYNC_LEDGER_REQUEST.pack(
+                32,
+                5,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+            )
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _SYNC_LEDGER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 32,
+        version: int = 0,
+    ) -> Self:
+        check_block("SyncLedgerRequest", buffer, offset, block_length, 32)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+        ) = _SYNC_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        return cls(control_session_id, correlation_id, scope_id, ledger_id)
+
+
+_AWAIT_LEDGER_REQUEST = Struct("<HHHHqqqqqiq")
+_AWAIT_LEDGER_REQUEST_BLOCK = Struct("<qqqqqiq")
+
+
+class AwaitLedgerRequest(Message):
+    """Template 6, `AwaitLedgerRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 6
+    BLOCK_LENGTH: ClassVar[int] = 52
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "position",
+        "reach",
+        "timeout_ns",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        position: int = 0,
+        reach: Reach = Reach.ACKNOWLEDGED,
+        timeout_ns: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.position = position
+        self.reach = reach
+        self.timeout_ns = timeout_ns
+
+    def encode(self) -> bytes:
+        try:
+            return _AWAIT_LEDGER_REQUEST.pack(
+                52,
+                6,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.position,
+                self.reach,
+                self.timeout_ns,
+            )
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _AWAIT_LEDGER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 52,
+        version: int = 0,
+    ) -> Self:
+        check_block("AwaitLedgerRequest", buffer, offset, block_length, 52)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            position,
+            reach,
+            timeout_ns,
+        ) = _AWAIT_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        reach = enum_member(Reach, reach, "AwaitLedgerRequest.reach")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            position,
+            reach,
+            timeout_ns,
+        )
+
+
+_CLOSE_LEDGER_REQUEST = Struct("<HHHHqqqq")
+_CLOSE_LEDGER_REQUEST_BLOCK = Struct("<qqqq")
+
+
+class CloseLedgerRequest(Message):
+    """Template 7, `CloseLedgerRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 7
+    BLOCK_LENGTH: ClassVar[int] = 32
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+
+    def encode(self) -> bytes:
+        try:
+            return _CLOSE_LEDGER_REQUEST.pack(
+                32,
+                7,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+            )
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _CLOSE_LEDGER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 32,
+        version: int = 0,
+    ) -> Self:
+        check_block("CloseLedgerRequest", buffer, offset, block_length, 32)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+        ) = _CLOSE_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        return cls(control_session_id, correlation_id, scope_id, ledger_id)
+
+
+_RECOVER_LEDGER_REQUEST = Struct("<HHHHqqqq")
+_RECOVER_LEDGER_REQUEST_BLOCK = Struct("<qqqq")
+
+
+class RecoverLedgerRequest(Message):
+    """Template 8, `RecoverLedgerRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 8
+    BLOCK_LENGTH: ClassVar[int] = 32
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "password_hash",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        password_hash: bytes = b"",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.password_hash = password_hash
+
+    def encode(self) -> bytes:
+        try:
+            block = _RECOVER_LEDGER_REQUEST.pack(
+                32,
+                8,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+            )
+            return block + data_field(self.password_hash)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _RECOVER_LEDGER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 32,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("RecoverLedgerRequest", buffer, offset, block_length, 32)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+        ) = _RECOVER_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        password_hash, _ = read_data(buffer, end, "RecoverLedgerRequest.password_hash")
+        return cls(control_session_id, correlation_id, scope_id, ledger_id, password_hash)
+
+
+_DELETE_LEDGER_REQUEST = Struct("<HHHHqqqq")
+_DELETE_LEDGER_REQUEST_BLOCK = Struct("<qqqq")
+
+
+class DeleteLedgerRequest(Message):
+    """Template 9, `DeleteLedgerRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 9
+    BLOCK_LENGTH: ClassVar[int] = 32
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+
+    def encode(self) -> bytes:
+        try:
+            return _DELETE_LEDGER_REQUEST.pack(
+                32,
+                9,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+            )
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _DELETE_LEDGER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 32,
+        version: int = 0,
+    ) -> Self:
+        check_block("DeleteLedgerRequest", buffer, offset, block_length, 32)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+        ) = _DELETE_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        return cls(control_session_id, correlation_id, scope_id, ledger_id)
+
+
+_LOCATE_ENTRY_REQUEST = Struct("<HHHHqqqqq")
+_LOCATE_ENTRY_REQUEST_BLOCK = Struct("<qqqqq")
+
+
+class LocateEntryRequest(Message):
+    """Template 10, `LocateEntryRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 10
+    BLOCK_LENGTH: ClassVar[int] = 40
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id", "entry_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        entry_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+
+    def encode(self) -> bytes:
+        try:
+            return _LOCATE_ENTRY_REQUEST.pack(
+                40,
+                10,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.entry_id,
+            )
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _LOCATE_ENTRY_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 40,
+        version: int = 0,
+    ) -> Self:
+        check_block("LocateEntryRequest", buffer, offset, block_length, 40)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            entry_id,
+        ) = _LOCATE_ENTRY_REQUEST_BLOCK.unpack_from(buffer, offset)
+        return cls(control_session_id, correlation_id, scope_id, ledger_id, entry_id)
+
+
+MESSAGES: dict[int, type[Message]] = {
+    1: CreateLedgerRequest,
+    2: LedgerInfoRequest,
+    3: ListLedgersRequest,
+    4: AttachWriterRequest,
+    20: LedgerDescriptor,
+    5: SyncLedgerRequest,
+    6: AwaitLedgerRequest,
+    7: CloseLedgerRequest,
+    8: RecoverLedgerRequest,
+    9: DeleteLedgerRequest,
+    10: LocateEntryRequest,
+}
+
+
+def decode(buffer: Buffer) -> Message:
+    """Decode one message of this schema, message header first; bytes after it are ignored.
+
+    Raises:
+        CodecError: too short, of another schema, of an unknown template, or damaged.
+    """
+    return decode_message(buffer, SCHEMA_ID, "aerotape.ledger.control", MESSAGES)

@@ -1,0 +1,389 @@
+//! Group commit: a few threads that force segment files to storage while the recorder writes.
+//!
+//! The recorder hands a recording over when something was written and no sync of it is queued or
+//! running. A sync thread then takes the files written since the last sync, reads the written
+//! position, syncs, and publishes that position as synced. One sync so covers all blocks written
+//! during the previous one, the recorder never waits for a disk, and a recording waits only for
+//! its own files. A failed sync is never retried: after an error of fsync the operating system
+//! may have dropped the data and may report success the next time.
+
+use super::failure::Failure;
+use super::segment_writer::SyncLevel;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle, Thread};
+
+/// Sync threads of a recorder.
+const SYNC_THREADS: usize = 4;
+
+/// Bytes that a recording may have written and not synced, unless it is synced on request only.
+/// Its image is not polled beyond that, so that only its publisher is held up by a slow disk, and
+/// the operating system does not have to make the recorder wait for dirty pages.
+const MAX_UNSYNCED_LENGTH: i64 = 32 << 20;
+
+/// A file that can be forced to storage.
+pub trait Syncable: Send + Sync {
+    fn sync(&self, level: SyncLevel) -> io::Result<()>;
+}
+
+impl Syncable for File {
+    fn sync(&self, level: SyncLevel) -> io::Result<()> {
+        match level {
+            SyncLevel::DataAndMetadata => self.sync_all(),
+            SyncLevel::Normal | SyncLevel::Data => self.sync_data(),
+        }
+    }
+}
+
+/// The queue of recordings to sync.
+pub struct SyncQueue {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+    /// Set after each sync, for the recorder.
+    has_progress: AtomicBool,
+    recorder: Thread,
+}
+
+#[derive(Default)]
+struct Waiting {
+    recordings: VecDeque<Arc<RecordingSync>>,
+    is_closed: bool,
+}
+
+impl SyncQueue {
+    fn new(recorder: Thread) -> Arc<Self> {
+        Arc::new(Self {
+            waiting: Mutex::default(),
+            arrived: Condvar::new(),
+            has_progress: AtomicBool::new(false),
+            recorder,
+        })
+    }
+
+    fn push(&self, recording: Arc<RecordingSync>) {
+        lock(&self.waiting).recordings.push_back(recording);
+        self.arrived.notify_one();
+    }
+
+    /// Wait for a recording to sync; `None` once the pool is closed.
+    fn next(&self) -> Option<Arc<RecordingSync>> {
+        let mut waiting = lock(&self.waiting);
+        loop {
+            if waiting.is_closed {
+                return None;
+            }
+            if let Some(recording) = waiting.recordings.pop_front() {
+                return Some(recording);
+            }
+            waiting = self
+                .arrived
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The loop of a sync thread.
+    fn run(&self) {
+        while let Some(recording) = self.next() {
+            let is_wanted_again = catch_unwind(AssertUnwindSafe(|| recording.sync()))
+                .unwrap_or_else(|_| {
+                    recording.fail(Failure::internal_error());
+                    false
+                });
+            if is_wanted_again {
+                // After the others, and no thread need be woken: this one takes the next.
+                lock(&self.waiting).recordings.push_back(recording);
+            }
+            self.has_progress.store(true, Ordering::Release);
+            self.recorder.unpark();
+        }
+    }
+}
+
+/// The sync threads of a recorder.
+pub struct SyncPool {
+    queue: Arc<SyncQueue>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl SyncPool {
+    /// Start the threads; `recorder` is woken after each sync.
+    pub fn start(recorder: Thread) -> io::Result<Self> {
+        let mut pool = Self {
+            queue: SyncQueue::new(recorder),
+            threads: Vec::new(),
+        };
+        for number in 0..SYNC_THREADS {
+            let queue = Arc::clone(&pool.queue);
+            let thread = Builder::new()
+                .name(format!("archive-sync-{number}"))
+                .spawn(move || queue.run())?;
+            pool.threads.push(thread);
+        }
+        Ok(pool)
+    }
+
+    pub fn queue(&self) -> Arc<SyncQueue> {
+        Arc::clone(&self.queue)
+    }
+
+    /// Whether a sync has ended since the last call.
+    pub fn take_progress(&self) -> bool {
+        self.queue.has_progress.load(Ordering::Relaxed)
+            && self.queue.has_progress.swap(false, Ordering::Acquire)
+    }
+}
+
+impl Drop for SyncPool {
+    fn drop(&mut self) {
+        lock(&self.queue.waiting).is_closed = true;
+        self.queue.arrived.notify_all();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// When and how a recording is synced, and what is done with the positions.
+pub struct SyncMode {
+    pub level: SyncLevel,
+    /// Whether all that is written is synced; else only on request and at the end.
+    pub is_continuous: bool,
+    /// The directory of the files.
+    pub directory: PathBuf,
+    /// Called with each new synced position.
+    pub synced: Box<dyn Fn(i64) + Send + Sync>,
+    /// Called once for each request, with the synced position when that request is fulfilled.
+    pub fulfilled: Box<dyn Fn(i64) + Send + Sync>,
+}
+
+/// What is written and synced of one recording; shared by the recorder and a sync thread.
+pub struct RecordingSync {
+    queue: Arc<SyncQueue>,
+    mode: SyncMode,
+    synced_position: AtomicI64,
+    has_failed: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Files that are not synced to their end, in their order.
+    segments: VecDeque<Segment>,
+    /// Whether a file was added whose name may not be on the device.
+    has_new_name: bool,
+    written_position: i64,
+    /// Up to where a sync was asked for.
+    wanted_position: i64,
+    /// Positions of the requests that are not fulfilled, ascending.
+    requests: VecDeque<i64>,
+    /// Whether a sync is queued or running.
+    is_scheduled: bool,
+    failure: Option<Failure>,
+}
+
+/// A segment file and the positions that are written to it.
+#[derive(Clone)]
+struct Segment {
+    file: Arc<dyn Syncable>,
+    path: PathBuf,
+    begin_position: i64,
+    end_position: i64,
+}
+
+impl RecordingSync {
+    /// All that precedes `position` is taken for synced.
+    pub fn new(queue: Arc<SyncQueue>, mode: SyncMode, position: i64) -> Arc<Self> {
+        Arc::new(Self {
+            queue,
+            mode,
+            synced_position: AtomicI64::new(position),
+            has_failed: AtomicBool::new(false),
+            state: Mutex::new(State {
+                segments: VecDeque::new(),
+                has_new_name: false,
+                written_position: position,
+                wanted_position: position,
+                requests: VecDeque::new(),
+                is_scheduled: false,
+                failure: None,
+            }),
+        })
+    }
+
+    pub fn synced_position(&self) -> i64 {
+        self.synced_position.load(Ordering::Acquire)
+    }
+
+    /// Why syncing has failed; nothing is synced after that.
+    pub fn failure(&self) -> Option<Failure> {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return None;
+        }
+        lock(&self.state).failure.clone()
+    }
+
+    /// Whether so much is written and not synced that the recorder must let the disk catch up.
+    pub fn is_far_behind(&self, written_position: i64) -> bool {
+        self.mode.is_continuous && written_position - self.synced_position() > MAX_UNSYNCED_LENGTH
+    }
+
+    /// The recorder writes to `file` from `begin_position` on, up to `end_position`.
+    pub fn add_segment(
+        &self,
+        file: Arc<dyn Syncable>,
+        path: PathBuf,
+        begin_position: i64,
+        end_position: i64,
+    ) {
+        let mut state = lock(&self.state);
+        state.segments.push_back(Segment {
+            file,
+            path,
+            begin_position,
+            end_position,
+        });
+        state.has_new_name = true;
+    }
+
+    /// The recorder has written up to `position`.
+    pub fn written(self: &Arc<Self>, position: i64) {
+        let mut state = lock(&self.state);
+        state.written_position = position;
+        if self.mode.is_continuous {
+            state.wanted_position = position;
+        }
+        self.schedule(state);
+    }
+
+    /// Sync what is written now, and report it.
+    pub fn request(self: &Arc<Self>) {
+        let mut state = lock(&self.state);
+        state.wanted_position = state.written_position;
+        let written_position = state.written_position;
+        if self.synced_position() >= written_position {
+            drop(state);
+            (self.mode.fulfilled)(written_position);
+            return;
+        }
+        state.requests.push_back(written_position);
+        self.schedule(state);
+    }
+
+    /// Nothing more is written: sync the rest.
+    pub fn finish(self: &Arc<Self>) {
+        let mut state = lock(&self.state);
+        state.wanted_position = state.written_position;
+        self.schedule(state);
+    }
+
+    /// Whether no sync is wanted, queued or running, or one has failed.
+    pub fn is_settled(&self) -> bool {
+        let state = lock(&self.state);
+        !state.is_scheduled && !self.is_wanted(&state)
+    }
+
+    fn is_wanted(&self, state: &State) -> bool {
+        state.failure.is_none() && state.wanted_position > self.synced_position()
+    }
+
+    fn schedule(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if !state.is_scheduled && self.is_wanted(&state) {
+            state.is_scheduled = true;
+            drop(state);
+            self.queue.push(Arc::clone(self));
+        }
+    }
+
+    /// Sync what is written; whether more was written meanwhile that is wanted, and stays
+    /// scheduled.
+    fn sync(&self) -> bool {
+        let (segments, has_new_name, written_position) = {
+            let mut state = lock(&self.state);
+            (
+                state.segments.iter().cloned().collect::<Vec<_>>(),
+                std::mem::take(&mut state.has_new_name),
+                // Before the sync, which need not include what is written later.
+                state.written_position,
+            )
+        };
+        if let Err(failure) = self.sync_segments(&segments, has_new_name, written_position) {
+            self.fail(failure);
+            return false;
+        }
+        let synced_position = self.synced_position();
+        let mut fulfilled = 0;
+        let mut state = lock(&self.state);
+        while state
+            .segments
+            .front()
+            .is_some_and(|segment| segment.end_position <= synced_position)
+        {
+            state.segments.pop_front();
+        }
+        while state
+            .requests
+            .front()
+            .is_some_and(|&position| position <= synced_position)
+        {
+            state.requests.pop_front();
+            fulfilled += 1;
+        }
+        // The end of the recording is reported after its requests: it is scheduled until then.
+        drop(state);
+        for _ in 0..fulfilled {
+            (self.mode.fulfilled)(synced_position);
+        }
+        let mut state = lock(&self.state);
+        state.is_scheduled = self.is_wanted(&state);
+        state.is_scheduled
+    }
+
+    fn sync_segments(
+        &self,
+        segments: &[Segment],
+        has_new_name: bool,
+        written_position: i64,
+    ) -> Result<(), Failure> {
+        if has_new_name {
+            // A file whose name is not on the device is lost with all that was synced into it.
+            let directory = &self.mode.directory;
+            File::open(directory)
+                .and_then(|opened| opened.sync_all())
+                .map_err(|error| Failure::storage("sync archive directory", directory, &error))?;
+        }
+        for segment in segments {
+            if segment.begin_position >= written_position {
+                break;
+            }
+            segment
+                .file
+                .sync(self.mode.level)
+                .map_err(|error| Failure::storage("sync segment file", &segment.path, &error))?;
+            let position = written_position.min(segment.end_position);
+            if position > self.synced_position() {
+                self.synced_position.store(position, Ordering::Release);
+                (self.mode.synced)(position);
+            }
+        }
+        Ok(())
+    }
+
+    fn fail(&self, failure: Failure) {
+        let mut state = lock(&self.state);
+        state.failure = Some(failure);
+        state.is_scheduled = false;
+        self.has_failed.store(true, Ordering::Release);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;
