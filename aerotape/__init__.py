@@ -29,6 +29,7 @@ from aerotape.errors import (
     CodecError as CodecError,
     ConfigurationError as ConfigurationError,
     EmptyRecordingError as EmptyRecordingError,
+    IllegalOperationError as IllegalOperationError,
     InvalidExtensionError as InvalidExtensionError,
     InvalidPositionError as InvalidPositionError,
     LedgerClosedError as LedgerClosedError,

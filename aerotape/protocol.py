@@ -16,6 +16,11 @@ REPLAY_ALL_AND_FOLLOW = -1
 REPLAY_ALL_AND_STOP = -2
 
 
+# The message in the OK to a connect request of an archive that knows the requests for ledgers and
+# scopes, which are not Aeron's. Clients of Aeron do not read it: an OK of theirs has none.
+KNOWS_LEDGERS = "aerotape"
+
+
 def semantic_version(major: int, minor: int, patch: int) -> int:
     """Return the 24-bit form of a version: a byte each."""
     return major << 16 | minor << 8 | patch

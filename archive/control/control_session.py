@@ -22,7 +22,7 @@ from aerotape.archive.retrying import Retrying
 from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode
-from aerotape.protocol import PROTOCOL_VERSION, ErrorCode
+from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -297,7 +297,11 @@ class ControlSession(ResponseSender):
 
     def _connect_response(self) -> bytes:
         return responses.control_response(
-            self.session_id, self._correlation_id, self.session_id, ControlResponseCode.OK
+            self.session_id,
+            self._correlation_id,
+            self.session_id,
+            ControlResponseCode.OK,
+            KNOWS_LEDGERS,
         )
 
     def _send_authenticated(self) -> None:

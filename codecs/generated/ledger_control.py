@@ -51,18 +51,18 @@ class WriterLocation(IntEnum):
     REMOTE = 1
 
 
-class LedgerState(IntEnum):
-    """Enum `LedgerState` of the schema, int32 on the wire."""
-
-    OPEN = 0
-    CLOSED = 1
-
-
 class Reach(IntEnum):
     """Enum `Reach` of the schema, int32 on the wire."""
 
     ACKNOWLEDGED = 0
     CONFIRMED = 1
+
+
+class LedgerState(IntEnum):
+    """Enum `LedgerState` of the schema, int32 on the wire."""
+
+    OPEN = 0
+    CLOSED = 1
 
 
 _CREATE_LEDGER_REQUEST = Struct("<HHHHqqqqiiii")
@@ -404,180 +404,6 @@ class AttachWriterRequest(Message):
         )
 
 
-_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiii")
-_LEDGER_DESCRIPTOR_BLOCK = Struct("<qqqqqqqqqqqiiiiiii")
-
-
-class LedgerDescriptor(Message):
-    """Template 20, `LedgerDescriptor`."""
-
-    TEMPLATE_ID: ClassVar[int] = 20
-    BLOCK_LENGTH: ClassVar[int] = 116
-    SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
-
-    __match_args__ = (
-        "control_session_id",
-        "correlation_id",
-        "scope_id",
-        "ledger_id",
-        "created_ms",
-        "recording_id",
-        "recorded_position",
-        "confirmed_position",
-        "last_add_pushed",
-        "last_add_confirmed",
-        "length",
-        "recording_counter_id",
-        "confirmed_counter_id",
-        "ledger_type",
-        "digest_type",
-        "state",
-        "write_quorum",
-        "ack_quorum",
-        "password_hash",
-        "mirrors",
-    )
-    __slots__ = __match_args__
-
-    def __init__(
-        self,
-        control_session_id: int = 0,
-        correlation_id: int = 0,
-        scope_id: int = 0,
-        ledger_id: int = 0,
-        created_ms: int = 0,
-        recording_id: int = 0,
-        recorded_position: int = 0,
-        confirmed_position: int = 0,
-        last_add_pushed: int | None = None,
-        last_add_confirmed: int | None = None,
-        length: int | None = None,
-        recording_counter_id: int = 0,
-        confirmed_counter_id: int = 0,
-        ledger_type: LedgerType = LedgerType.PD_JOURNAL,
-        digest_type: DigestType = DigestType.CRC32,
-        state: LedgerState = LedgerState.OPEN,
-        write_quorum: int = 0,
-        ack_quorum: int = 0,
-        password_hash: bytes = b"",
-        mirrors: str = "",
-    ) -> None:
-        self.control_session_id = control_session_id
-        self.correlation_id = correlation_id
-        self.scope_id = scope_id
-        self.ledger_id = ledger_id
-        self.created_ms = created_ms
-        self.recording_id = recording_id
-        self.recorded_position = recorded_position
-        self.confirmed_position = confirmed_position
-        self.last_add_pushed = last_add_pushed
-        self.last_add_confirmed = last_add_confirmed
-        self.length = length
-        self.recording_counter_id = recording_counter_id
-        self.confirmed_counter_id = confirmed_counter_id
-        self.ledger_type = ledger_type
-        self.digest_type = digest_type
-        self.state = state
-        self.write_quorum = write_quorum
-        self.ack_quorum = ack_quorum
-        self.password_hash = password_hash
-        self.mirrors = mirrors
-
-    def encode(self) -> bytes:
-        try:
-            block = _LEDGER_DESCRIPTOR.pack(
-                116,
-                20,
-                201,
-                0,
-                self.control_session_id,
-                self.correlation_id,
-                self.scope_id,
-                self.ledger_id,
-                self.created_ms,
-                self.recording_id,
-                self.recorded_position,
-                self.confirmed_position,
-                -9223372036854775808 if self.last_add_pushed is None else self.last_add_pushed,
-                -9223372036854775808 if self.last_add_confirmed is None else self.last_add_confirmed,
-                -9223372036854775808 if self.length is None else self.length,
-                self.recording_counter_id,
-                self.confirmed_counter_id,
-                self.ledger_type,
-                self.digest_type,
-                self.state,
-                self.write_quorum,
-                self.ack_quorum,
-            )
-            return block + data_field(self.password_hash) + text_field(self.mirrors)
-        except ENCODE_FAULTS as fault:
-            raise encode_error(self, _LEDGER_DESCRIPTOR, fault) from None
-
-    @classmethod
-    def decode_body(
-        cls,
-        buffer: Buffer,
-        offset: int = 0,
-        block_length: int = 116,
-        version: int = 0,
-    ) -> Self:
-        end = check_block("LedgerDescriptor", buffer, offset, block_length, 116)
-        (
-            control_session_id,
-            correlation_id,
-            scope_id,
-            ledger_id,
-            created_ms,
-            recording_id,
-            recorded_position,
-            confirmed_position,
-            last_add_pushed,
-            last_add_confirmed,
-            length,
-            recording_counter_id,
-            confirmed_counter_id,
-            ledger_type,
-            digest_type,
-            state,
-            write_quorum,
-            ack_quorum,
-        ) = _LEDGER_DESCRIPTOR_BLOCK.unpack_from(buffer, offset)
-        if last_add_pushed == -9223372036854775808:
-            last_add_pushed = None
-        if last_add_confirmed == -9223372036854775808:
-            last_add_confirmed = None
-        if length == -9223372036854775808:
-            length = None
-        ledger_type = enum_member(LedgerType, ledger_type, "LedgerDescriptor.ledger_type")
-        digest_type = enum_member(DigestType, digest_type, "LedgerDescriptor.digest_type")
-        state = enum_member(LedgerState, state, "LedgerDescriptor.state")
-        password_hash, end = read_data(buffer, end, "LedgerDescriptor.password_hash")
-        mirrors, _ = read_text(buffer, end, "LedgerDescriptor.mirrors")
-        return cls(
-            control_session_id,
-            correlation_id,
-            scope_id,
-            ledger_id,
-            created_ms,
-            recording_id,
-            recorded_position,
-            confirmed_position,
-            last_add_pushed,
-            last_add_confirmed,
-            length,
-            recording_counter_id,
-            confirmed_counter_id,
-            ledger_type,
-            digest_type,
-            state,
-            write_quorum,
-            ack_quorum,
-            password_hash,
-            mirrors,
-        )
-
-
 _SYNC_LEDGER_REQUEST = Struct("<HHHHqqqq")
 _SYNC_LEDGER_REQUEST_BLOCK = Struct("<qqqq")
 
@@ -857,6 +683,82 @@ class RecoverLedgerRequest(Message):
         return cls(control_session_id, correlation_id, scope_id, ledger_id, password_hash)
 
 
+_LIST_SCOPED_RECORDINGS_REQUEST = Struct("<HHHHqqqqi")
+_LIST_SCOPED_RECORDINGS_REQUEST_BLOCK = Struct("<qqqqi")
+
+
+class ListScopedRecordingsRequest(Message):
+    """Template 40, `ListScopedRecordingsRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 40
+    BLOCK_LENGTH: ClassVar[int] = 36
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "from_recording_id",
+        "record_count",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        from_recording_id: int = 0,
+        record_count: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.from_recording_id = from_recording_id
+        self.record_count = record_count
+
+    def encode(self) -> bytes:
+        try:
+            return _LIST_SCOPED_RECORDINGS_REQUEST.pack(
+                36,
+                40,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.from_recording_id,
+                self.record_count,
+            )
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _LIST_SCOPED_RECORDINGS_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 36,
+        version: int = 0,
+    ) -> Self:
+        check_block("ListScopedRecordingsRequest", buffer, offset, block_length, 36)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            from_recording_id,
+            record_count,
+        ) = _LIST_SCOPED_RECORDINGS_REQUEST_BLOCK.unpack_from(buffer, offset)
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            from_recording_id,
+            record_count,
+        )
+
+
 _DELETE_LEDGER_REQUEST = Struct("<HHHHqqqq")
 _DELETE_LEDGER_REQUEST_BLOCK = Struct("<qqqq")
 
@@ -915,6 +817,106 @@ class DeleteLedgerRequest(Message):
             ledger_id,
         ) = _DELETE_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
         return cls(control_session_id, correlation_id, scope_id, ledger_id)
+
+
+_SCOPED_REPLAY_REQUEST = Struct("<HHHHqqqqqqii")
+_SCOPED_REPLAY_REQUEST_BLOCK = Struct("<qqqqqqii")
+
+
+class ScopedReplayRequest(Message):
+    """Template 41, `ScopedReplayRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 41
+    BLOCK_LENGTH: ClassVar[int] = 56
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "recording_id",
+        "position",
+        "length",
+        "replay_stream_id",
+        "file_io_max_length",
+        "replay_channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        recording_id: int = 0,
+        position: int = 0,
+        length: int = 0,
+        replay_stream_id: int = 0,
+        file_io_max_length: int = 0,
+        replay_channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.recording_id = recording_id
+        self.position = position
+        self.length = length
+        self.replay_stream_id = replay_stream_id
+        self.file_io_max_length = file_io_max_length
+        self.replay_channel = replay_channel
+
+    def encode(self) -> bytes:
+        try:
+            block = _SCOPED_REPLAY_REQUEST.pack(
+                56,
+                41,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.recording_id,
+                self.position,
+                self.length,
+                self.replay_stream_id,
+                self.file_io_max_length,
+            )
+            return block + text_field(self.replay_channel)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _SCOPED_REPLAY_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 56,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("ScopedReplayRequest", buffer, offset, block_length, 56)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            recording_id,
+            position,
+            length,
+            replay_stream_id,
+            file_io_max_length,
+        ) = _SCOPED_REPLAY_REQUEST_BLOCK.unpack_from(buffer, offset)
+        replay_channel, _ = read_text(buffer, end, "ScopedReplayRequest.replay_channel")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            recording_id,
+            position,
+            length,
+            replay_stream_id,
+            file_io_max_length,
+            replay_channel,
+        )
 
 
 _LOCATE_ENTRY_REQUEST = Struct("<HHHHqqqqq")
@@ -981,18 +983,194 @@ class LocateEntryRequest(Message):
         return cls(control_session_id, correlation_id, scope_id, ledger_id, entry_id)
 
 
+_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiii")
+_LEDGER_DESCRIPTOR_BLOCK = Struct("<qqqqqqqqqqqiiiiiii")
+
+
+class LedgerDescriptor(Message):
+    """Template 20, `LedgerDescriptor`."""
+
+    TEMPLATE_ID: ClassVar[int] = 20
+    BLOCK_LENGTH: ClassVar[int] = 116
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "created_ms",
+        "recording_id",
+        "recorded_position",
+        "confirmed_position",
+        "last_add_pushed",
+        "last_add_confirmed",
+        "length",
+        "recording_counter_id",
+        "confirmed_counter_id",
+        "ledger_type",
+        "digest_type",
+        "state",
+        "write_quorum",
+        "ack_quorum",
+        "password_hash",
+        "mirrors",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        created_ms: int = 0,
+        recording_id: int = 0,
+        recorded_position: int = 0,
+        confirmed_position: int = 0,
+        last_add_pushed: int | None = None,
+        last_add_confirmed: int | None = None,
+        length: int | None = None,
+        recording_counter_id: int = 0,
+        confirmed_counter_id: int = 0,
+        ledger_type: LedgerType = LedgerType.PD_JOURNAL,
+        digest_type: DigestType = DigestType.CRC32,
+        state: LedgerState = LedgerState.OPEN,
+        write_quorum: int = 0,
+        ack_quorum: int = 0,
+        password_hash: bytes = b"",
+        mirrors: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.created_ms = created_ms
+        self.recording_id = recording_id
+        self.recorded_position = recorded_position
+        self.confirmed_position = confirmed_position
+        self.last_add_pushed = last_add_pushed
+        self.last_add_confirmed = last_add_confirmed
+        self.length = length
+        self.recording_counter_id = recording_counter_id
+        self.confirmed_counter_id = confirmed_counter_id
+        self.ledger_type = ledger_type
+        self.digest_type = digest_type
+        self.state = state
+        self.write_quorum = write_quorum
+        self.ack_quorum = ack_quorum
+        self.password_hash = password_hash
+        self.mirrors = mirrors
+
+    def encode(self) -> bytes:
+        try:
+            block = _LEDGER_DESCRIPTOR.pack(
+                116,
+                20,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.created_ms,
+                self.recording_id,
+                self.recorded_position,
+                self.confirmed_position,
+                -9223372036854775808 if self.last_add_pushed is None else self.last_add_pushed,
+                -9223372036854775808 if self.last_add_confirmed is None else self.last_add_confirmed,
+                -9223372036854775808 if self.length is None else self.length,
+                self.recording_counter_id,
+                self.confirmed_counter_id,
+                self.ledger_type,
+                self.digest_type,
+                self.state,
+                self.write_quorum,
+                self.ack_quorum,
+            )
+            return block + data_field(self.password_hash) + text_field(self.mirrors)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _LEDGER_DESCRIPTOR, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 116,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("LedgerDescriptor", buffer, offset, block_length, 116)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            created_ms,
+            recording_id,
+            recorded_position,
+            confirmed_position,
+            last_add_pushed,
+            last_add_confirmed,
+            length,
+            recording_counter_id,
+            confirmed_counter_id,
+            ledger_type,
+            digest_type,
+            state,
+            write_quorum,
+            ack_quorum,
+        ) = _LEDGER_DESCRIPTOR_BLOCK.unpack_from(buffer, offset)
+        if last_add_pushed == -9223372036854775808:
+            last_add_pushed = None
+        if last_add_confirmed == -9223372036854775808:
+            last_add_confirmed = None
+        if length == -9223372036854775808:
+            length = None
+        ledger_type = enum_member(LedgerType, ledger_type, "LedgerDescriptor.ledger_type")
+        digest_type = enum_member(DigestType, digest_type, "LedgerDescriptor.digest_type")
+        state = enum_member(LedgerState, state, "LedgerDescriptor.state")
+        password_hash, end = read_data(buffer, end, "LedgerDescriptor.password_hash")
+        mirrors, _ = read_text(buffer, end, "LedgerDescriptor.mirrors")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            created_ms,
+            recording_id,
+            recorded_position,
+            confirmed_position,
+            last_add_pushed,
+            last_add_confirmed,
+            length,
+            recording_counter_id,
+            confirmed_counter_id,
+            ledger_type,
+            digest_type,
+            state,
+            write_quorum,
+            ack_quorum,
+            password_hash,
+            mirrors,
+        )
+
+
 MESSAGES: dict[int, type[Message]] = {
     1: CreateLedgerRequest,
     2: LedgerInfoRequest,
     3: ListLedgersRequest,
     4: AttachWriterRequest,
-    20: LedgerDescriptor,
     5: SyncLedgerRequest,
     6: AwaitLedgerRequest,
     7: CloseLedgerRequest,
     8: RecoverLedgerRequest,
+    40: ListScopedRecordingsRequest,
     9: DeleteLedgerRequest,
+    41: ScopedReplayRequest,
     10: LocateEntryRequest,
+    20: LedgerDescriptor,
 }
 
 

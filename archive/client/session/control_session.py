@@ -26,6 +26,7 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
 from aerotape.message import MessageBuffer
+from aerotape.protocol import NULL_VALUE
 from aerotape.uninterrupted import call_uninterrupted
 
 # The longest single poll of the response stream, so that Ctrl-C and a close take effect.
@@ -51,6 +52,8 @@ class ControlSession:
     Attributes:
         control_session_id: the session's id at the archive, None during the handshake.
         archive_version: the protocol version of the archive, 0 while unknown.
+        archive_id: the archive's id; -1 while unknown, or if it has none.
+        knows_ledgers: whether the archive knows the requests for ledgers and scopes.
         timeout_ns: how long a request may take.
         was_closed_here: whether `close` was called.
         unfinished_listing: an abandoned listing that the archive may still be sending.
@@ -67,6 +70,8 @@ class ControlSession:
     ) -> None:
         self.control_session_id: int | None = None
         self.archive_version = 0
+        self.archive_id = NULL_VALUE
+        self.knows_ledgers = False
         self.timeout_ns = timeout_ns
         self.was_closed_here = False
         self.unfinished_listing: PendingRequest | None = None
