@@ -13,6 +13,7 @@ PROFILE     ?= release
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMPS := .make
+JARS   := $(STAMPS)/jars/.complete $(STAMPS)/bookkeeper-jars/.complete
 NATIVE := $(shell find native/src -name '*.rs') native/Cargo.toml native/Cargo.lock \
           native/position-independent.cmake native/build_environment.py .cargo/config.toml
 
@@ -29,9 +30,9 @@ export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
-setup: $(STAMPS)/installed $(STAMPS)/jars/.complete ## Set everything up: packages, .venv, native extension, jars
+setup: $(STAMPS)/installed $(JARS) ## Set everything up: packages, .venv, native extension, jars
 
-jars: $(STAMPS)/jars/.complete ## Fetch the Java archive and sbe-tool from Maven Central
+jars: $(JARS) ## Fetch the Java archive, sbe-tool and BookKeeper from Maven Central
 
 demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Parquet (DEMO_ARGS=…)
 	@$(PY) tests/demo/demo.py $(DEMO_ARGS)
@@ -85,5 +86,10 @@ $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 
 $(STAMPS)/jars/.complete: tests/support/jvm/pom.xml | $(STAMPS)/prerequisites
 	@echo "aerotape: fetching the jars"
-	@mvn --quiet --batch-mode -f tests/support/jvm/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(STAMPS)/jars
+	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+$(STAMPS)/bookkeeper-jars/.complete: tests/support/jvm/bookkeeper/pom.xml | $(STAMPS)/prerequisites
+	@echo "aerotape: fetching BookKeeper's jars"
+	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@

@@ -351,6 +351,14 @@ class CountersReader:
     def rows(self, type_id: int | None = None) -> list[_CounterRow]:
         """Allocated counters, all or those of one type."""
     def value(self, counter_id: int) -> int: ...
+    def await_value(
+        self, counter_id: int, registration_id: int, least: int, timeout_ns: int
+    ) -> int | None:
+        """Wait until the counter is at least `least`, or for the timeout; return its value.
+
+        None when it was freed before, or is no longer the one with this registration id. The
+        interpreter is released.
+        """
     def state(self, counter_id: int) -> int:
         """0 unused, 1 allocated, -1 reclaimed."""
     def type_id(self, counter_id: int) -> int: ...
@@ -1058,3 +1066,98 @@ def rewrite_checksums(
     On all processors; with `dry_run` the files are only read. `progress` as in
     `check_segments`.
     """
+
+# ---- entry.rs ----------------------------------------------------------------------------------
+
+def encode_entry(
+    scope_id: int,
+    ledger_id: int,
+    entry_id: int,
+    last_add_confirmed: int,
+    length: int,
+    payload: Buffer,
+    digest_type: str,
+    password: bytes,
+) -> bytes:
+    """Encode an entry of a ledger (EntryFormatError: unknown digest type)."""
+
+def decode_entry(
+    data: Buffer,
+    digest_type: str | None,
+    password: bytes,
+    scope_id: int | None = None,
+    ledger_id: int | None = None,
+    entry_id: int | None = None,
+) -> tuple[int, int, int, int, bytes, str, int]:
+    """Decode an entry, check its digest and compare its ids (children of EntryError).
+
+    Returns ledger id, entry id, last add confirmed, length, payload, digest type, scope id.
+    """
+
+def decode_entry_header(data: Buffer) -> tuple[int, int, int, int, str | None, int, int]:
+    """Decode what an entry has before its digest, which is not checked.
+
+    Returns ledger id, entry id, last add confirmed, length, digest type if the entry names one,
+    scope id, offset of the digest. EntryTooShortError, EntryFormatError.
+    """
+
+# ---- ledger_writer.rs --------------------------------------------------------------------------
+
+@final
+class LedgerWriter:
+    """Adds payloads to a ledger: entries with ascending ids on a publication of the ledger's own.
+
+    For one thread at a time, except `confirm`, `entry_at` and the properties.
+    """
+
+    def __init__(
+        self,
+        publication: ExclusivePublication,
+        scope_id: int,
+        ledger_id: int,
+        digest_type: str,
+        password: bytes,
+        next_entry_id: int,
+        length: int,
+        last_add_confirmed: int,
+    ) -> None:
+        """Continue a ledger with `next_entry_id`, after `length` bytes of payload.
+
+        Entries of an earlier writer that are not confirmed yet count as confirmed with the
+        position at which the publication begins.
+        """
+    def add(self, payload: Buffer, timeout_ns: int = 0) -> tuple[int, int]:
+        """Add an entry, waiting up to `timeout_ns` for a subscriber and for room.
+
+        Returns the entry's id and its position (after the entry). Where it could not be added,
+        the last id added and the negative result of the offer. AeronError: payload too long.
+        """
+    def add_many(self, payloads: Sequence[Buffer], timeout_ns: int = 0) -> tuple[int, int]:
+        """Add entries in order, waiting up to `timeout_ns` in total.
+
+        Returns the last entry's id and its position. Where not all could be added, the last id
+        that was, and the negative result of the next offer. AeronError: a payload is too long;
+        none is added.
+        """
+    def confirm(self, position: int) -> int:
+        """Take entries that end up to `position` as confirmed; return the last add confirmed.
+
+        Entries carry it from then on. It never decreases. With more than a million unconfirmed
+        entries it may be lower than that of the position, until all are confirmed.
+        """
+    def entry_at(self, position: int) -> int:
+        """Return the last entry that ends up to `position`, or the last add confirmed."""
+    @property
+    def last_add_pushed(self) -> int:
+        """The last entry id added, -1 for none."""
+    @property
+    def last_add_confirmed(self) -> int: ...
+    @property
+    def position(self) -> int:
+        """After the last entry, bytes; -1 once the publication is closed."""
+    @property
+    def length(self) -> int:
+        """Payload bytes of the ledger."""
+    @property
+    def max_payload_length(self) -> int:
+        """Bytes."""

@@ -63,6 +63,26 @@ class QualifiedIdError(AerotapeError, ValueError):
     """A number or text is not the qualified id of a ledger."""
 
 
+class EntryError(CodecError):
+    """Bytes are not a valid, or not the expected, entry of a ledger."""
+
+
+class EntryTooShortError(EntryError):
+    """An entry is shorter than its header and digest."""
+
+
+class EntryDigestError(EntryError):
+    """An entry's digest does not fit its bytes, or is not of the ledger's digest type."""
+
+
+class EntryMismatchError(EntryError):
+    """An entry has another scope, ledger or entry id than the one that was asked for."""
+
+
+class EntryFormatError(EntryError):
+    """An entry has a version, digest type or flags that are not supported."""
+
+
 class ArchiveError(AerotapeError):
     """An archive responded to a request with an error.
 

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control import requests
-from aerotape.archive.control.requests.removal import purge_recording
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
+from aerotape.archive.control.requests.removal import purge_recording
 from aerotape.archive.control.services import Services
 from aerotape.archive.ledger.ledgers import Ledgers
 from aerotape.archive.recording.recordings import Recordings

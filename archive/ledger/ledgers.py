@@ -260,7 +260,9 @@ class Ledgers:
     def close_ledger(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
         """Sync and close a ledger that this client writes, or that has no writer."""
         self._begin(
-            client, correlation_id, self._alone(ledger, self._closed(client, correlation_id, ledger))
+            client,
+            correlation_id,
+            self._alone(ledger, self._closed(client, correlation_id, ledger)),
         )
 
     def recover(
@@ -401,7 +403,9 @@ class Ledgers:
             if metadata.recording_id != NULL_VALUE:
                 recording = yield from self._settled(metadata)
                 limit = recording.descriptor.stop_position
-                end = yield from self._worker.call(lambda: recording.last_entry(limit, checked=True))
+                end = yield from self._worker.call(
+                    lambda: recording.last_entry(limit, checked=True)
+                )
             yield from self._worker.change(
                 lambda store: store.set_closed(ledger, end.entry_id, end.length, end.position)
             )
@@ -415,7 +419,9 @@ class Ledgers:
             yield
         recording = self._recording(metadata)
         if recording_id not in self._forced:
-            yield from self._worker.call(lambda: durable.force_recording(self._archive_dir, recording_id))
+            yield from self._worker.call(
+                lambda: durable.force_recording(self._archive_dir, recording_id)
+            )
             self._forced.add(recording_id)
         return recording
 
@@ -430,8 +436,12 @@ class Ledgers:
             return positions
         recording, known = self._recording(metadata), self._marks.get(metadata.recording_id)
         confirmed, recorded = positions.confirmed_position, positions.recorded_position
-        last_confirmed = yield from self._worker.call(lambda: recording.last_entry(confirmed, known))
-        last_pushed = yield from self._worker.call(lambda: recording.last_entry(recorded, last_confirmed))
+        last_confirmed = yield from self._worker.call(
+            lambda: recording.last_entry(confirmed, known)
+        )
+        last_pushed = yield from self._worker.call(
+            lambda: recording.last_entry(recorded, last_confirmed)
+        )
         self._marks[metadata.recording_id] = last_confirmed
         return positions.with_entries(last_pushed, last_confirmed)
 
@@ -485,6 +495,4 @@ def _in_use(metadata: LedgerMetadata) -> LedgerInUseError:
 def _check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
     expected = metadata.password_hash
     if expected and not hmac.compare_digest(expected, password_hash):
-        raise LedgerPasswordError(
-            f"ledger {metadata.ledger} has another password", metadata.ledger
-        )
+        raise LedgerPasswordError(f"ledger {metadata.ledger} has another password", metadata.ledger)

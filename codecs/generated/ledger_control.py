@@ -1004,8 +1004,8 @@ class LedgerDescriptor(Message):
         "recording_id",
         "recorded_position",
         "confirmed_position",
-        "last_add_pushed",
-        "last_add_confirmed",
+        "last_pushed",
+        "last_confirmed",
         "length",
         "recording_counter_id",
         "confirmed_counter_id",
@@ -1029,8 +1029,8 @@ class LedgerDescriptor(Message):
         recording_id: int = 0,
         recorded_position: int = 0,
         confirmed_position: int = 0,
-        last_add_pushed: int | None = None,
-        last_add_confirmed: int | None = None,
+        last_pushed: int | None = None,
+        last_confirmed: int | None = None,
         length: int | None = None,
         recording_counter_id: int = 0,
         confirmed_counter_id: int = 0,
@@ -1050,8 +1050,8 @@ class LedgerDescriptor(Message):
         self.recording_id = recording_id
         self.recorded_position = recorded_position
         self.confirmed_position = confirmed_position
-        self.last_add_pushed = last_add_pushed
-        self.last_add_confirmed = last_add_confirmed
+        self.last_pushed = last_pushed
+        self.last_confirmed = last_confirmed
         self.length = length
         self.recording_counter_id = recording_counter_id
         self.confirmed_counter_id = confirmed_counter_id
@@ -1078,8 +1078,8 @@ class LedgerDescriptor(Message):
                 self.recording_id,
                 self.recorded_position,
                 self.confirmed_position,
-                -9223372036854775808 if self.last_add_pushed is None else self.last_add_pushed,
-                -9223372036854775808 if self.last_add_confirmed is None else self.last_add_confirmed,
+                -9223372036854775808 if self.last_pushed is None else self.last_pushed,
+                -9223372036854775808 if self.last_confirmed is None else self.last_confirmed,
                 -9223372036854775808 if self.length is None else self.length,
                 self.recording_counter_id,
                 self.confirmed_counter_id,
@@ -1111,8 +1111,8 @@ class LedgerDescriptor(Message):
             recording_id,
             recorded_position,
             confirmed_position,
-            last_add_pushed,
-            last_add_confirmed,
+            last_pushed,
+            last_confirmed,
             length,
             recording_counter_id,
             confirmed_counter_id,
@@ -1122,10 +1122,10 @@ class LedgerDescriptor(Message):
             write_quorum,
             ack_quorum,
         ) = _LEDGER_DESCRIPTOR_BLOCK.unpack_from(buffer, offset)
-        if last_add_pushed == -9223372036854775808:
-            last_add_pushed = None
-        if last_add_confirmed == -9223372036854775808:
-            last_add_confirmed = None
+        if last_pushed == -9223372036854775808:
+            last_pushed = None
+        if last_confirmed == -9223372036854775808:
+            last_confirmed = None
         if length == -9223372036854775808:
             length = None
         ledger_type = enum_member(LedgerType, ledger_type, "LedgerDescriptor.ledger_type")
@@ -1142,8 +1142,8 @@ class LedgerDescriptor(Message):
             recording_id,
             recorded_position,
             confirmed_position,
-            last_add_pushed,
-            last_add_confirmed,
+            last_pushed,
+            last_confirmed,
             length,
             recording_counter_id,
             confirmed_counter_id,

@@ -28,7 +28,7 @@ impl Checksum {
     pub fn compute(self, bytes: &[u8]) -> i32 {
         match self {
             Self::Crc32 => crc32fast::hash(bytes) as i32,
-            Self::Crc32c => crc32c_of(bytes) as i32,
+            Self::Crc32c => crc32c_append(0, bytes) as i32,
         }
     }
 
@@ -59,7 +59,7 @@ impl Running {
     pub fn update(&mut self, bytes: &[u8]) {
         match self {
             Self::Crc32(hasher) => hasher.update(bytes),
-            Self::Crc32c(sum) => *sum = crc32c::crc32c_append(*sum, bytes),
+            Self::Crc32c(sum) => *sum = crc32c_append(*sum, bytes),
         }
     }
 
@@ -76,13 +76,13 @@ impl Running {
 const SHORT_LENGTH: usize = 512;
 
 #[inline]
-fn crc32c_of(bytes: &[u8]) -> u32 {
+fn crc32c_append(sum: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if bytes.len() <= SHORT_LENGTH && std::arch::is_x86_feature_detected!("sse4.2") {
         // SAFETY: the processor has the instructions, as just looked up.
-        return unsafe { crc32c_of_short(bytes) };
+        return unsafe { crc32c_append_short(sum, bytes) };
     }
-    crc32c::crc32c(bytes)
+    crc32c::crc32c_append(sum, bytes)
 }
 
 /// # Safety
@@ -93,9 +93,9 @@ fn crc32c_of(bytes: &[u8]) -> u32 {
     unused_unsafe,
     reason = "these intrinsics are unsafe in the oldest Rust we build with"
 )]
-unsafe fn crc32c_of_short(mut bytes: &[u8]) -> u32 {
+unsafe fn crc32c_append_short(sum: u32, mut bytes: &[u8]) -> u32 {
     use std::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
-    let mut crc = u64::from(u32::MAX);
+    let mut crc = u64::from(!sum);
     while let Some((word, rest)) = bytes.split_first_chunk::<8>() {
         // SAFETY: arithmetic on values; the caller vouches for the instruction.
         crc = unsafe { _mm_crc32_u64(crc, u64::from_le_bytes(*word)) };
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn short_and_long_runs_have_the_sums_of_the_library() {
         assert_eq!(
-            crc32c_of(b"123456789"),
+            crc32c_append(0, b"123456789"),
             0xE306_9283,
             "the check value of CRC-32C"
         );
@@ -136,7 +136,10 @@ mod tests {
         for start in 0..9 {
             for end in start..bytes.len() {
                 let run = &bytes[start..end];
-                assert_eq!(crc32c_of(run), crc32c::crc32c(run), "{start}..{end}");
+                let sum = crc32c_append(0, run);
+                assert_eq!(sum, crc32c::crc32c(run), "{start}..{end}");
+                let (first, second) = run.split_at(run.len() / 3);
+                assert_eq!(crc32c_append(crc32c_append(0, first), second), sum);
             }
         }
     }

@@ -20,6 +20,11 @@ pub enum Error {
     Io { path: String, message: String },
     /// The object was closed.
     Closed(String),
+    /// Bytes are not the expected entry of a ledger; the class says why.
+    Entry {
+        class: &'static str,
+        message: String,
+    },
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -34,9 +39,10 @@ impl Error {
 
     pub fn message(&self) -> String {
         match self {
-            Self::Aeron { message, .. } | Self::Timeout(message) | Self::Closed(message) => {
-                message.clone()
-            }
+            Self::Aeron { message, .. }
+            | Self::Timeout(message)
+            | Self::Closed(message)
+            | Self::Entry { message, .. } => message.clone(),
             Self::Segment {
                 path,
                 offset,
@@ -64,6 +70,7 @@ fn raise(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Error::Aeron { code, message } => errors.getattr("AeronError")?.call1((message, *code))?,
         Error::Timeout(message) => errors.getattr("AeronTimeoutError")?.call1((message,))?,
         Error::Closed(message) => errors.getattr("ClosedError")?.call1((message,))?,
+        Error::Entry { class, message } => errors.getattr(*class)?.call1((message,))?,
         Error::Io { path, .. } => errors
             .getattr("StorageError")?
             .call1((error.message(), path))?,

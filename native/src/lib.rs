@@ -14,6 +14,7 @@ pub mod assembly;
 pub mod checksum;
 pub mod conductor_wait;
 mod descriptors;
+pub mod entry;
 pub mod errors;
 pub mod event;
 #[allow(unsafe_code)]
@@ -23,6 +24,7 @@ pub mod geometry;
 pub mod idle;
 #[allow(unsafe_code)]
 mod large_pages;
+mod ledger_writer;
 pub mod mailbox;
 mod no_follow;
 mod sbe;
@@ -49,6 +51,8 @@ mod _native {
             super::descriptors::find_descriptors,
             module
         )?)?;
+        super::entry::register(module)?;
+        module.add_class::<super::ledger_writer::LedgerWriter>()?;
         super::sbe::register(module)?;
         super::scan::register(module)?;
         super::time_points::register(module)?;

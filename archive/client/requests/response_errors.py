@@ -17,7 +17,6 @@ from aerotape.errors import (
     InvalidExtensionError,
     InvalidPositionError,
     LedgerClosedError,
-    LedgerError,
     LedgerExistsError,
     LedgerInUseError,
     LedgerPasswordError,

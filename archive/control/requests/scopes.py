@@ -62,7 +62,7 @@ def _list(
             # As a damaged recording of the archive's own, it is left out.
             services.errors.record("imported recording not listed", error)
             continue
-    session.pass_on(prefix + descriptor.encode()[responses.DESCRIPTOR_ADDRESS_LENGTH :])
+        session.pass_on(prefix + descriptor.encode()[responses.DESCRIPTOR_ADDRESS_LENGTH :])
         sent += 1
     if sent < request.record_count:
         session.send_recording_unknown(request.correlation_id, next_id)

@@ -3,6 +3,7 @@
 use super::client::ClientHandle;
 use super::guarded::Guarded;
 use crate::errors::{Error, Result};
+use crate::idle::{Backoff, sleep_precisely};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::borrow::Cow;
@@ -10,6 +11,7 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 /// A counter of this client, shared between the threads that write and read it.
 #[derive(Clone)]
@@ -224,6 +226,8 @@ impl ForeignCounter {
 }
 
 const ALLOCATED: i32 = 1;
+/// The longest sleep of a thread that waits for a value.
+const AWAIT_PARK: Duration = Duration::from_micros(50);
 /// Bytes of key in a counter's metadata record.
 const KEY_LENGTH: usize = 112;
 /// Most bytes of label in a counter's metadata record.
@@ -328,6 +332,38 @@ impl CountersReader {
         self.with(|reader| unsafe {
             AtomicI64::from_ptr(c::aeron_counters_reader_addr(reader, counter_id))
                 .load(Ordering::Acquire)
+        })
+    }
+
+    fn await_value(
+        &self,
+        py: Python<'_>,
+        counter_id: i32,
+        registration_id: i64,
+        least: i64,
+        timeout_ns: u64,
+    ) -> Result<Option<i64>> {
+        py.detach(|| {
+            sleep_precisely();
+            let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
+            let mut idle = Backoff::new(10, 20, Duration::from_micros(1), AWAIT_PARK);
+            loop {
+                // The value first: it is that of the registration if this is still the same.
+                let value = self.value(counter_id)?;
+                if self.registration_id(counter_id)? != registration_id {
+                    return Ok(None);
+                }
+                if value >= least {
+                    return Ok(Some(value));
+                }
+                if self.state(counter_id)? != ALLOCATED {
+                    return Ok(None);
+                }
+                if Instant::now() >= deadline {
+                    return Ok(Some(value));
+                }
+                idle.idle();
+            }
         })
     }
 

@@ -27,7 +27,7 @@ pub use deferred_response::DeferredResponse;
 pub use image::{Image, ImageHandle};
 pub use publication::{
     CLOSED, ExclusivePublication, ExclusivePublicationHandle, Lent, NOT_CONNECTED, int64s,
-    is_held_up,
+    is_held_up, retry_within,
 };
 pub use subscription::{Subscription, SubscriptionHandle};
 

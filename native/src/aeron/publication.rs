@@ -64,16 +64,20 @@ pub fn int64s(array: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     PyBuffer::<i64>::get(array)?.to_vec(array.py())
 }
 
-/// Offer until it goes through, fails for good or the time is up; the interpreter is released.
-fn offer_within(
+/// Whether an offer that ended so may succeed later: when there is room, or a subscriber.
+fn is_retried(result: i64) -> bool {
+    result == NOT_CONNECTED || is_held_up(result)
+}
+
+/// Repeat an offer that ended with `first` until it goes through, fails for good or the time is
+/// up; the interpreter is released.
+pub fn retry_within(
     py: Python<'_>,
-    data: &[u8],
+    first: i64,
     timeout_ns: u64,
-    offer: impl Fn(&[u8]) -> Result<i64> + Send + Sync,
+    offer: impl Fn() -> Result<i64> + Send + Sync,
 ) -> PyResult<i64> {
-    let first = offer(data)?;
-    let retry = |result| result == NOT_CONNECTED || is_held_up(result);
-    if !retry(first) {
+    if !is_retried(first) {
         return Ok(first);
     }
     let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
@@ -82,14 +86,14 @@ fn offer_within(
         let result = py.detach(|| {
             let mut idle = Backoff::default();
             loop {
-                let result = offer(data)?;
-                if !retry(result) || Instant::now() >= slice {
+                let result = offer()?;
+                if !is_retried(result) || Instant::now() >= slice {
                     return Ok::<i64, Error>(result);
                 }
                 idle.idle();
             }
         })?;
-        if !retry(result) || Instant::now() >= deadline {
+        if !is_retried(result) || Instant::now() >= deadline {
             return Ok(result);
         }
         py.check_signals()?;
@@ -100,6 +104,25 @@ impl ExclusivePublication {
     /// A response that another thread will send on this publication.
     pub fn answer(&self, message: Vec<u8>) -> DeferredResponse {
         DeferredResponse::new(self.slot.share(), message)
+    }
+
+    /// Call `offer_all` with a function that offers a message in two pieces; how many went out
+    /// and the last result, which is an error if that was the first one.
+    pub fn offering(
+        &self,
+        offer_all: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]) -> i64) -> (usize, i64),
+    ) -> Result<(usize, i64)> {
+        self.slot
+            .with(Ok((0, CLOSED)), |handle| handle.offering(offer_all))
+    }
+
+    pub fn longest_message(&self) -> usize {
+        self.constants.max_message_length
+    }
+
+    /// The position after the last message, -1 once closed.
+    pub fn current_position(&self) -> i64 {
+        self.slot.with(-1, ExclusivePublicationHandle::position)
     }
 
     /// Offer messages that begin alike, in order; how many went out, and the result of the last
@@ -251,9 +274,11 @@ macro_rules! publication_class {
                 reserved_value: i64,
             ) -> PyResult<i64> {
                 let lent = Lent::new(data)?;
-                offer_within(py, lent.as_slice(), timeout_ns, |data| {
+                let data = lent.as_slice();
+                let offer = || {
                     self.slot.with(Ok(CLOSED), |handle| handle.offer(data, reserved_value))
-                })
+                };
+                retry_within(py, offer()?, timeout_ns, offer)
             }
 
             fn async_add_destination(&self, channel: &str) -> Result<PendingDestination> {

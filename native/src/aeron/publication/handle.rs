@@ -219,26 +219,20 @@ impl ExclusivePublicationHandle {
         self.cell.with(offer).unwrap_or(CLOSED)
     }
 
-    pub(super) fn offer_each<'a>(
+    pub(super) fn offering(
         &self,
-        prefix: &[u8],
-        bodies: impl Iterator<Item = &'a [u8]>,
-        longest: usize,
+        offer_all: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]) -> i64) -> (usize, i64),
     ) -> Result<(usize, i64)> {
         let piece = |bytes: &[u8]| c::aeron_iovec_t {
             iov_base: bytes.as_ptr().cast_mut(),
             iov_len: bytes.len(),
         };
         let offered = self.cell.with(|publication| {
-            let (mut sent, mut last) = (0, 0);
-            for body in bodies {
-                if prefix.len() + body.len() > longest {
-                    return (sent, 0);
-                }
-                let mut pieces = [piece(prefix), piece(body)];
+            offer_all(&mut |first, second| {
+                let mut pieces = [piece(first), piece(second)];
                 // SAFETY: the pointer is valid within the call; C copies the pieces, which it
                 // only reads.
-                last = unsafe {
+                unsafe {
                     c::aeron_exclusive_publication_offerv(
                         publication,
                         pieces.as_mut_ptr(),
@@ -246,18 +240,35 @@ impl ExclusivePublicationHandle {
                         None,
                         std::ptr::null_mut(),
                     )
-                };
+                }
+            })
+        });
+        let (sent, last) = offered.unwrap_or((0, CLOSED));
+        // What went out counts; the error comes again with the next one.
+        let last = if sent > 0 { last } else { checked(last)? };
+        Ok((sent, last))
+    }
+
+    pub(super) fn offer_each<'a>(
+        &self,
+        prefix: &[u8],
+        bodies: impl Iterator<Item = &'a [u8]>,
+        longest: usize,
+    ) -> Result<(usize, i64)> {
+        self.offering(|offer| {
+            let (mut sent, mut last) = (0, 0);
+            for body in bodies {
+                if prefix.len() + body.len() > longest {
+                    return (sent, 0);
+                }
+                last = offer(prefix, body);
                 if last <= 0 {
                     break;
                 }
                 sent += 1;
             }
             (sent, last)
-        });
-        let (sent, last) = offered.unwrap_or((0, CLOSED));
-        // What went out counts; the error comes again with the next one.
-        let last = if sent > 0 { last } else { checked(last)? };
-        Ok((sent, last))
+        })
     }
 
     /// Append a padding frame with `length` bytes after its header.

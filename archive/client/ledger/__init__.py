@@ -1,0 +1,1 @@
+"""Ledgers for clients of an archive: creating, writing and reading them."""

@@ -1,0 +1,301 @@
+"""Requests for ledgers, and what an archive reports of a ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, cast
+
+from aerotape.archive.client import arguments
+from aerotape.archive.client.requests.queries import Pages
+from aerotape.archive.client.requests.request import (
+    Call,
+    Item,
+    Listing,
+    Steps,
+    nothing,
+    relevant_id,
+)
+from aerotape.codecs import entry as entries
+from aerotape.codecs.generated import ledger_control as codecs
+from aerotape.errors import ConfigurationError
+from aerotape.protocol import NULL_VALUE
+from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
+
+LedgerTypeName = Literal["PD_JOURNAL", "VD_JOURNAL"]
+LedgerStateName = Literal["OPEN", "CLOSED"]
+
+AnyLedger = QualifiedId | str | int
+"""An id, a qualified name, or the number of a ledger in scope 0."""
+
+_MAX_WAIT_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerInfo:
+    """A ledger, as its archive reported it.
+
+    Attributes:
+        id: the qualified id.
+        type: when adds are acknowledged: once they are on storage (``PD_JOURNAL``), or once they
+            are in the page cache (``VD_JOURNAL``).
+        digest_type: of its entries.
+        state: ``OPEN`` or ``CLOSED``.
+        created_ms: epoch milliseconds.
+        recording_id: its recording, -1 before the first writer.
+        recorded_position: the end of what is recorded, bytes.
+        confirmed_position: the end of what is on storage, bytes.
+        last_add_pushed: the last entry that is recorded, -1 for none; None: not looked up.
+        last_add_confirmed: the last entry that is on storage, likewise.
+        length: payload bytes up to `last_add_pushed`, likewise.
+        recording_counter_id: the counter of `recorded_position` in the archive's media driver, -1
+            without a writer.
+        confirmed_counter_id: the counter of `confirmed_position`, likewise.
+        write_quorum: how many archives record it.
+        ack_quorum: how many of them have to acknowledge.
+        mirrors: the control channels of the others.
+    """
+
+    id: QualifiedId
+    type: LedgerTypeName
+    digest_type: entries.DigestType
+    state: LedgerStateName
+    created_ms: int
+    recording_id: int
+    recorded_position: int
+    confirmed_position: int
+    last_add_pushed: int | None
+    last_add_confirmed: int | None
+    length: int | None
+    recording_counter_id: int
+    confirmed_counter_id: int
+    write_quorum: int
+    ack_quorum: int
+    mirrors: tuple[str, ...]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more can be added."""
+        return self.state == "CLOSED"
+
+    @property
+    def has_writer(self) -> bool:
+        """Whether the archive records a writer of it."""
+        return self.recording_counter_id != NULL_VALUE
+
+
+def qualified_id(ledger: AnyLedger) -> QualifiedId:
+    """Return the id of a ledger (QualifiedIdError)."""
+    if isinstance(ledger, QualifiedId):
+        return ledger
+    return QualifiedId.parse(ledger) if isinstance(ledger, str) else QualifiedId(0, ledger)
+
+
+def password_hash(password: bytes) -> bytes:
+    """Return what an archive stores, to compare passwords with; empty for an empty password."""
+    return hashlib.sha256(entries.master_key(password)).digest() if password else b""
+
+
+def create_ledger(
+    ledger: QualifiedId,
+    kind: LedgerTypeName,
+    digest_type: entries.DigestType,
+    password: bytes,
+    write_quorum: int,
+    ack_quorum: int,
+    mirrors: Sequence[str],
+) -> Call[None]:
+    """Add a ledger; it is on storage on return.
+
+    Raises:
+        LedgerExistsError: there is one with this id.
+    """
+    if kind not in codecs.LedgerType.__members__:
+        known = " or ".join(codecs.LedgerType.__members__)
+        raise ConfigurationError(f"ledger type {kind!r} is unknown: expected {known}", "type")
+    if digest_type not in codecs.DigestType.__members__:
+        known = ", ".join(codecs.DigestType.__members__)
+        raise ConfigurationError(
+            f"digest type {digest_type!r} is unknown: expected one of {known}", "digest_type"
+        )
+    request = codecs.CreateLedgerRequest(
+        scope_id=ledger.signed[0],
+        ledger_id=ledger.signed[1],
+        ledger_type=codecs.LedgerType[kind],
+        digest_type=codecs.DigestType[digest_type],
+        write_quorum=arguments.any_int32("write_quorum", write_quorum),
+        ack_quorum=arguments.any_int32("ack_quorum", ack_quorum),
+        password_hash=password_hash(password),
+        mirrors=json.dumps([arguments.channel("mirrors", each) for each in mirrors]),
+    )
+    return Call(request, f"create ledger {ledger}", nothing)
+
+
+def ledger_info(ledger: AnyLedger) -> Steps[LedgerInfo]:
+    """Return what the archive knows of a ledger.
+
+    Raises:
+        UnknownLedgerError: there is no such ledger.
+    """
+    found = yield from described(qualified_id(ledger))
+    return info_of(found)
+
+
+def described(ledger: QualifiedId) -> Steps[codecs.LedgerDescriptor]:
+    """Return the descriptor of a ledger. Raises as `ledger_info`."""
+    request = codecs.LedgerInfoRequest(scope_id=ledger.signed[0], ledger_id=ledger.signed[1])
+    found: list[Item] = yield Listing(request, f"get the state of ledger {ledger}", 1)
+    return cast(codecs.LedgerDescriptor, found[0])
+
+
+def list_ledgers(
+    scope_id: int = 0, from_ledger_id: int = 0, count: int | None = None
+) -> Pages[LedgerInfo]:
+    """Iterate over the ledgers of a scope in the order of their ids, page by page.
+
+    Entry ids of ledgers that are open are not looked up: `ledger_info` returns them.
+
+    Args:
+        scope_id: unsigned.
+        from_ledger_id: the first id to be listed, unsigned.
+        count: the maximum number; None: no limit.
+    """
+    for name, value in (("scope_id", scope_id), ("from_ledger_id", from_ledger_id)):
+        arguments.integer(name, value, 0, MAX_UNSIGNED)
+
+    def ask(from_id: int, length: int) -> Listing:
+        request = codecs.ListLedgersRequest(
+            scope_id=_signed(scope_id), from_ledger_id=_signed(from_id), count=length
+        )
+        return Listing(request, f"list the ledgers of scope {scope_id}", length)
+
+    return Pages(
+        ask,
+        lambda item: info_of(cast(codecs.LedgerDescriptor, item)),
+        lambda _, last, __: min(last.id.ledger_id + 1, MAX_UNSIGNED),
+        from_ledger_id,
+        count,
+    )
+
+
+def attach_writer(
+    ledger: QualifiedId,
+    stream_id: int,
+    session_id: int,
+    location: codecs.WriterLocation,
+    channel: str,
+    password: bytes,
+) -> Steps[codecs.LedgerDescriptor]:
+    """Let the archive record a publication as the writer of a ledger.
+
+    Raises:
+        LedgerInUseError: the ledger has a writer.
+        LedgerClosedError: it is closed.
+        LedgerPasswordError: it has another password.
+        StorageSpaceError: the archive is low on storage space.
+    """
+    request = codecs.AttachWriterRequest(
+        scope_id=ledger.signed[0],
+        ledger_id=ledger.signed[1],
+        stream_id=stream_id,
+        session_id=session_id,
+        location=location,
+        channel=channel,
+        password_hash=password_hash(password),
+    )
+    found: list[Item] = yield Listing(request, f"write to ledger {ledger}", 1)
+    return cast(codecs.LedgerDescriptor, found[0])
+
+
+def sync_ledger(ledger: QualifiedId) -> Call[int]:
+    """Force what is recorded to storage; return the confirmed position, bytes."""
+    request = codecs.SyncLedgerRequest(scope_id=ledger.signed[0], ledger_id=ledger.signed[1])
+    return Call(request, f"sync ledger {ledger}", relevant_id)
+
+
+def await_ledger(
+    ledger: QualifiedId, position: int, reach: codecs.Reach, timeout_ns: int
+) -> Call[int]:
+    """Wait for a position; return the one that is reached, which may be lower, bytes."""
+    request = codecs.AwaitLedgerRequest(
+        scope_id=ledger.signed[0],
+        ledger_id=ledger.signed[1],
+        position=position,
+        reach=reach,
+        timeout_ns=min(timeout_ns, _MAX_WAIT_NS),
+    )
+    return Call(request, f"wait for an entry of ledger {ledger}", relevant_id)
+
+
+def close_ledger(ledger: QualifiedId) -> Call[int]:
+    """Sync and close a ledger; return its last entry id, -1 without entries.
+
+    Raises:
+        LedgerInUseError: another client writes to it.
+    """
+    request = codecs.CloseLedgerRequest(scope_id=ledger.signed[0], ledger_id=ledger.signed[1])
+    return Call(request, f"close ledger {ledger}", relevant_id)
+
+
+def recover_ledger(ledger: QualifiedId, password: bytes) -> Call[int]:
+    """Stop the writer of a ledger, sync and close it; return its last entry id.
+
+    Raises:
+        UnknownLedgerError: there is no such ledger.
+        LedgerPasswordError: it has another password.
+    """
+    request = codecs.RecoverLedgerRequest(
+        scope_id=ledger.signed[0],
+        ledger_id=ledger.signed[1],
+        password_hash=password_hash(password),
+    )
+    return Call(request, f"recover ledger {ledger}", relevant_id)
+
+
+def delete_ledger(ledger: AnyLedger) -> Call[None]:
+    """Delete a ledger with its recording.
+
+    Raises:
+        UnknownLedgerError: there is no such ledger.
+        LedgerInUseError: it has a writer.
+        ArchiveError: it is being read.
+    """
+    found = qualified_id(ledger)
+    request = codecs.DeleteLedgerRequest(scope_id=found.signed[0], ledger_id=found.signed[1])
+    return Call(request, f"delete ledger {found}", nothing)
+
+
+def locate_entry(ledger: QualifiedId, entry_id: int) -> Call[int]:
+    """Return the position of the first frame of an entry, bytes."""
+    request = codecs.LocateEntryRequest(
+        scope_id=ledger.signed[0], ledger_id=ledger.signed[1], entry_id=entry_id
+    )
+    return Call(request, f"find entry {entry_id} of ledger {ledger}", relevant_id)
+
+
+def info_of(found: codecs.LedgerDescriptor) -> LedgerInfo:
+    """Return the contents of a descriptor."""
+    return LedgerInfo(
+        id=QualifiedId.from_signed(found.scope_id, found.ledger_id),
+        type=cast(LedgerTypeName, found.ledger_type.name),
+        digest_type=cast(entries.DigestType, found.digest_type.name),
+        state=cast(LedgerStateName, found.state.name),
+        created_ms=found.created_ms,
+        recording_id=found.recording_id,
+        recorded_position=found.recorded_position,
+        confirmed_position=found.confirmed_position,
+        last_add_pushed=found.last_pushed,
+        last_add_confirmed=found.last_confirmed,
+        length=found.length,
+        recording_counter_id=found.recording_counter_id,
+        confirmed_counter_id=found.confirmed_counter_id,
+        write_quorum=found.write_quorum,
+        ack_quorum=found.ack_quorum,
+        mirrors=tuple(json.loads(found.mirrors)),
+    )
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
