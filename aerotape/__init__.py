@@ -81,6 +81,11 @@ if TYPE_CHECKING:
         Credentials as Credentials,
         UserSecret as UserSecret,
     )
+    from aerotape.archive.client.ledger.handles import (
+        LedgerReader as LedgerReader,
+        LedgerWriter as LedgerWriter,
+    )
+    from aerotape.archive.client.ledger.requests import LedgerInfo as LedgerInfo
     from aerotape.archive.client.live.persistent_subscription import (
         PersistentSubscription as PersistentSubscription,
         persistent_subscription as persistent_subscription,
@@ -142,6 +147,8 @@ _LAZY = {
         "AsyncReplay",
         "AsyncSignals",
     ),
+    "aerotape.archive.client.ledger.handles": ("LedgerReader", "LedgerWriter"),
+    "aerotape.archive.client.ledger.requests": ("LedgerInfo",),
     "aerotape.archive.client.replay.replay": ("Replay",),
     "aerotape.archive.client.replay.signal_stream": ("Signals",),
     "aerotape.archive.client.replay.signals": ("RecordingSignalEvent",),

@@ -1,29 +1,26 @@
-"""Recordings of other archives, and ledgers.
+"""Create, write, read and delete ledgers of a running archive.
 
-The scope of an archive's own recordings is its archive id; a store keeps those of other archives
-under theirs.
+A ledger is a recording of numbered, checksummed entries with an id of 128 bits. Name it by
+--ledger-qualified-name, or by --ledger-id and, for another scope than 0, --ledger-scope-id.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-from typing import Final
 
-# The modules of `_ledger` in the order of the help.
-MODULES: Final = ("import_archive",)
+from aerotape.tools._ledger import import_archive, reading, removing, writing
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the commands and their arguments."""
-    commands = parser.add_subparsers(
-        dest="action", metavar="COMMAND", required=True, prog=parser.prog
+    """Add the actions and their arguments."""
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, prog=parser.prog
     )
-    for name in MODULES:
-        importlib.import_module(f"aerotape.tools._ledger.{name}").add_commands(commands)
+    for module in (writing, reading, removing, import_archive):
+        module.add_actions(actions)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
+    """Run the action."""
     code: int = args.run_action(args)
     return code

@@ -13,11 +13,11 @@ from aerotape.archive.client.connection import ConnectOptions
 from aerotape.archive.client.executors.blocking import describe_as
 from aerotape.archive.client.executors.event_loop import (
     AsyncClosing,
-    AsyncRequests,
     Opening,
     asynchronous,
     asynchronous_pages,
 )
+from aerotape.archive.client.ledger.async_client_methods import AsyncLedgerMethods
 from aerotape.archive.client.replay import opening
 from aerotape.archive.client.replay.async_streams import (
     AsyncMessages,
@@ -131,7 +131,7 @@ def _replaying(
     return method
 
 
-class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
+class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
     """A connection to an archive. Created by `connect_async`; belongs to one event loop.
 
     It has the requests of `ArchiveClient`, with the same arguments, results and errors. Any number

@@ -11,6 +11,7 @@ from aerotape.archive.client import channels
 from aerotape.archive.client.connection import ConnectionSettings, prepare
 from aerotape.archive.client.credentials import Credentials
 from aerotape.archive.client.executors.blocking import blocking, blocking_pages, describe_as
+from aerotape.archive.client.ledger.client_methods import LedgerMethods
 from aerotape.archive.client.live.merged_streams import MergedStreams
 from aerotape.archive.client.replay import opening
 from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
@@ -120,7 +121,7 @@ def _replaying(
     return method
 
 
-class ArchiveClient(MergedStreams, ClientProperties, Closing):
+class ArchiveClient(MergedStreams, LedgerMethods, ClientProperties, Closing):
     """A connection to an archive. Created by `connect`; thread-safe.
 
     Every request raises `ConfigurationError` for invalid arguments, before anything is sent;

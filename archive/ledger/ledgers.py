@@ -19,7 +19,7 @@ import hmac
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import BackgroundTasks, Task
@@ -30,6 +30,7 @@ from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.metadata import LedgerMetadata
 from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
 from aerotape.archive.recording.durability import Durability
+from aerotape.archive.recording.recording_session import RecordingSession, State
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerType, Reach
@@ -46,9 +47,9 @@ from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.recording.recording_session import RecordingSession
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.catalog.file.catalog import Catalog
+    from aerotape.codecs import entry as entries
     from aerotape.qualified_id import QualifiedId
 
 _SYNC: Final[dict[LedgerType, Literal["pd", "vd"]]] = {
@@ -175,6 +176,8 @@ class Ledgers:
             _check_password(metadata, password_hash)
             if metadata.is_closed:
                 raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
+            if self._session(metadata) is None and metadata.recording_id != NULL_VALUE:
+                yield from self._settled(metadata)  # waits for the end of the last writer
             self._check_no_writer(metadata)
             status = yield from self._status(metadata)
             writer = self._writers[ledger] = Attachment(metadata, client, correlation_id)
@@ -460,7 +463,7 @@ class Ledgers:
     ) -> RecordingSession | None:
         recording_id = metadata.recording_id if writer is None else writer.recording_id
         session = self._recordings.session(recording_id)
-        return None if session is None or session.is_starting else session
+        return session if session is not None and session.state is State.RECORDING else None
 
     def _recording(self, metadata: LedgerMetadata) -> LedgerRecording:
         if not self._catalog.has_recording(metadata.recording_id):
@@ -474,7 +477,9 @@ class Ledgers:
             self._archive_dir,
             self._catalog.descriptor(metadata.recording_id),
             # Without the password an HMAC cannot be checked.
-            None if digest_type is DigestType.HMAC else digest_type.name,
+            None
+            if digest_type is DigestType.HMAC
+            else cast("entries.DigestType", digest_type.name),
         )
 
     def _check_no_writer(self, metadata: LedgerMetadata) -> None:

@@ -1,1 +1,1 @@
-"""The commands of `aerotape ledger`."""
+"""The actions of `aerotape ledger`."""

@@ -21,9 +21,9 @@ _STORE_VARIABLE = "AERON_ARCHIVE_DIR"
 _STORE = "aeron-archive"
 
 
-def add_commands(commands: Commands) -> None:
-    """Add the command."""
-    parser = add_command(commands, "import-archive", _import, writes=True)
+def add_actions(actions: Commands) -> None:
+    """Add the action."""
+    parser = add_command(actions, "import-archive", _import, writes=True)
     parser.add_argument(
         "source", metavar="DIR", type=Path, help="the archive directory to import; it is only read"
     )

@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
 from aerotape.archive.client.requests.request import (
+    AwaitCounter,
     Call,
     CurrentSession,
     Item,
@@ -84,6 +85,8 @@ class BlockingRequests:
         if isinstance(step, Poll):
             poll = step.subscription.poll
             return step.backlog.take(poll, step.fragment_limit, step.timeout_ns, step.recorded_as)
+        if isinstance(step, AwaitCounter):
+            return step.value(step.timeout_ns)
         if isinstance(step, CurrentSession):
             return self._session
         if isinstance(step, Listen):

@@ -20,6 +20,7 @@ from aerotape.archive.client.executors.blocking import describe_as
 from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
 from aerotape.archive.client.requests.request import (
+    AwaitCounter,
     Call,
     CurrentSession,
     Item,
@@ -153,6 +154,8 @@ class AsyncRequests:
             return await self._list(step)
         if isinstance(step, Poll):
             return await _poll(step)
+        if isinstance(step, AwaitCounter):
+            return await _await_counter(step)
         if isinstance(step, CurrentSession):
             return self._session
         if isinstance(step, Listen):
@@ -178,6 +181,17 @@ class AsyncRequests:
 def _set_done(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+async def _await_counter(step: AwaitCounter) -> int | None:
+    deadline_ns = time.monotonic_ns() + step.timeout_ns
+    delay_s = MIN_POLL_S
+    while True:
+        value = step.value(0)
+        if value is None or value >= step.least or time.monotonic_ns() >= deadline_ns:
+            return value
+        await asyncio.sleep(delay_s)
+        delay_s = min(2 * delay_s, MAX_POLL_S)
 
 
 async def _poll(step: Poll) -> None:

@@ -13,12 +13,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.ledger_control import LedgerDescriptor
 from aerotape.message import MessageBuffer
 from aerotape.protocol import ErrorCode
 
 T = TypeVar("T")
 
-Item = codecs.RecordingDescriptor | codecs.RecordingSubscriptionDescriptor
+Item = codecs.RecordingDescriptor | codecs.RecordingSubscriptionDescriptor | LedgerDescriptor
 
 
 class Request(Protocol):
@@ -109,7 +110,30 @@ class CurrentSession:
     """Get the session, for its Aeron client, timeout and signals."""
 
 
-Step = Call[Any] | Listing | Pause | Poll | Listen | CurrentSession
+@dataclass(frozen=True, slots=True)
+class AwaitCounter:
+    """Wait until a counter has a value; the result is its value, None when it was freed.
+
+    Attributes:
+        counters: of the media driver that has the counter.
+        least: the value to wait for.
+        timeout_ns: how long to wait; the value may be less then.
+    """
+
+    counters: _native.CountersReader
+    counter_id: int
+    registration_id: int
+    least: int
+    timeout_ns: int
+
+    def value(self, timeout_ns: int) -> int | None:
+        """Wait in native code and return the value."""
+        return self.counters.await_value(
+            self.counter_id, self.registration_id, self.least, timeout_ns
+        )
+
+
+Step = Call[Any] | Listing | Pause | Poll | Listen | AwaitCounter | CurrentSession
 Steps = Generator[Step, Any, T]
 """Several requests, each depending on those before: yields them and receives their results."""
 

@@ -17,10 +17,12 @@ from aerotape.errors import (
     InvalidExtensionError,
     InvalidPositionError,
     LedgerClosedError,
+    LedgerError,
     LedgerExistsError,
     LedgerInUseError,
     LedgerPasswordError,
     LimitError,
+    QualifiedIdError,
     ReplicationConnectionError,
     StorageSpaceError,
     UnauthorisedError,
@@ -32,6 +34,7 @@ from aerotape.errors import (
     UnknownSubscriptionError,
 )
 from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.qualified_id import QualifiedId
 
 T = TypeVar("T")
 
@@ -122,6 +125,15 @@ def items_of(pending: PendingRequest) -> list[Item]:
 def _refusal(answer: codecs.ControlResponse, call: Call[Any]) -> Exception:
     """Return the exception for a refused request, with the id of its recording."""
     error = error_of(answer, f"cannot {call.what}")
+    if isinstance(error, LedgerError):
+        error.ledger = _ledger_of(call.message)
     if isinstance(error, UnknownRecordingError):
         error.recording_id = getattr(call.message, "recording_id", NULL_VALUE)
     return error
+
+
+def _ledger_of(message: Any) -> QualifiedId | None:
+    try:
+        return QualifiedId.from_signed(message.scope_id, message.ledger_id)
+    except (AttributeError, QualifiedIdError):
+        return None

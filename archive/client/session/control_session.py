@@ -23,6 +23,7 @@ from aerotape.archive.client.requests.response_errors import error_of
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.runtime import HEADER, Message
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
 from aerotape.message import MessageBuffer
@@ -457,6 +458,8 @@ def decode_answer(payload: bytes) -> Message | None:
     """
     if len(payload) >= HEADER.size:
         _, template_id, schema_id, _ = HEADER.unpack_from(payload)
+        if schema_id == ledger_control.SCHEMA_ID:
+            return ledger_control.decode(payload)
         if schema_id == codecs.SCHEMA_ID and template_id not in _EXPECTED_TEMPLATES:
             return None
     return codecs.decode(payload)

@@ -1,0 +1,389 @@
+"""Writing to a ledger, as steps for either front end.
+
+The writer's publication is recorded by the archive, which moves two counters: the recorded and the
+confirmed position. A writer that uses the archive's media driver reads them directly; another one
+requests to be answered when a position is reached. An add is acknowledged when its entry is
+confirmed (PD_JOURNAL), or recorded (VD_JOURNAL).
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from aerotape import _native
+from aerotape.aeron import (
+    ADMIN_ACTION,
+    BACK_PRESSURED,
+    MAX_POSITION_EXCEEDED,
+    NOT_CONNECTED,
+)
+from aerotape.archive.client import channels
+from aerotape.archive.client.executors.driver_steps import published
+from aerotape.archive.client.ledger import requests
+from aerotape.archive.client.ledger.requests import LedgerInfo
+from aerotape.archive.client.requests.queries import list_recording
+from aerotape.archive.client.requests.recordings import stop_recording_by_identity
+from aerotape.archive.client.requests.request import (
+    AwaitCounter,
+    CurrentSession,
+    Pause,
+    Steps,
+)
+from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.counters import CounterType
+from aerotape.channel_uri import ChannelUri
+from aerotape.codecs.entry import Data
+from aerotape.codecs.generated.ledger_control import LedgerDescriptor, Reach, WriterLocation
+from aerotape.errors import (
+    AeronError,
+    AeronTimeoutError,
+    AerotapeError,
+    ClosedError,
+    ConfigurationError,
+    LedgerClosedError,
+    LedgerError,
+    LedgerInUseError,
+)
+from aerotape.protocol import NULL_VALUE
+from aerotape.qualified_id import QualifiedId
+
+STREAM_ID: Final = 1_018
+"""The stream on which writers publish; their sessions differ."""
+# So that Ctrl-C takes effect.
+_SLICE_NS: Final = 50_000_000
+_PAUSE_NS: Final = 100_000
+_NOT_NOW: Final = (BACK_PRESSURED, ADMIN_ACTION, NOT_CONNECTED)
+
+
+class LedgerWriting:
+    """The state of a writer that the archive records. Created by `attached`.
+
+    Attributes:
+        info: the ledger when the writer was attached.
+        native: adds entries to the publication.
+        failure: the error after which nothing can be added.
+    """
+
+    def __init__(
+        self,
+        session: ControlSession,
+        publication: _native.ExclusivePublication,
+        found: LedgerDescriptor,
+        password: bytes,
+    ) -> None:
+        self.info: LedgerInfo = requests.info_of(found)
+        self.failure: LedgerError | None = None
+        self._session = session
+        self._publication = publication
+        self._correlation_id = found.correlation_id
+        info = self.info
+        last = NULL_VALUE if info.last_add_pushed is None else info.last_add_pushed
+        confirmed = NULL_VALUE if info.last_add_confirmed is None else info.last_add_confirmed
+        self.native = _native.LedgerWriter(
+            publication,
+            info.id.scope_id,
+            info.id.ledger_id,
+            info.digest_type,
+            password,
+            last + 1,
+            info.length or 0,
+            confirmed,
+        )
+        # What is on storage, once the archive no longer records this writer.
+        self._safe_position = NULL_VALUE
+        self._counters = session.aeron.counters()
+        self._recording_counter, self._confirmed_counter = self._own_counters()
+
+    def _own_counters(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+        """Return id and registration id of the two counters if they are of this media driver."""
+        info, counters = self.info, self._counters
+        ids = (info.recording_counter_id, info.confirmed_counter_id)
+        key = struct.pack("<q", info.recording_id) + info.id.key
+        try:
+            is_here = (
+                counters.type_id(ids[1]) == CounterType.LEDGER_CONFIRMED
+                and counters.key(ids[1])[: len(key)] == key
+            )
+            if not is_here:
+                return None, None
+            recording, confirmed = ((each, counters.registration_id(each)) for each in ids)
+            return recording, confirmed
+        except AerotapeError:
+            return None, None
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether adds are acknowledged on storage."""
+        return self.info.type == "PD_JOURNAL"
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last entry that is known to be on storage, -1 for none."""
+        if self._confirmed_counter is not None:
+            counter_id, registration_id = self._confirmed_counter
+            value = self._counters.await_value(counter_id, registration_id, 0, 0)
+            if value is not None:
+                return self.native.confirm(value)
+        return self.native.last_add_confirmed
+
+    # -- adding --------------------------------------------------------------------------------
+
+    def push(self, payloads: Sequence[Data], wait_ns: int = 0) -> Steps[int]:
+        """Publish entries, waiting for room; return the last one's id.
+
+        Args:
+            wait_ns: how long a native call may wait.
+
+        Raises:
+            LedgerError: the archive no longer records the ledger.
+            AeronTimeoutError: the archive does not keep up. Some entries may be added.
+            AeronError: a payload is too long, or the stream is at its last position.
+            ClosedError: the writer is closed.
+        """
+        deadline_ns = time.monotonic_ns() + self._session.timeout_ns
+        rest = payloads
+        while True:
+            self.check_writable()
+            before = self.native.last_add_pushed
+            last, result = self.native.add_many(rest, wait_ns)
+            if result >= 0:
+                return last
+            if result not in _NOT_NOW:
+                raise self._push_error(result)
+            if last > before:
+                rest = rest[last - before :]
+                deadline_ns = time.monotonic_ns() + self._session.timeout_ns
+            elif result == NOT_CONNECTED:
+                yield from self._check_attached()
+            if time.monotonic_ns() >= deadline_ns:
+                raise AeronTimeoutError(
+                    f"cannot add to ledger {self.info.id}: the archive has not taken entries for"
+                    f" {self._session.timeout_ns / 1e9:g} s (back pressure)"
+                )
+            yield Pause(_PAUSE_NS, f"add to ledger {self.info.id}")
+
+    def check_writable(self) -> None:
+        """Raise the error after which nothing can be added."""
+        if self.failure is not None:
+            raise self.failure
+        if self._publication.is_closed:
+            raise ClosedError(f"cannot add to ledger {self.info.id}: its writer is closed")
+
+    def _push_error(self, result: int) -> AerotapeError:
+        if result == MAX_POSITION_EXCEEDED:
+            return AeronError(
+                f"cannot add to ledger {self.info.id}: its stream has reached its last position;"
+                " close it and create another ledger",
+                result,
+            )
+        return ClosedError(f"cannot add to ledger {self.info.id}: its publication is closed")
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def flush(self) -> Steps[int]:
+        """Wait until all adds are acknowledged; return the last entry id.
+
+        Raises:
+            LedgerError: the archive no longer records the ledger.
+            AeronTimeoutError: there was no progress for the timeout of the client.
+            ClosedError: the writer is closed.
+        """
+        last, position = self.native.last_add_pushed, self.native.position
+        if position < 0:
+            self.check_writable()
+        yield from self.acknowledged(position)
+        return last
+
+    def acknowledged(self, position: int) -> Steps[None]:
+        """Wait until entries up to a position are acknowledged. Raises as `flush`."""
+        counter = self._confirmed_counter if self.is_durable else self._recording_counter
+        deadline_ns = time.monotonic_ns() + self._session.timeout_ns
+        reached = -1
+        while True:
+            if self.failure is not None and position > self._safe_position:
+                raise self.failure
+            value: int | None
+            if counter is not None:
+                value = yield AwaitCounter(self._counters, *counter, position, _SLICE_NS)
+            else:
+                value = yield requests.await_ledger(
+                    self.info.id, position, Reach.ACKNOWLEDGED, self._session.timeout_ns // 2
+                )
+                if value is not None and value < position:
+                    yield from self._check_attached(position)
+            if value is None:
+                yield from self._check_attached(position)
+                return
+            if self.is_durable:
+                self.native.confirm(value)
+            if value >= position:
+                return
+            if value > reached:
+                reached, deadline_ns = value, time.monotonic_ns() + self._session.timeout_ns
+            if time.monotonic_ns() >= deadline_ns:
+                raise AeronTimeoutError(
+                    f"adds to ledger {self.info.id} are not acknowledged: no progress for"
+                    f" {self._session.timeout_ns / 1e9:g} s at position {value}, expected"
+                    f" {position}"
+                )
+
+    def _check_attached(self, position: int = -1) -> Steps[None]:
+        """Raise the reason if the archive no longer records this writer.
+
+        Args:
+            position: what is safe up to there counts as acknowledged nevertheless.
+        """
+        ledger = self.info.id
+        found = requests.info_of((yield from requests.described(ledger)))
+        is_same = (
+            found.has_writer
+            and found.confirmed_counter_id == self.info.confirmed_counter_id
+            and found.recording_counter_id == self.info.recording_counter_id
+        )
+        if is_same:
+            return
+        self._safe_position = found.confirmed_position
+        self.native.confirm(found.confirmed_position)
+        error = self._session.take_error(self._correlation_id)
+        if error is not None:
+            self.failure = LedgerError(f"ledger {ledger} has failed: {error}", ledger)
+        elif found.is_closed:
+            self.failure = LedgerClosedError(
+                f"ledger {ledger} was closed by another client: its last entry is"
+                f" {found.last_add_confirmed}",
+                ledger,
+            )
+        else:
+            self.failure = LedgerError(
+                f"the archive no longer records this writer of ledger {ledger}: open it again",
+                ledger,
+            )
+        if position < 0 or position > self._safe_position:
+            raise self.failure
+
+    def sync(self) -> Steps[int]:
+        """Force what was added to storage; return the last entry that is. Raises as `flush`."""
+        yield from self.flush()
+        if not self.is_durable:
+            try:
+                position = yield requests.sync_ledger(self.info.id)
+            except LedgerError:
+                yield from self._check_attached()
+                raise
+            self.native.confirm(position)
+        return self.native.last_add_confirmed
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def close(self) -> Steps[None]:
+        """Wait for acknowledgements, then sync and close the ledger. Idempotent.
+
+        After a failure that was raised, only the publication is closed.
+        """
+        if self._publication.is_closed:
+            return
+        try:
+            if self.failure is None:
+                yield from self.flush()
+                yield requests.close_ledger(self.info.id)
+                self.native.confirm(self.native.position)
+        finally:
+            self.release()
+
+    def detach(self) -> Steps[None]:
+        """Wait for acknowledgements, and leave the ledger open without a writer. Idempotent."""
+        if self._publication.is_closed:
+            return
+        try:
+            if self.failure is None:
+                yield from self.flush()
+                yield stop_recording_by_identity(self.info.recording_id)
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Close the publication: the ledger stays open until it is recovered. Idempotent."""
+        self._publication.close()
+
+
+def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps[LedgerWriting]:
+    """Publish to a ledger and let the archive record that.
+
+    Args:
+        channel: where to publish; None: IPC if the archive is reached by IPC, else UDP to the
+            address of its control channel.
+
+    Raises:
+        UnknownLedgerError: there is no such ledger.
+        LedgerInUseError: it has a writer.
+        LedgerClosedError: it is closed.
+        LedgerPasswordError: it has another password.
+        ConfigurationError: the channel is not a channel URI.
+    """
+    session: ControlSession = yield CurrentSession()
+    if channel is None:
+        channel = default_channel(session.publication.channel)
+    info = requests.info_of((yield from requests.described(ledger)))
+    if info.has_writer:
+        raise LedgerInUseError(
+            f"ledger {ledger} has a writer: wait for its end, or recover the ledger", ledger
+        )
+    if info.recording_id != NULL_VALUE:
+        channel = yield from _extension_channel(session, info, channel)
+    is_local = ChannelUri.parse(channel).is_ipc
+    publication = yield from published(session.aeron, channel, STREAM_ID, session.timeout_ns)
+    try:
+        found = yield from requests.attach_writer(
+            ledger,
+            STREAM_ID,
+            publication.session_id,
+            WriterLocation.LOCAL if is_local else WriterLocation.REMOTE,
+            channel,
+            password,
+        )
+        return LedgerWriting(session, publication, found, password)
+    except BaseException:
+        publication.close()
+        raise
+
+
+def _extension_channel(session: ControlSession, info: LedgerInfo, channel: str) -> Steps[str]:
+    """Return the channel of a publication that begins where the ledger's recording ends."""
+    deadline_ns = time.monotonic_ns() + session.timeout_ns
+    while True:
+        recording = yield from list_recording(info.recording_id)
+        if recording is None:
+            raise LedgerError(
+                f"ledger {info.id} has lost recording {info.recording_id}: delete the ledger, or"
+                " restore the recording",
+                info.id,
+            )
+        if not recording.is_active:
+            return channels.extension_channel(recording, channel)
+        if time.monotonic_ns() >= deadline_ns:
+            raise LedgerInUseError(f"ledger {info.id} still has a writer", info.id)
+        yield Pause(_PAUSE_NS, f"write to ledger {info.id}")
+
+
+def default_channel(control_channel: str) -> str:
+    """Return where writers publish by default: to the address of the control channel.
+
+    Raises:
+        ConfigurationError: the control channel has no endpoint.
+    """
+    uri = ChannelUri.parse(control_channel)
+    if uri.is_ipc:
+        return "aeron:ipc"
+    parameters = {
+        name: value for name in ("endpoint", "interface") if (value := uri.get(name)) is not None
+    }
+    if "endpoint" not in parameters:
+        raise ConfigurationError(
+            f"control channel {control_channel} has no endpoint to publish to: give the writer's"
+            " channel",
+            "channel",
+        )
+    return str(ChannelUri("udp", parameters))

@@ -1,0 +1,147 @@
+"""Options and output that the actions of `aerotape ledger` share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from aerotape.errors import ConfigurationError
+from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
+from aerotape.tools._cli.arguments import integer
+from aerotape.tools._cli.common_options import add_common_options
+from aerotape.tools._cli.connection import add_connection_options
+from aerotape.tools._cli.secrets import read_secret
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.ledger.requests import LedgerInfo
+
+
+class Actions(Protocol):
+    """The result of `ArgumentParser.add_subparsers`."""
+
+    def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
+        """Add an action."""
+        ...
+
+
+def add_action(
+    actions: Actions, name: str, run_it: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    """Add an action; the docstring of the function that runs it is the help."""
+    help_line = (run_it.__doc__ or "").partition("\n")[0]
+    parser = actions.add_parser(name, description=run_it.__doc__, help=help_line)
+    add_common_options(parser, default=argparse.SUPPRESS)
+    add_connection_options(parser)
+    parser.set_defaults(run_action=run_it)
+    return parser
+
+
+def unsigned(text: str) -> int:
+    """Parse half of a qualified id: 64 bits, not negative."""
+    return integer(text, 0, MAX_UNSIGNED)
+
+
+def add_scope_option(parser: argparse.ArgumentParser) -> None:
+    """Add --ledger-scope-id."""
+    parser.add_argument(
+        "--ledger-scope-id", metavar="N", type=unsigned, help="the scope (default: 0)"
+    )
+
+
+def add_ledger_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a ledger."""
+    add_scope_option(parser)
+    parser.add_argument(
+        "--ledger-id", metavar="N", type=unsigned, help="the number of the ledger in its scope"
+    )
+    parser.add_argument(
+        "--ledger-qualified-name",
+        metavar="HEX",
+        type=QualifiedId.parse,
+        help="scope and number as 32 hexadecimal digits, or as a UUID",
+    )
+
+
+def add_password_option(parser: argparse.ArgumentParser) -> None:
+    """Add --password-file."""
+    parser.add_argument(
+        "--password-file",
+        metavar="F",
+        help="read the ledger's password from the first line of F (-: stdin)",
+    )
+
+
+def password_of(args: argparse.Namespace) -> bytes:
+    """Return the password, empty without one (ConfigurationError)."""
+    return b"" if args.password_file is None else read_secret(args.password_file)
+
+
+def given_ledger(args: argparse.Namespace) -> QualifiedId | None:
+    """Return the ledger that the options name; None when they name none.
+
+    Raises:
+        ConfigurationError: they name two ledgers, or a scope without a number.
+        QualifiedIdError: they name none that can exist.
+    """
+    named: QualifiedId | None = args.ledger_qualified_name
+    scope_id, ledger_id = args.ledger_scope_id, args.ledger_id
+    if named is None:
+        if ledger_id is None:
+            if scope_id is not None:
+                raise ConfigurationError(
+                    "--ledger-scope-id alone names no ledger: give --ledger-id too", "--ledger-id"
+                )
+            return None
+        return QualifiedId(scope_id or 0, ledger_id)
+    for option, given, expected in (
+        ("--ledger-scope-id", scope_id, named.scope_id),
+        ("--ledger-id", ledger_id, named.ledger_id),
+    ):
+        if given is not None and given != expected:
+            raise ConfigurationError(
+                f"{option} {given} and --ledger-qualified-name {named} are different ledgers:"
+                f" that name has {expected}; give one of them",
+                option,
+            )
+    return named
+
+
+def required_ledger(args: argparse.Namespace) -> QualifiedId:
+    """Return the ledger that the options name. Raises as `given_ledger`, and if there is none."""
+    ledger = given_ledger(args)
+    if ledger is None:
+        raise ConfigurationError(
+            "no ledger is named: give --ledger-id or --ledger-qualified-name", "--ledger-id"
+        )
+    return ledger
+
+
+def id_row(ledger: QualifiedId) -> dict[str, Any]:
+    """Return both forms of an id. Numbers are texts: they exceed the integers of JSON readers."""
+    return {
+        "scope_id": str(ledger.scope_id),
+        "ledger_id": str(ledger.ledger_id),
+        "qualified_name": str(ledger),
+    }
+
+
+def info_row(info: LedgerInfo) -> dict[str, Any]:
+    """Return all that is known of a ledger."""
+    return {
+        **id_row(info.id),
+        "type": info.type,
+        "state": info.state,
+        "digest_type": info.digest_type,
+        "last_add_confirmed": info.last_add_confirmed,
+        "last_add_pushed": info.last_add_pushed,
+        "length_bytes": info.length,
+        "has_writer": info.has_writer,
+        "recording_id": info.recording_id,
+        "confirmed_position": info.confirmed_position,
+        "recorded_position": info.recorded_position,
+        "created_ms": info.created_ms,
+        "write_quorum": info.write_quorum,
+        "ack_quorum": info.ack_quorum,
+        "mirrors": list(info.mirrors),
+    }

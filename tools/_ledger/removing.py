@@ -1,0 +1,34 @@
+"""`delete`: removes a ledger."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.tools._cli.confirm import add_confirmation_option, confirm
+from aerotape.tools._cli.connection import connect
+from aerotape.tools._cli.output import emit
+from aerotape.tools._ledger._common import (
+    Actions,
+    add_action,
+    add_ledger_options,
+    id_row,
+    required_ledger,
+)
+
+
+def add_actions(actions: Actions) -> None:
+    """Add the action."""
+    delete = add_action(actions, "delete", _delete)
+    add_ledger_options(delete)
+    add_confirmation_option(delete)
+
+
+def _delete(args: argparse.Namespace) -> int:
+    """Delete a ledger without a writer, with all its entries."""
+    ledger = required_ledger(args)
+    with connect(args) as client:
+        info = client.ledger_info(ledger)
+        confirm(args, f"delete ledger {ledger} with its recording {info.recording_id}")
+        client.delete_ledger(ledger)
+    emit({**id_row(ledger), "deleted": True}, args)
+    return 0

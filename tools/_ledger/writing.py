@@ -1,0 +1,156 @@
+"""`create`, `add`, `sync` and `open`: actions that change a ledger."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from aerotape.errors import ConfigurationError
+from aerotape.tools._cli.arguments import channel, integer
+from aerotape.tools._cli.connection import connect
+from aerotape.tools._cli.output import emit
+from aerotape.tools._ledger._common import (
+    Actions,
+    add_action,
+    add_ledger_options,
+    add_password_option,
+    given_ledger,
+    id_row,
+    info_row,
+    password_of,
+    required_ledger,
+)
+
+_TYPES: Final = ("PD_JOURNAL", "VD_JOURNAL")
+_DIGEST_TYPES: Final = ("CRC32C", "CRC32", "HMAC", "DUMMY")
+_BATCH: Final = 1_000
+
+
+def add_actions(actions: Actions) -> None:
+    """Add the actions."""
+    create = add_action(actions, "create", _create)
+    add_ledger_options(create)
+    create.add_argument(
+        "--type",
+        choices=_TYPES,
+        default="PD_JOURNAL",
+        help="acknowledge adds on storage (PD_JOURNAL, the default) or in the page cache",
+    )
+    create.add_argument(
+        "--digest-type",
+        choices=_DIGEST_TYPES,
+        default="CRC32C",
+        help="the digest of each entry (default: CRC32C; DUMMY: none)",
+    )
+    create.add_argument(
+        "--write-quorum", metavar="N", type=_quorum, default=1, help="archives that record it"
+    )
+    create.add_argument(
+        "--ack-quorum",
+        metavar="N",
+        type=_quorum,
+        default=1,
+        help="archives that have to acknowledge an add",
+    )
+    create.add_argument(
+        "--mirror",
+        dest="mirrors",
+        metavar="CHANNEL",
+        type=channel,
+        action="append",
+        default=[],
+        help="the control channel of another archive that records it (repeatable)",
+    )
+    add_password_option(create)
+
+    add = add_action(actions, "add", _add)
+    add.add_argument(
+        "payloads",
+        metavar="PAYLOAD",
+        nargs="*",
+        help="the text of an entry; without any, each line of standard input is one",
+    )
+    add_ledger_options(add)
+    add.add_argument("--close", action="store_true", help="close the ledger afterwards")
+    add_password_option(add)
+
+    for name, run_it in (("sync", _sync), ("open", _open)):
+        action = add_action(actions, name, run_it)
+        add_ledger_options(action)
+        add_password_option(action)
+
+
+def _quorum(text: str) -> int:
+    return integer(text, 1, 100)
+
+
+def _create(args: argparse.Namespace) -> int:
+    """Create a ledger and print its id, a random one unless one is given."""
+    ledger = given_ledger(args)
+    with connect(args) as client:
+        created = client.declare_ledger(
+            args.type,
+            ledger,
+            digest_type=args.digest_type,
+            password=password_of(args),
+            write_quorum=args.write_quorum,
+            ack_quorum=args.ack_quorum,
+            mirrors=args.mirrors,
+        )
+        emit(info_row(client.ledger_info(created)), args)
+    return 0
+
+
+def _add(args: argparse.Namespace) -> int:
+    """Add entries to an open ledger and wait for their acknowledgement."""
+    ledger = required_ledger(args)
+    if args.password_file == "-" and not args.payloads:
+        raise ConfigurationError(
+            "entries and password cannot both come from standard input: give a file",
+            "--password-file",
+        )
+    count = 0
+    with connect(args) as client:
+        writer = client.open_ledger_writer(ledger, password_of(args))
+        try:
+            payloads = _payloads(args)
+            while batch := list(islice(payloads, _BATCH)):
+                writer.add_async(*batch)
+                count += len(batch)
+            last = writer.flush()
+        finally:
+            writer.close() if args.close else writer.detach()
+        row = {
+            **id_row(ledger),
+            "entries_added": count,
+            "last_entry_id": last,
+            "last_add_confirmed": client.ledger_info(ledger).last_add_confirmed,
+        }
+    emit(row, args)
+    return 0
+
+
+def _payloads(args: argparse.Namespace) -> Iterator[bytes]:
+    if args.payloads:
+        return (text.encode(errors="surrogateescape") for text in args.payloads)
+    return (line.removesuffix(b"\n") for line in sys.stdin.buffer)
+
+
+def _sync(args: argparse.Namespace) -> int:
+    """Force the entries of a ledger to storage and print the last one that is confirmed."""
+    ledger = required_ledger(args)
+    with connect(args) as client:
+        last = client.sync_ledger(ledger)
+    emit({**id_row(ledger), "last_add_confirmed": last}, args)
+    return 0
+
+
+def _open(args: argparse.Namespace) -> int:
+    """Recover a ledger: stop its writer, confirm what is recorded, and close it for good."""
+    ledger = required_ledger(args)
+    with connect(args) as client, client.open_ledger(ledger, password_of(args)) as reader:
+        emit(info_row(reader.refresh()), args)
+    return 0
