@@ -41,7 +41,7 @@ from aerotape.catalog.segment_files import (
 from aerotape.catalog.time_index.file import read_time_index_bytes, time_index_path
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageError
-from aerotape.qualified_id import QualifiedId
+from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -277,6 +277,18 @@ def recording_key(imported_from: int | None, recording_id: int) -> int:
         recording_id: its id in its scope.
     """
     return recording_id if imported_from is None else imported_from << 64 | recording_id
+
+
+def split_key(key: int) -> tuple[int | None, int]:
+    """Return the arguments of `recording_key` from its result."""
+    scope_id = key >> 64
+    return (scope_id, key & MAX_UNSIGNED) if scope_id > 0 else (None, key)
+
+
+def key_name(key: int) -> str:
+    """Return how a message names the recording with a key: its id, and an imported one's scope."""
+    scope_id, recording_id = split_key(key)
+    return str(recording_id) if scope_id is None else f"{recording_id} of scope {scope_id}"
 
 
 def find_ends(recordings: Iterable[StoredRecording]) -> None:

@@ -27,6 +27,15 @@ def scope_names(payloads: PayloadColumns | None = None) -> tuple[str, ...]:
     return tuple(name for name in SCOPE_TYPES if name not in typed)
 
 
+def schema_with_scopes(others: pyarrow.Schema, names: Sequence[str]) -> pyarrow.Schema:
+    """Append columns of this module to the schema of a table."""
+    import pyarrow
+
+    for name in names:
+        others = others.append(pyarrow.field(name, pyarrow.type_for_alias(SCOPE_TYPES[name])))
+    return others
+
+
 class ScopeColumns:
     """Adds the selected columns to the batches of a table that has the others."""
 

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import segment_base_position
-from aerotape.catalog.directory import find_ends
+from aerotape.catalog.directory import find_ends, key_name, split_key
 from aerotape.errors import DataLossError, UnknownRecordingError
 from aerotape.frame_header import FRAME_ALIGNMENT
-from aerotape.qualified_id import MAX_UNSIGNED
 from aerotape.replay.offline.boundaries import LastMessage, message_checksum
 from aerotape.replay.offline.reader import RecordingRange, range_of
 from aerotape.spark.source.planning import matching, recordings_of_scopes, without_damaged
@@ -113,7 +112,7 @@ class Follower:
         directory = self.options.open_directory()
         recordings = recordings_of_scopes(directory, self.options)
         there = {recording.key for recording in recordings}
-        known = {_recording_id(key) for key in (*there, *offset.recordings)}
+        known = {split_key(key)[1] for key in (*there, *offset.recordings)}
         for id in set(self.options.recording_ids or ()) - known:
             self._unknown(id)
         progress = dict(offset.recordings)
@@ -135,7 +134,7 @@ class Follower:
 
     def _is_selected(self, key: int) -> bool:
         ids = self.options.recording_ids
-        return ids is None or _recording_id(key) in ids
+        return ids is None or split_key(key)[1] in ids
 
     def _is_gone(self, directory: ArchiveDirectory, key: int) -> bool:
         """Return whether the options select a recording, which is not in the directory."""
@@ -258,15 +257,15 @@ class Follower:
         self._lost(
             key,
             position,
-            f"{_name(key)} was purged before it was read to its end: messages after position "
-            f"{position} are lost",
+            f"recording {key_name(key)} was purged before it was read to its end: messages after "
+            f"position {position} are lost",
         )
 
     def _purged(self, recording: Recording, begin: int, end: int) -> None:
         self._lost(
             recording.key,
             begin,
-            f"{_name(recording.key)}: positions {begin} to {end} were purged before "
+            f"recording {key_name(recording.key)}: positions {begin} to {end} were purged before "
             f"they were read; it now starts at position {recording.start_position}",
         )
 
@@ -274,7 +273,7 @@ class Follower:
         self._lost(
             recording.key,
             stop,
-            f"{_name(recording.key)} was truncated to position {stop}, and the query "
+            f"recording {key_name(recording.key)} was truncated to position {stop}, and the query "
             f"has read up to position {position}",
         )
 
@@ -282,7 +281,7 @@ class Follower:
         self._lost(
             recording.key,
             position,
-            f"{_name(recording.key)} no longer holds what was read before "
+            f"recording {key_name(recording.key)} no longer holds what was read before "
             f"position {position}: it was truncated and extended, or is another recording",
         )
 
@@ -290,20 +289,10 @@ class Follower:
         if self.fail_on_data_loss:
             raise DataLossError(
                 f"{what}; to continue with what is left, set the option failOnDataLoss to false",
-                _recording_id(key),
+                split_key(key)[1],
                 position,
             )
         warnings.warn(what, RuntimeWarning, stacklevel=3)
-
-
-def _recording_id(key: int) -> int:
-    """Return the recording id of a recording's key."""
-    return key & MAX_UNSIGNED if key >> 64 > 0 else key
-
-
-def _name(key: int) -> str:
-    scope_id = key >> 64
-    return f"recording {_recording_id(key)}" + (f" of scope {scope_id}" if scope_id > 0 else "")
 
 
 def _is_the_same(recording: Recording, progress: Progress) -> bool:

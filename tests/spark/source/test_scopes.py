@@ -57,7 +57,7 @@ def source(path: Path, **options: object) -> AerotapeDataSource:
 def rows(path: Path, **options: object) -> list[Row]:
     """Return the rows of a batch query, read as Spark does."""
     data_source = source(path, **options)
-    reader = data_source.reader(data_source.schema())
+    reader: Any = data_source.reader(data_source.schema())
     return [
         row
         for partition in reader.partitions()
