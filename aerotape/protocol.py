@@ -16,9 +16,10 @@ REPLAY_ALL_AND_FOLLOW = -1
 REPLAY_ALL_AND_STOP = -2
 
 
-# The message in the OK to a connect request of an archive that knows the requests for ledgers and
-# scopes, which are not Aeron's. Clients of Aeron do not read it: an OK of theirs has none.
-KNOWS_LEDGERS = "aerotape"
+# Set in the version of a connect request by a client that knows requests for ledgers and scopes,
+# which are not Aeron's, and in the response by an archive that does. A version has 24 bits: Aeron's
+# own clients and archives ignore this one and never set it.
+KNOWS_LEDGERS = 1 << 24
 
 
 def semantic_version(major: int, minor: int, patch: int) -> int:

@@ -81,7 +81,7 @@ def open_session(
         connect = codecs.AuthConnectRequest(
             correlation_id=aeron.next_correlation_id(),
             response_stream_id=response_stream_id,
-            version=PROTOCOL_VERSION,
+            version=PROTOCOL_VERSION | KNOWS_LEDGERS,
             response_channel=answer_channel,
             encoded_credentials=credentials,
             client_info=f"name={client_name} version={__version__}",
@@ -211,8 +211,8 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[in
     session.control_session_id = answer.control_session_id
     if answer.code != codecs.ControlResponseCode.OK:
         raise error_of(answer, f"cannot {_WHAT}")
-    version = session.archive_version = answer.version or 0
-    session.knows_ledgers = answer.error_message == KNOWS_LEDGERS
+    version = session.archive_version = (answer.version or 0) & ~KNOWS_LEDGERS
+    session.knows_ledgers = bool((answer.version or 0) & KNOWS_LEDGERS)
     if version and version >> 16 != PROTOCOL_MAJOR_VERSION:
         raise ArchiveError(
             f"cannot {_WHAT}: the archive uses protocol version "
