@@ -77,15 +77,16 @@ class LedgerRecording:
         """Return the last entry that ends at or before a position.
 
         Args:
-            limit: the position, bytes.
+            limit: the position, bytes: the end of a frame.
             known: the end of an entry, from which to search if it is not after `limit`.
-            checked: check digests, and stop at the first entry that is wrong.
+            checked: check digests if possible, and stop at the first entry that is wrong.
 
         Raises:
             StorageError: a segment file cannot be read.
             SegmentError: it is damaged.
             EntryError: a message is not an entry.
         """
+        checked = checked and self.digest_type is not None
         if known is not None and known.position <= limit and not checked:
             return self._last_in(known.position, limit, known, True, False) or known
         start, length = self.descriptor.start_position, self.descriptor.term_buffer_length

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, QualifiedIdError
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 from aerotape.tools._cli.arguments import integer
 from aerotape.tools._cli.common_options import add_common_options
@@ -42,6 +42,14 @@ def unsigned(text: str) -> int:
     return integer(text, 0, MAX_UNSIGNED)
 
 
+def qualified_name(text: str) -> QualifiedId:
+    """Parse a qualified name or a UUID."""
+    try:
+        return QualifiedId.parse(text)
+    except QualifiedIdError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def add_scope_option(parser: argparse.ArgumentParser) -> None:
     """Add --ledger-scope-id."""
     parser.add_argument(
@@ -58,7 +66,7 @@ def add_ledger_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ledger-qualified-name",
         metavar="HEX",
-        type=QualifiedId.parse,
+        type=qualified_name,
         help="scope and number as 32 hexadecimal digits, or as a UUID",
     )
 
@@ -81,8 +89,8 @@ def given_ledger(args: argparse.Namespace) -> QualifiedId | None:
     """Return the ledger that the options name; None when they name none.
 
     Raises:
-        ConfigurationError: they name two ledgers, or a scope without a number.
-        QualifiedIdError: they name none that can exist.
+        ConfigurationError: they name two ledgers, a scope without a number, or an id that no
+            ledger can have.
     """
     named: QualifiedId | None = args.ledger_qualified_name
     scope_id, ledger_id = args.ledger_scope_id, args.ledger_id
@@ -93,7 +101,10 @@ def given_ledger(args: argparse.Namespace) -> QualifiedId | None:
                     "--ledger-scope-id alone names no ledger: give --ledger-id too", "--ledger-id"
                 )
             return None
-        return QualifiedId(scope_id or 0, ledger_id)
+        try:
+            return QualifiedId(scope_id or 0, ledger_id)
+        except QualifiedIdError as error:
+            raise ConfigurationError(str(error), "--ledger-id") from None
     for option, given, expected in (
         ("--ledger-scope-id", scope_id, named.scope_id),
         ("--ledger-id", ledger_id, named.ledger_id),

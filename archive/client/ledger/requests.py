@@ -20,7 +20,7 @@ from aerotape.archive.client.requests.request import (
 )
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, LedgerError
 from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
@@ -146,8 +146,7 @@ def ledger_info(ledger: AnyLedger) -> Steps[LedgerInfo]:
 def described(ledger: QualifiedId) -> Steps[codecs.LedgerDescriptor]:
     """Return the descriptor of a ledger. Raises as `ledger_info`."""
     request = codecs.LedgerInfoRequest(scope_id=ledger.signed[0], ledger_id=ledger.signed[1])
-    found: list[Item] = yield Listing(request, f"get the state of ledger {ledger}", 1)
-    return cast(codecs.LedgerDescriptor, found[0])
+    return (yield from _one(ledger, Listing(request, f"get the state of ledger {ledger}", 1)))
 
 
 def list_ledgers(
@@ -205,8 +204,7 @@ def attach_writer(
         channel=channel,
         password_hash=password_hash(password),
     )
-    found: list[Item] = yield Listing(request, f"write to ledger {ledger}", 1)
-    return cast(codecs.LedgerDescriptor, found[0])
+    return (yield from _one(ledger, Listing(request, f"write to ledger {ledger}", 1)))
 
 
 def sync_ledger(ledger: QualifiedId) -> Call[int]:
@@ -295,6 +293,15 @@ def info_of(found: codecs.LedgerDescriptor) -> LedgerInfo:
         ack_quorum=found.ack_quorum,
         mirrors=tuple(json.loads(found.mirrors)),
     )
+
+
+def _one(ledger: QualifiedId, listing: Listing) -> Steps[codecs.LedgerDescriptor]:
+    try:
+        found: list[Item] = yield listing
+    except LedgerError as error:
+        error.ledger = ledger
+        raise
+    return cast(codecs.LedgerDescriptor, found[0])
 
 
 def _signed(value: int) -> int:

@@ -266,6 +266,8 @@ class LedgerWriting:
 
     def sync(self) -> Steps[int]:
         """Force what was added to storage; return the last entry that is. Raises as `flush`."""
+        if self.failure is not None:
+            raise self.failure
         yield from self.flush()
         if not self.is_durable:
             try:

@@ -1,0 +1,255 @@
+"""Ledgers of an archive that stops, loses its metadata, has users, or a full disk."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.damage.full_disk_rig import PROPERTIES as SMALL_DISK_PROPERTIES
+from support.damage.small_disk import SmallDisk
+
+import aerotape
+from aerotape import LedgerClosedError, LedgerError, QualifiedId, _native
+from aerotape.archive.ledger.store import FILE_NAME
+from aerotape.archive.security.users_file import Role, make_user, put_user
+
+PROPERTIES = {
+    "aeron.archive.segment.file.length": "1m",
+    "aeron.archive.low.storage.space.threshold": "1m",
+    "aeron.archive.control.channel.enabled": "false",
+}
+
+
+@contextmanager
+def running(
+    driver: _native.MediaDriver, archive_dir: Path, **options: Any
+) -> Iterator[aerotape.ArchiveClient]:
+    """An archive on a directory, and a client of it."""
+    with (
+        aerotape.Archive.launch(
+            archive_dir, driver.aeron_dir, "external", PROPERTIES, **options
+        ),
+        aerotape.connect(aeron_dir=driver.aeron_dir) as client,
+    ):
+        yield client
+
+
+def entries(client: aerotape.ArchiveClient, ledger: QualifiedId) -> list[bytes]:
+    """All confirmed entries, without recovery."""
+    return [each.payload for each in client.open_ledger_read_only(ledger).read()]
+
+
+def test_ledgers_survive_restarts(driver: _native.MediaDriver, tmp_path: Path) -> None:
+    """Types, entries and states are the same after a restart; an open ledger continues."""
+    kinds = ("PD_JOURNAL", "VD_JOURNAL")
+    with running(driver, tmp_path) as client:
+        writers = [client.create_ledger(kind) for kind in kinds]  # type: ignore[arg-type]
+        for writer in writers:
+            writer.add_many([b"one", b"two"])
+        closed = client.create_ledger("VD_JOURNAL")
+        closed.add(b"closed")
+        closed.close()
+        ids = [writer.qualified_id for writer in writers]
+    for added in (b"three", b"four"):
+        with running(driver, tmp_path) as client:
+            for ledger, kind in zip(ids, kinds, strict=True):
+                info = client.ledger_info(ledger)
+                assert (info.type, info.state) == (kind, "OPEN")
+                writer = client.open_ledger_writer(ledger)
+                writer.add(added)
+                writer.detach()
+            assert entries(client, closed.qualified_id) == [b"closed"]
+            with pytest.raises(LedgerClosedError):
+                client.open_ledger_writer(closed.qualified_id)
+    with running(driver, tmp_path) as client:
+        for ledger in ids:
+            assert client.open_ledger(ledger).last_add_confirmed == 3
+            assert entries(client, ledger) == [b"one", b"two", b"three", b"four"]
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "truncated", "other-table"])
+def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage: str) -> None:
+    """Without its database an archive knows its ledgers from their recordings and entries."""
+    known: dict[QualifiedId, tuple[str, str]] = {}
+    with running(driver, tmp_path) as client:
+        for scope_id in (0, 5):
+            for digest in ("CRC32", "CRC32C", "HMAC", "DUMMY"):
+                kind = "VD_JOURNAL" if digest == "CRC32" else "PD_JOURNAL"
+                ledger = QualifiedId(scope_id, len(known) + 1)
+                writer = client.create_ledger(
+                    kind,  # type: ignore[arg-type]
+                    ledger,
+                    digest_type=digest,
+                    password=b"secret",
+                )
+                writer.add_many([b"first", b"second"])
+                writer.close()
+                known[ledger] = (kind, digest)
+        deleted = client.create_ledger()
+        deleted.add(b"x")
+        deleted.close()
+        client.delete_ledger(deleted.qualified_id)
+    path = tmp_path / FILE_NAME
+    if damage == "missing":
+        path.unlink()
+    elif damage == "other-table":
+        path.unlink()
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE t (x)")
+    else:
+        content = {"empty": b"", "garbage": bytes(range(256)) * 64}
+        path.write_bytes(content.get(damage) or path.read_bytes()[:5_000])
+    with running(driver, tmp_path) as client:
+        for ledger, expected in known.items():
+            info = client.ledger_info(ledger)
+            assert (info.type, info.digest_type) == expected
+            assert (info.state, info.last_add_confirmed) == ("OPEN", 1)
+            reader = client.open_ledger(ledger, b"secret")
+            assert [each.payload for each in reader.read()] == [b"first", b"second"]
+        assert [info.id for info in client.list_ledgers(5)] == [
+            each for each in known if each.scope_id == 5
+        ]
+        with pytest.raises(aerotape.UnknownLedgerError):
+            client.ledger_info(deleted.qualified_id)
+    aside = list(tmp_path.glob(f"{FILE_NAME}.damaged-*"))
+    assert len(aside) == (damage != "missing")
+
+
+def test_an_archive_without_ledgers(driver: _native.MediaDriver, tmp_path: Path) -> None:
+    """Requests that find no ledger create no database."""
+    with running(driver, tmp_path) as client:
+        assert list(client.list_ledgers()) == []
+        with pytest.raises(aerotape.UnknownLedgerError):
+            client.ledger_info(7)
+        names = {path.name for path in tmp_path.iterdir()}
+    assert not any(FILE_NAME in name for name in names)
+
+
+def test_a_lost_recording(driver: _native.MediaDriver, tmp_path: Path) -> None:
+    """A ledger without its recording is an error that names both; it can be deleted."""
+    with running(driver, tmp_path) as client:
+        with client.create_ledger() as writer:
+            writer.add(b"x")
+        opened = client.create_ledger()
+        opened.detach()
+        ledger, other = writer.qualified_id, opened.qualified_id
+    metadata = (tmp_path / FILE_NAME).read_bytes()
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    (tmp_path / FILE_NAME).write_bytes(metadata)
+    with running(driver, tmp_path) as client:
+        for lost in (ledger, other):
+            with pytest.raises(aerotape.ArchiveError, match="recording"):
+                list(client.open_ledger(lost).read())
+            client.delete_ledger(lost)
+        assert list(client.list_ledgers(ledger.scope_id)) == []
+
+
+def test_roles(driver: _native.MediaDriver, tmp_path: Path) -> None:
+    """A reader may read, a recorder also write; only an administrator deletes."""
+    users = tmp_path / "users"
+    for role in Role:
+        put_user(users, make_user(role.value, role, b"secret", 5_000))
+    with aerotape.Archive.launch(
+        tmp_path / "archive", driver.aeron_dir, "external", PROPERTIES, users_file=users
+    ):
+
+        def client(role: str) -> aerotape.ArchiveClient:
+            return aerotape.connect(
+                aeron_dir=driver.aeron_dir, credentials=aerotape.UserSecret(role, b"secret")
+            )
+
+        with client("read") as reader, client("record") as recorder, client("admin") as admin:
+            refused: list[Callable[[], object]] = [
+                lambda: reader.declare_ledger(),
+                lambda: reader.open_ledger(7),
+                lambda: reader.open_ledger_writer(7),
+                lambda: reader.sync_ledger(7),
+                lambda: reader.delete_ledger(7),
+                lambda: recorder.delete_ledger(7),
+            ]
+            writer = recorder.create_ledger(qualified_id=7)
+            writer.add(b"entry")
+            writer.detach()
+            for request in refused:
+                with pytest.raises(aerotape.UnauthorisedError):
+                    request()
+            assert entries(reader, QualifiedId(0, 7)) == [b"entry"]
+            assert [info.id.ledger_id for info in reader.list_ledgers()] == [7]
+            assert recorder.open_ledger(7).is_closed
+            admin.delete_ledger(7)
+
+
+class ReadsOnly:
+    """An authorisation service that knows Aeron's protocol only."""
+
+    def is_authorised(self, protocol_id: int, action_id: int, _: object, __: bytes, /) -> bool:
+        return protocol_id == 101
+
+
+def test_an_authorisation_service(driver: _native.MediaDriver, tmp_path: Path) -> None:
+    """Requests for ledgers are of another protocol, which the service may refuse."""
+    with running(driver, tmp_path, authorisation_service=ReadsOnly()) as client:
+        assert list(client.list_recordings()) == []
+        with pytest.raises(aerotape.UnauthorisedError, match="CreateLedgerRequest"):
+            client.create_ledger()
+        with pytest.raises(aerotape.UnauthorisedError):
+            list(client.list_ledgers())
+    assert not (tmp_path / FILE_NAME).exists()
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["PD_JOURNAL", "VD_JOURNAL"])
+def test_a_full_disk(disk: SmallDisk, aeron_dir: Path, kind: str) -> None:
+    """An add that finds no space fails that ledger alone; what was acknowledged stays."""
+    archive = AerotapeArchive(disk.path / "archive", aeron_dir, properties=SMALL_DISK_PROPERTIES)
+    with archive, aerotape.connect(aeron_dir=aeron_dir) as client:
+        other = client.create_ledger(kind, channel="aeron:ipc?term-length=64k")  # type: ignore[arg-type]
+        other.add_many([b"%1000d" % index for index in range(10)])
+        writer = client.create_ledger(kind, channel="aeron:ipc?term-length=64k")  # type: ignore[arg-type]
+        acknowledged = [writer.add(b"%1000d" % index) for index in range(10)]
+        disk.fill(leave_bytes=300 << 10)
+        with pytest.raises(LedgerError, match="No space left on device"):
+            while True:
+                acknowledged.append(writer.add(b"%1000d" % len(acknowledged)))
+        with pytest.raises(LedgerError, match="No space left on device"):
+            writer.add(b"again")
+        writer.close()
+        assert other.add(b"continues") == 10
+        disk.clear()
+        for index in range(11, 40):
+            assert other.add(b"%1000d" % index) == index
+        assert other.sync() == 39
+        with client.open_ledger(writer.qualified_id) as reader:
+            found = [int(each.payload) for each in reader.read()]
+        assert found == list(range(len(found)))
+        assert len(acknowledged) <= len(found)
+        other.close()
+        assert client.ledger_info(other.qualified_id).last_add_confirmed == 39
+
+
+def test_a_killed_archive(driver: _native.MediaDriver, tmp_path: Path) -> None:
+    """A writer of an archive that is killed fails; the ledger continues after the restart."""
+    aeron_dir = Path(driver.aeron_dir)
+    archive = AerotapeArchive(tmp_path, aeron_dir, driver="external", properties=PROPERTIES)
+    with archive, aerotape.connect(aeron_dir=aeron_dir, timeout_ns=2_000_000_000) as client:
+        writer = client.create_ledger("VD_JOURNAL")
+        writer.add_many([b"one", b"two"])
+        archive.kill()
+        with pytest.raises(aerotape.AerotapeError):
+            while True:
+                writer.add(b"lost")
+    age_mark_file(tmp_path)
+    with running(driver, tmp_path) as client:
+        info = client.ledger_info(writer.qualified_id)
+        assert (info.state, info.has_writer) == ("OPEN", False)
+        found = client.open_ledger(writer.qualified_id)
+        payloads = [each.payload for each in found.read()]
+        assert payloads[:2] == [b"one", b"two"]
+        assert set(payloads[2:]) <= {b"lost"}

@@ -1,0 +1,158 @@
+"""The metadata of ledgers: stored durably, in the order of ids, and immutable where it must be."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
+from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
+from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
+from aerotape.errors import (
+    ConfigurationError,
+    LedgerExistsError,
+    StorageError,
+    UnknownLedgerError,
+)
+from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
+
+FIRST = LedgerMetadata(
+    QualifiedId(0xF47AC10B58CC4372, 0xA5670E02B2C3D479),
+    LedgerType.VD_JOURNAL,
+    DigestType.HMAC,
+    1_234,
+    b"hash",
+    3,
+    2,
+    ("aeron:udp?endpoint=a:1", "aeron:udp?endpoint=b:1"),
+)
+
+
+def test_what_is_stored_is_read_back(tmp_path: Path) -> None:
+    """All metadata survives closing the database, changes too."""
+    store = LedgerStore.create(tmp_path)
+    store.add(FIRST)
+    store.close()
+    store = LedgerStore.open(tmp_path)
+    assert store.get(FIRST.ledger) == FIRST
+    store.set_recording(FIRST.ledger, 7)
+    store.set_closed(FIRST.ledger, 41, 1_000, 4_096)
+    store.close()
+    store = LedgerStore.open(tmp_path)
+    assert store.get(FIRST.ledger) == replace(
+        FIRST,
+        state=LedgerState.CLOSED,
+        recording_id=7,
+        last_entry_id=41,
+        length=1_000,
+        end_position=4_096,
+    )
+    store.remove(FIRST.ledger)
+    with pytest.raises(UnknownLedgerError, match="f47ac10b58cc4372a5670e02b2c3d479"):
+        store.get(FIRST.ledger)
+    store.close()
+
+
+def test_an_id_is_used_once(tmp_path: Path) -> None:
+    """A second ledger with an id is refused, and the first one stays."""
+    store = LedgerStore.create(tmp_path, [FIRST])
+    with pytest.raises(LedgerExistsError) as caught:
+        store.add(LedgerMetadata(FIRST.ledger))
+    assert caught.value.ledger == FIRST.ledger
+    assert store.get(FIRST.ledger) == FIRST
+    store.close()
+
+
+@pytest.mark.parametrize("column", ["type", "digest_type", "key"])
+def test_a_type_never_changes(tmp_path: Path, column: str) -> None:
+    """Not even with direct access to the database."""
+    LedgerStore.create(tmp_path, [FIRST]).close()
+    with (
+        sqlite3.connect(tmp_path / FILE_NAME) as connection,
+        pytest.raises(sqlite3.IntegrityError, match="never change"),
+    ):
+        connection.execute(f"UPDATE ledgers SET {column} = 'PD_JOURNAL'")
+
+
+def test_metadata_without_a_type_is_that_of_a_durable_ledger(tmp_path: Path) -> None:
+    """As all ledgers were before they had types."""
+    store = LedgerStore.create(tmp_path)
+    store.add(FIRST)
+    store.close()
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute("DROP TRIGGER immutable")
+        connection.execute("UPDATE ledgers SET type = NULL")
+    store = LedgerStore.open(tmp_path)
+    assert store.get(FIRST.ledger) == replace(FIRST, type=LedgerType.PD_JOURNAL)
+    store.close()
+
+
+def test_keys_are_in_the_unsigned_order_of_ids(tmp_path: Path) -> None:
+    """Keys are 16 big-endian bytes; a listing has one scope, ascending, page by page."""
+    ids = [
+        QualifiedId(0, 7),
+        QualifiedId(0, (1 << 63) - 1),
+        QualifiedId(1, 0),
+        QualifiedId(1, 7),
+        QualifiedId(1, 1 << 63),
+        QualifiedId(1, MAX_UNSIGNED),
+        QualifiedId(1 << 63, 7),
+        QualifiedId(MAX_UNSIGNED, MAX_UNSIGNED),
+    ]
+    store = LedgerStore.create(tmp_path, map(LedgerMetadata, reversed(ids)))
+    for scope_id in (0, 1, 2, 1 << 63, MAX_UNSIGNED):
+        expected = [each for each in ids if each.scope_id == scope_id]
+        assert [each.ledger for each in store.listed(scope_id, 0, 100)] == expected
+    page = store.listed(1, 7, 2)
+    assert [each.ledger.ledger_id for each in page] == [7, 1 << 63]
+    store.close()
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        keys = [key for (key,) in connection.execute("SELECT key FROM ledgers ORDER BY key")]
+    assert keys == [each.key for each in sorted(ids)]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database", bytes(8192)])
+def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    """A database that is empty, or none, is an error that names the file."""
+    (tmp_path / FILE_NAME).write_bytes(content)
+    with pytest.raises(StorageError, match=FILE_NAME):
+        LedgerStore.open(tmp_path)
+
+
+def test_a_directory_without_access(tmp_path: Path) -> None:
+    """A database that cannot be created is an error, and leaves no file."""
+    with pytest.raises(StorageError, match="cannot create"):
+        LedgerStore.create(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("write", "acknowledge", "mirrors", "kind", "text"),
+    [
+        (0, 0, 0, LedgerType.PD_JOURNAL, "quorum 0"),
+        (1, 2, 1, LedgerType.PD_JOURNAL, "ack quorum 2"),
+        (3, 2, 1, LedgerType.PD_JOURNAL, "2 archives"),
+        (2, 1, 2, LedgerType.VD_JOURNAL, "striped"),
+    ],
+)
+def test_quorums_that_make_no_sense(
+    write: int, acknowledge: int, mirrors: int, kind: LedgerType, text: str
+) -> None:
+    """Quorums beyond the archives, and a striped ledger with volatile durability, are refused."""
+    metadata = replace(
+        FIRST,
+        type=kind,
+        write_quorum=write,
+        ack_quorum=acknowledge,
+        mirrors=("aeron:ipc",) * mirrors,
+    )
+    with pytest.raises(ConfigurationError, match=text):
+        check_quorums(metadata)
+
+
+def test_quorums_that_are_accepted() -> None:
+    """A durable ledger may be striped; one with volatile durability uses all archives."""
+    check_quorums(FIRST)
+    check_quorums(replace(FIRST, type=LedgerType.PD_JOURNAL, write_quorum=2))

@@ -1,0 +1,169 @@
+"""`aerotape ledger`, run as a user runs it."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.daemon.archives import ServedArchive, serve
+from support.daemon.command_line import Outputs
+from support.daemon.command_line import aerotape as command
+
+import aerotape
+
+SCOPE, NUMBER = 0xF47AC10B58CC4372, 0xA5670E02B2C3D479
+NAME = "f47ac10b58cc4372a5670e02b2c3d479"
+UUID = "F47AC10B-58CC-4372-A567-0E02B2C3D479"
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Runs `aerotape ledger` with the connection to an archive."""
+
+    archive: ServedArchive
+
+    def done(self, *args: object, code: int = 0) -> Outputs:
+        """Run an action and check its exit code."""
+        connection = (
+            "--aeron-dir",
+            self.archive.aeron_dir,
+            "--control-channel",
+            self.archive.control_channel,
+        )
+        return command("ledger", *args, *(connection if args else ()), expect=code)
+
+    def text(self, *args: object) -> str:
+        """Run an action and return what it printed."""
+        return self.done(*args).out
+
+    def json(self, *args: object) -> Any:
+        """Run an action with --json and return what it printed."""
+        return self.done(*args, "--json").json
+
+    def lines(self, *args: object) -> list[Any]:
+        """Run an action with --json and return the object of each line."""
+        return [json.loads(line) for line in self.text(*args, "--json").splitlines()]
+
+    def error(self, *args: object, code: int = 1) -> str:
+        """Run an action that must fail with one line on standard error; return the line."""
+        done = self.done(*args, code=code)
+        assert done.out == ""
+        [line] = done.err.splitlines()
+        return line
+
+
+@pytest.fixture(scope="module")
+def ledger() -> Iterator[Ledger]:
+    """The command, with an archive for these tests."""
+    with serve("aerotape") as served:
+        yield Ledger(served)
+
+
+def test_the_life_of_a_ledger(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Create, add, sync, read, list, status, open and delete; JSON has ids as texts."""
+    both = {"scope_id": str(SCOPE), "ledger_id": str(NUMBER), "qualified_name": NAME}
+    ids = ("--ledger-scope-id", SCOPE, "--ledger-id", hex(NUMBER))
+    created = ledger.json("create", "--type", "VD_JOURNAL", *ids)
+    assert both.items() <= created.items()
+    assert (created["type"], created["state"], created["recording_id"]) == (
+        "VD_JOURNAL",
+        "OPEN",
+        -1,
+    )
+    added = ledger.json("add", "one", "two", "--ledger-qualified-name", UUID)
+    assert both.items() <= added.items()
+    assert (added["entries_added"], added["last_entry_id"]) == (2, 1)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"three\nfour")))
+    more = ledger.json("add", *ids)
+    assert (more["entries_added"], more["last_entry_id"]) == (2, 3)
+    # A name and numbers that agree name one ledger.
+    synced = ledger.json("sync", *ids, "--ledger-qualified-name", NAME)
+    assert synced == {**both, "last_add_confirmed": 3}
+    rows = ledger.lines("read", *ids)
+    assert [bytes.fromhex(row["payload"]) for row in rows] == [b"one", b"two", b"three", b"four"]
+    assert [row["entry_id"] for row in rows] == [0, 1, 2, 3]
+    assert all(both.items() <= row.items() for row in rows)
+    assert ledger.text("read", *ids, "--first", 1, "--last", 2) == "1 two\n2 three\n"
+    listed = ledger.lines("list", "--ledger-scope-id", SCOPE)
+    assert [row["qualified_name"] for row in listed] == [NAME]
+    table = ledger.text("list", "--ledger-scope-id", SCOPE)
+    assert all(text in table for text in (NAME, str(SCOPE), str(NUMBER), "VD_JOURNAL"))
+    assert ledger.json("open", *ids)["state"] == "CLOSED"
+    status = ledger.json("status", *ids)
+    assert (status["state"], status["last_add_confirmed"], status["length_bytes"]) == (
+        "CLOSED",
+        3,
+        15,
+    )
+    assert "is closed" in ledger.error("add", "five", *ids)
+    assert "give --yes" in ledger.error("delete", *ids, code=2)
+    assert ledger.json("delete", "--yes", *ids)["deleted"] is True
+    assert f"unknown ledger {NAME}" in ledger.error("status", *ids)
+
+
+def test_a_generated_id(ledger: Ledger) -> None:
+    """Without an id a random one is created, not in scope 0."""
+    created = ledger.json("create")
+    name = created["qualified_name"]
+    assert aerotape.QualifiedId.parse(name).scope_id == int(created["scope_id"]) != 0
+    added = ledger.json("add", "x", "--close", "--ledger-qualified-name", name)
+    assert added["last_add_confirmed"] == 0
+    assert f"{created['ledger_id']}" in ledger.text("status", "--ledger-qualified-name", name)
+
+
+def test_unconfirmed_entries(ledger: Ledger) -> None:
+    """They are read with --unconfirmed only."""
+    with ledger.archive.connect() as client, client.create_ledger("VD_JOURNAL", 77) as writer:
+        writer.add(b"volatile")
+        assert ledger.text("read", "--ledger-id", 77) == ""
+        assert "last add confirmed is -1" in ledger.error(
+            "read", "--ledger-id", 77, "--last", 0
+        )
+        assert ledger.text("read", "--ledger-id", 77, "--unconfirmed") == "0 volatile\n"
+        status = ledger.json("status", "--ledger-id", 77)
+        assert (status["has_writer"], status["last_add_pushed"]) == (True, 0)
+        assert "has a writer" in ledger.error("add", "x", "--ledger-id", 77)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("status",), "no ledger is named"),
+        (("status", "--ledger-scope-id", 7), "--ledger-scope-id alone"),
+        (("status", "--ledger-qualified-name", "abc"), "'abc' is not a qualified name"),
+        (("status", "--ledger-qualified-name", NAME, "--ledger-id", 7), "different ledgers"),
+        (
+            ("status", "--ledger-qualified-name", NAME, "--ledger-scope-id", 7),
+            "--ledger-scope-id 7",
+        ),
+        (("status", "--ledger-id", -1), "is not between"),
+        (("status", "--ledger-id", 1 << 63), "too large for scope 0"),
+        (("list", "--ledger-scope-id", 1 << 64), "is not between"),
+        (("create", "--type", "other"), "PD_JOURNAL"),
+        ((), "ACTION"),
+    ],
+)
+def test_usage_errors(ledger: Ledger, arguments: tuple[object, ...], text: str) -> None:
+    """Ids that disagree, are incomplete or cannot exist are usage errors, and nothing is done."""
+    assert text in ledger.error(*arguments, code=2)
+
+
+def test_a_password(ledger: Ledger, tmp_path: Path) -> None:
+    """It comes from a file, and is required for everything that reads or writes entries."""
+    file = tmp_path / "password"
+    file.write_text("secret\n")
+    file.chmod(0o600)
+    name = ledger.json("create", "--digest-type", "HMAC", "--password-file", file)[
+        "qualified_name"
+    ]
+    named = ("--ledger-qualified-name", name)
+    ledger.text("add", "x", *named, "--password-file", file)
+    for action in (("add", "y"), ("read",), ("open",)):
+        assert "another password" in ledger.error(*action, *named)
+    assert ledger.text("read", *named, "--password-file", file) == "0 x\n"
