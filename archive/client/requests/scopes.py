@@ -1,7 +1,7 @@
 """Requests for recordings of a scope: the archive's own, or those it has imported from others.
 
-Aeron's control protocol has no scopes. An archive that knows no other protocol, such as the Java
-archive, is asked for its own recordings as always, and never for those of another scope.
+Aeron's control protocol has no scopes. Requests for the archive's own recordings are Aeron's; of an
+archive that knows no others, such as the Java archive, the session refuses to send others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from aerotape.archive.client.requests.request import CurrentSession, Request, St
 from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
-from aerotape.errors import ConfigurationError, IllegalOperationError
+from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import MAX_UNSCOPED, MAX_UNSIGNED
 
 
@@ -19,21 +19,14 @@ def check_scope(scope_id: int | None) -> Steps[int | None]:
     """Return a scope other than the archive's own, in two's complement; None for the own one.
 
     Raises:
-        IllegalOperationError: the archive knows its own scope only. Nothing was sent to it.
         ConfigurationError: the scope id does not fit in 64 bits.
     """
     if not scope_id:
         return None
     wanted = unsigned(scope_id)
     session = yield CurrentSession()
-    own = scope_of_archive(session.archive_id)
-    if wanted == own:
+    if wanted == scope_of_archive(session.archive_id):
         return None
-    if not session.knows_ledgers:
-        raise IllegalOperationError(
-            f"ILLEGAL_OP: the archive speaks only Aeron's control protocol, which has no scope "
-            f"{wanted}: its recordings are in scope {own}"
-        )
     return wanted - MAX_UNSIGNED - 1 if wanted > MAX_UNSCOPED else wanted
 
 

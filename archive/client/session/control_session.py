@@ -25,7 +25,13 @@ from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.runtime import HEADER, Message
-from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
+from aerotape.errors import (
+    AeronTimeoutError,
+    ArchiveError,
+    ClosedError,
+    CodecError,
+    IllegalOperationError,
+)
 from aerotape.message import MessageBuffer
 from aerotape.protocol import NULL_VALUE
 from aerotape.uninterrupted import call_uninterrupted
@@ -137,8 +143,15 @@ class ControlSession:
         Raises:
             ClosedError: the session has ended.
             CodecError: a field of the request cannot be encoded.
+            IllegalOperationError: the archive knows Aeron's requests only, and this is another.
         """
         self.ensure_open(what)
+        if message.SCHEMA_ID == ledger_control.SCHEMA_ID and not self.knows_ledgers:
+            # It would not respond.
+            raise IllegalOperationError(
+                f"{what}: ILLEGAL_OP: the archive speaks only Aeron's control protocol, which has "
+                "no ledgers, and no scope other than that of the archive's own recordings"
+            )
         assert self.control_session_id is not None, "requests come after the handshake"
         message.control_session_id = self.control_session_id
         message.correlation_id = self._aeron.next_correlation_id()
