@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import identity, scope_id
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
-from aerotape.tools._cli.output import Progress, emit, note
+from aerotape.tools._cli.output import Progress, emit_line, note
+from aerotape.tools._ledger._common import id_row
 from aerotape.tools._tool._common import Commands, add_checksum_option, add_command
 
 if TYPE_CHECKING:
@@ -71,40 +71,41 @@ def _import(args: argparse.Namespace) -> int:
                 f"the mark file of {args.source} has no archive id: give --ledger-scope-id",
                 "--ledger-scope-id",
             )
+    left_out = done = 0
     with Progress(None, "importing", unit="MiB") as progress:
-        done = list(
-            import_archive(
-                args.archive_dir,
-                source,
-                scope,
-                recording_ids=args.recording_ids,
-                checksum=args.checksum or "none",
-                dry_run=args.dry_run,
-                progress=lambda done, total: progress.update(done >> 20, total >> 20),
-            )
-        )
-    emit(_rows(done, args), args, none="no recordings")
-    left_out = [each for each in done if each.error]
-    for each in left_out:
-        note(f"left out: recording {each.recording_id}: {each.error}")
+        for each in import_archive(
+            args.archive_dir,
+            source,
+            scope,
+            recording_ids=args.recording_ids,
+            checksum=args.checksum or "none",
+            dry_run=args.dry_run,
+            progress=lambda done, total: progress.update(done >> 20, total >> 20),
+        ):
+            done += 1
+            left_out += bool(each.error)
+            _print(each, args)
+    if not done and not args.json:
+        print("no recordings")
     if not left_out:
         return EXIT_OK
-    return EXIT_FAILURE if len(left_out) == len(done) else EXIT_DATA_SUSPECT
+    return EXIT_FAILURE if left_out == done else EXIT_DATA_SUSPECT
 
 
-def _rows(done: list[RecordingImport], args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    for each in done:
-        result = each.result
-        if args.dry_run and result == "imported":
-            result = "would be imported"
-        row = {
-            "recording_id": each.recording_id,
-            # Decimal text: an unsigned 64-bit number may exceed what JSON readers hold.
-            "ledger_scope_id": str(each.qualified_id.scope_id),
-            "qualified_name": str(each.qualified_id),
-            "result": result,
-            "length": each.length,
-        }
-        if args.json:
-            row |= {"directory": str(each.directory), "error": each.error or None}
-        yield row
+def _print(outcome: RecordingImport, args: argparse.Namespace) -> None:
+    result = outcome.result
+    if args.dry_run and result == "imported":
+        result = "would be imported"
+    row = {
+        **id_row(outcome.qualified_id),
+        "result": result,
+        "length": outcome.length,
+        "directory": str(outcome.directory),
+        "error": outcome.error or None,
+    }
+    id = f"recording {outcome.recording_id}"
+    if outcome.error:
+        note(f"left out: {id}: {outcome.error}")
+        if not args.json:
+            return
+    emit_line(row, f"{id}: {outcome.qualified_id}, {result}, {outcome.length} bytes", args)

@@ -157,10 +157,10 @@ def test_the_command_imports(store: Path, tmp_path: Path) -> None:
     shutil.copytree(store, target)
     source = build(tmp_path / "source", archive_id=-2, count=1)
     into = ("--archive-dir", target)
-    [row] = json.loads(aerotape("ledger", "import-archive", source, *into, "--json").out)
+    row = json.loads(aerotape("ledger", "import-archive", source, *into, "--json").out)
     assert row == {
-        "recording_id": 0,
-        "ledger_scope_id": str(HIGH - 1),
+        "scope_id": str(HIGH - 1),
+        "ledger_id": "0",
         "qualified_name": "fffffffffffffffe0000000000000000",
         "result": "imported",
         "length": open_directory(source).recording(0).recorded_position,

@@ -103,7 +103,7 @@ def test_two_java_archives_are_imported_into_one_store(
         # While the archive of the store runs. The scope is the archive id of the source.
         for source in sources.values():
             done = command("ledger", "import-archive", source, "--archive-dir", store, "--json")
-            assert [each["result"] for each in json.loads(done.out)] == ["imported"]
+            assert json.loads(done.out)["result"] == "imported"
         for seed, scope_id in (*SCOPES.items(), (3, None)):
             assert [each.recording_id for each in client.list_recordings(scope_id=scope_id)] == [0]
             assert replayed(client, scope_id) == sent(seed)
@@ -113,6 +113,14 @@ def test_two_java_archives_are_imported_into_one_store(
         assert (row["recording_id"], row["stream_id"]) == (0, 10)
         summary = json.loads(command("replay", 0, "--json", *scoped).out)
         assert summary["messages"] == COUNT
+        ledger = json.loads(command("ledger", "list", "--json", *scoped).out)
+        assert (ledger["type"], ledger["qualified_name"]) == (
+            "RECORDING",
+            "f" * 15 + "7" + "0" * 16,
+        )
+        first = ("--ledger-id", 0, "--last", 1, "--json", *scoped)
+        texts = command("ledger", "read", *first).out.splitlines()
+        assert [json.loads(each)["entry_id"] for each in texts] == [0, 1]
     assert {seed: tree(source) for seed, source in sources.items()} == before
     flat = {name: data for name, data in tree(store).items() if "/" not in name}
     unchanged = own.keys() - {"archive-mark.dat"}  # the time of the last start
