@@ -18,9 +18,11 @@ from aerotape.errors import (
     CatalogError,
     ConfigurationError,
     IllegalOperationError,
+    LedgerExistsError,
     UnknownRecordingError,
 )
 from aerotape.protocol import NULL_VALUE
+from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.directory import open_directory
 
 HIGH = (1 << 64) - 2
@@ -96,6 +98,14 @@ def test_refused_replays(client: aerotape.ArchiveClient) -> None:
         client.replay(0, scope_id=6, limit_counter_id=1)
     with pytest.raises(ConfigurationError, match="does not fit in 64 bits"):
         client.replay(0, scope_id=1 << 64)
+
+
+def test_no_ledger_gets_the_id_of_an_imported_recording(client: aerotape.ArchiveClient) -> None:
+    """Other ids of the scope are free."""
+    with pytest.raises(LedgerExistsError, match="is the id of an imported recording"):
+        client.create_ledger(qualified_id=QualifiedId(6, 0))
+    client.create_ledger(qualified_id=QualifiedId(6, 1_000)).close()
+    client.delete_ledger(QualifiedId(6, 1_000))
 
 
 def test_own_requests_do_not_touch_replays_of_other_scopes(
