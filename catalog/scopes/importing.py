@@ -52,6 +52,7 @@ from aerotape.qualified_id import QualifiedId
 TEMPORARY_FOLDER_NAME: Final = "aerotape-scope-import"
 _CATALOG_CAPACITY_BYTES: Final = 4096
 _ERROR_LOG_LENGTH: Final = 1 << 20
+_LEVELS: Final = 4
 _BLOCK_LENGTH: Final = 512  # the unit of st_blocks
 # Fields that never change while a recording exists.
 _IDENTITY: Final = (
@@ -357,7 +358,9 @@ def _import(
         sync_directory(target)
         make_directory(outcome.directory.parent)
         target.rename(outcome.directory)
-        sync_directory(outcome.directory.parent)
+        # All levels: an import that was killed may have left directories without forcing them.
+        for parent in list(outcome.directory.parents)[:_LEVELS]:
+            sync_directory(parent)
         return ""
     except OSError as error:
         raise StorageError(

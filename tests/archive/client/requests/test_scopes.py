@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.builders.scoped_store import MESSAGES, build, do_import, payloads
+from support.builders.scoped_store import MESSAGES, build, do_import, payloads, tree
 from support.daemon.served import launch
 from support.jvm.java import JavaArchive
 
@@ -158,7 +158,10 @@ def test_a_damaged_import_is_left_out_of_a_listing(
 def test_aerons_protocol_has_no_other_scope(tmp_path: Path, aeron_dir: Path) -> None:
     """With the Java archive, its own scope is listed; another one is refused with ILLEGAL_OP
     before anything is sent, so that the archive logs no error."""
-    build(tmp_path / "archive", archive_id=OWN)
+    store = build(tmp_path / "archive", archive_id=OWN)
+    # The Java archive ignores imported recordings, and leaves them as they are.
+    do_import(store, build(tmp_path / "six", archive_id=6), 6)
+    imported = tree(store / "00000000")
     shutil.rmtree(aeron_dir, ignore_errors=True)
     properties = {"aeron.archive.id": str(OWN)}
     with (
@@ -181,4 +184,5 @@ def test_aerons_protocol_has_no_other_scope(tmp_path: Path, aeron_dir: Path) -> 
             with pytest.raises(IllegalOperationError, match="ILLEGAL_OP: the archive speaks only"):
                 request()
         assert client.list_recording(0) is not None
-    assert open_directory(tmp_path / "archive").mark_file().errors == []
+    assert open_directory(store).mark_file().errors == []
+    assert tree(store / "00000000") == imported
