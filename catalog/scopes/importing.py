@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
-from aerotape.catalog.durability import make_directory, sync_directory
+from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.layout import CATALOG_FILE_NAME, SEMANTIC_VERSION, RecordingState
 from aerotape.catalog.location import require_local
@@ -355,12 +355,14 @@ def _import(
         now = directory.recording(outcome.recording_id).descriptor
         if now != source.recording.descriptor:
             return f"recording {outcome.recording_id} was changed while it was copied"
-        sync_directory(target)
-        make_directory(outcome.directory.parent)
+        # The names in `target` are on storage: the catalog, the last of them, forces them all.
+        levels = list(outcome.directory.parents)[:_LEVELS]
+        for level in reversed(levels):
+            level.mkdir(DIRECTORY_MODE, exist_ok=True)
         target.rename(outcome.directory)
-        # All levels: an import that was killed may have left directories without forcing them.
-        for parent in list(outcome.directory.parents)[:_LEVELS]:
-            sync_directory(parent)
+        # All of them: an import that was killed may have left directories that are not forced.
+        for level in levels:
+            sync_directory(level)
         return ""
     except OSError as error:
         raise StorageError(

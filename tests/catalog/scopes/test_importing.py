@@ -308,7 +308,7 @@ def test_a_killed_import_leaves_whole_recordings_only(store: Path, tmp_path: Pat
     # The upper directories exist from here on.
     changes = int(run(1_000_000).stdout)
     numbers = set()
-    for last in range(0, changes, 4):
+    for last in range(0, changes, 5):
         for number in range(2):
             if QualifiedId(7, number) in open_directory(store).imported_ids():
                 remove_imported(store, QualifiedId(7, number))
