@@ -34,6 +34,7 @@ from aerotape.errors import (
     EntryFormatError as EntryFormatError,
     EntryMismatchError as EntryMismatchError,
     EntryTooShortError as EntryTooShortError,
+    IllegalOperationError as IllegalOperationError,
     InvalidExtensionError as InvalidExtensionError,
     InvalidPositionError as InvalidPositionError,
     LedgerClosedError as LedgerClosedError,

@@ -572,6 +572,7 @@ class SessionWorker:
         limit_counter: Counter | tuple[int, int] | None = None,
         file_io_max_length: int | None = None,
         answer: tuple[ExclusivePublication, bytes] | None = None,
+        archive_dir: str | PathLike[str] | None = None,
     ) -> ReplayProgress:
         """Replay into `publication`, which the worker takes over and closes (revokes when the
         replay is aborted, as the reference does).
@@ -579,6 +580,7 @@ class SessionWorker:
         `stream_id` is that of the recorded frames. `limit_counter` makes the replay follow: the
         position counter of a live recording, or (counter id, registration id) of a bound.
         `answer` is sent when all checks have passed, where that can be done at once.
+        `archive_dir` is the directory of the segment files, the worker's when None.
         """
     def stop_replay(self, replay_session_id: int) -> None: ...
     def close(self) -> None:

@@ -181,6 +181,12 @@ class LedgerError(ArchiveError):
         self.ledger = ledger
 
 
+class IllegalOperationError(LedgerError):
+    """The archive does not know scopes other than its own, nor ledgers (ILLEGAL_OP)."""
+
+    code = 1_000
+
+
 class UnknownLedgerError(LedgerError):
     """There is no such ledger (UNKNOWN_LEDGER)."""
 

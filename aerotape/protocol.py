@@ -16,6 +16,12 @@ REPLAY_ALL_AND_FOLLOW = -1
 REPLAY_ALL_AND_STOP = -2
 
 
+# Set in the version of a connect request by a client that knows requests for ledgers and scopes,
+# which are not Aeron's, and in the response by an archive that does. A version has 24 bits: Aeron's
+# own clients and archives ignore this one and never set it.
+KNOWS_LEDGERS = 1 << 24
+
+
 def semantic_version(major: int, minor: int, patch: int) -> int:
     """Return the 24-bit form of a version: a byte each."""
     return major << 16 | minor << 8 | patch

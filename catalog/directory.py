@@ -30,6 +30,7 @@ from aerotape.catalog.recovery.stop_position import (
     find_recording_end,
 )
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.scopes.layout import imported_ids, scope_of_archive
 from aerotape.catalog.segment_files import (
     SegmentFile,
     list_segment_files,
@@ -40,6 +41,7 @@ from aerotape.catalog.segment_files import (
 from aerotape.catalog.time_index.file import read_time_index_bytes, time_index_path
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageError
+from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -58,7 +60,12 @@ class StoredRecording:
 
     `descriptor` is a snapshot; `recorded_position` is determined at first use and then stays, so
     that a job sees one end throughout. Get the recording again to see a live one grow.
+
+    Attributes:
+        imported_from: the scope of an imported recording, unsigned; None for a directory's own.
     """
+
+    imported_from: int | None = None
 
     def __init__(self, archive_dir: Path, entry: CatalogEntry, notes: list[SuspectNote]) -> None:
         self._archive_dir = archive_dir
@@ -79,6 +86,11 @@ class StoredRecording:
     def recording_id(self) -> int:
         """Id of the recording; -1 when damage to the catalog leaves open which it is."""
         return self._entry.recording_id
+
+    @property
+    def key(self) -> int:
+        """Its id among all recordings of a store: that of its own scope, or one above 2^64."""
+        return recording_key(self.imported_from, self.recording_id)
 
     @property
     def descriptor(self) -> RecordingDescriptor:
@@ -256,6 +268,29 @@ class StoredRecording:
         return f"{type(self).__name__}({self._entry.descriptor!r})"
 
 
+def recording_key(imported_from: int | None, recording_id: int) -> int:
+    """Return an id of a recording that no other recording of the same store has.
+
+    Args:
+        imported_from: the scope of an imported recording, unsigned and not 0; None for one of the
+            store's archive.
+        recording_id: its id in its scope.
+    """
+    return recording_id if imported_from is None else imported_from << 64 | recording_id
+
+
+def split_key(key: int) -> tuple[int | None, int]:
+    """Return the arguments of `recording_key` from its result."""
+    scope_id = key >> 64
+    return (scope_id, key & MAX_UNSIGNED) if scope_id > 0 else (None, key)
+
+
+def key_name(key: int) -> str:
+    """Return how a message names the recording with a key: its id, and an imported one's scope."""
+    scope_id, recording_id = split_key(key)
+    return str(recording_id) if scope_id is None else f"{recording_id} of scope {scope_id}"
+
+
 def find_ends(recordings: Iterable[StoredRecording]) -> None:
     """Find the ends of recordings in remote storage that have no stop position, several at once.
 
@@ -345,6 +380,28 @@ class StoredDirectory(Generic[RecordingT]):
     def mark_file(self) -> MarkFileInfo:
         """Read the mark file (MarkFileError)."""
         return MarkFile.read(self.path)
+
+    def own_scope_id(self) -> int:
+        """Return the scope of its own recordings: the archive id in its mark file, 0 without one.
+
+        Raises:
+            StorageError: a remote directory cannot be read.
+        """
+        try:
+            return scope_of_archive(self.mark_file().header.archive_id)
+        except MarkFileError:
+            return 0
+
+    def imported_ids(self, scope_id: int | None = None) -> list[QualifiedId]:
+        """Return the ids of recordings imported from other archives, ascending, unsigned.
+
+        Args:
+            scope_id: only this scope, unsigned; all if None.
+
+        Raises:
+            StorageError: a directory cannot be read.
+        """
+        return imported_ids(self.path, scope_id)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"

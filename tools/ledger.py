@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._ledger import reading, removing, writing
+from aerotape.tools._ledger import import_archive, reading, removing, writing
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(
         dest="action", metavar="ACTION", required=True, prog=parser.prog
     )
-    for module in (writing, reading, removing):
+    for module in (writing, reading, removing, import_archive):
         module.add_actions(actions)
 
 

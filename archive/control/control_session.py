@@ -22,7 +22,7 @@ from aerotape.archive.retrying import Retrying
 from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode
-from aerotape.protocol import PROTOCOL_VERSION, ErrorCode
+from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,6 +85,7 @@ class ControlSession(ResponseSender):
         authenticator: GuardedAuthenticator,
         credentials: bytes,
         invalid_version: str | None,
+        knows_ledgers: bool = False,
         connect_timeout_ms: int,
         liveness_check_interval_ms: int,
         now_ms: int,
@@ -98,6 +99,7 @@ class ControlSession(ResponseSender):
                 refusal of the driver.
             credentials: of the connect request, for the authenticator.
             invalid_version: why the client's version is refused, None when it is accepted.
+            knows_ledgers: the client asks whether the archive knows the requests for ledgers.
             now_ms: milliseconds of a monotonic clock, as in all calls.
         """
         super().__init__(session_id, image_id, connect_timeout_ms, now_ms)
@@ -116,6 +118,7 @@ class ControlSession(ResponseSender):
         self._refusal = REJECTED
         self._is_admitted = authenticator.connect_request(session_id, credentials)
         self._invalid_version = invalid_version
+        self._knows_ledgers = knows_ledgers
         self._liveness_check_interval_ms = liveness_check_interval_ms
         self._liveness_check_at_ms = now_ms + liveness_check_interval_ms
         self._resend_at_ms = 0
@@ -297,7 +300,11 @@ class ControlSession(ResponseSender):
 
     def _connect_response(self) -> bytes:
         return responses.control_response(
-            self.session_id, self._correlation_id, self.session_id, ControlResponseCode.OK
+            self.session_id,
+            self._correlation_id,
+            self.session_id,
+            ControlResponseCode.OK,
+            version=PROTOCOL_VERSION | (KNOWS_LEDGERS if self._knows_ledgers else 0),
         )
 
     def _send_authenticated(self) -> None:

@@ -25,6 +25,7 @@ from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.runtime import HEADER
 from aerotape.errors import CodecError, ConfigurationError
 from aerotape.protocol import (
+    KNOWS_LEDGERS,
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
     ErrorCode,
@@ -199,6 +200,7 @@ class ControlSessionAdapter:
             authenticator=self._authenticator,
             credentials=message.encoded_credentials,
             invalid_version=_why_invalid(message.version),
+            knows_ledgers=bool((message.version or 0) & KNOWS_LEDGERS),
             connect_timeout_ms=self._config.connect_timeout_ns // 1_000_000,
             liveness_check_interval_ms=self._config.session_liveness_check_interval_ns // 1_000_000,
             now_ms=time.monotonic_ns() // 1_000_000,

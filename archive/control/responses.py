@@ -30,6 +30,7 @@ def control_response(
     relevant_id: int,
     code: codecs.ControlResponseCode,
     error_message: str = "",
+    version: int = PROTOCOL_VERSION,
 ) -> bytes:
     """Return a ControlResponse; a very long error message is truncated.
 
@@ -43,7 +44,7 @@ def control_response(
         correlation_id=correlation_id,
         relevant_id=relevant_id,
         code=code,
-        version=PROTOCOL_VERSION,
+        version=version,
         # The field is ASCII; channels that clients sent may not be.
         error_message=error_message.encode("ascii", "replace").decode("ascii"),
     ).encode()

@@ -98,6 +98,11 @@ class ReplaySession:
         return self.request.recording_id
 
     @property
+    def key(self) -> int:
+        """Id of the recording, which no other recording has, imported or not."""
+        return self.request.key
+
+    @property
     def state(self) -> str:
         """The reference's name of its state."""
         return "REPLAY" if self.is_answered else "INIT"
@@ -179,6 +184,9 @@ class Replays:
                 ErrorCode.MAX_REPLAYS,
             )
         recording_id = request.recording_id
+        if request.imported is not None:
+            self._add(requester, correlation_id, request, request.imported.descriptor, None, None)
+            return
         if not self._catalog.has_recording(recording_id):
             raise ArchiveError(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
         limit_position: int | None = None
@@ -192,9 +200,24 @@ class Replays:
             limit_counter = recording.counter
             limit_position = recording.position
         descriptor = self._catalog.descriptor(recording_id)
-        check_descriptor(descriptor, is_live=self._recordings.session(recording_id) is not None)
+        self._add(requester, correlation_id, request, descriptor, limit_counter, limit_position)
+
+    def _add(
+        self,
+        requester: ReplayClient,
+        correlation_id: int,
+        request: ReplayRequest,
+        descriptor: RecordingDescriptor,
+        limit_counter: Counter | BoundingCounter | None,
+        limit_position: int | None,
+    ) -> None:
+        """Check a request against its recording, and request a publication (ArchiveError)."""
+        is_own = request.imported is None
+        recording = self._recordings.session(request.recording_id) if is_own else None
+        check_descriptor(descriptor, is_live=recording is not None)
         replay_plan = plan(request, descriptor, limit_position, self._config.file_io_max_length)
-        check_deletion(replay_plan, descriptor, self._deleted_up_to(recording_id))
+        deleted_up_to = self._deleted_up_to(request.recording_id) if is_own else None
+        check_deletion(replay_plan, descriptor, deleted_up_to)
         channel = replay_channel(
             request.channel, descriptor, replay_plan.position, self._config.replay_linger_timeout_ns
         )
@@ -265,7 +288,8 @@ class Replays:
             length = min(length, stop_position - position)
         self._sessions[replay_id] = session
         self._session_counter.add(1)
-        file_io_max_length = session.request.file_io_max_length or 0
+        request = session.request
+        file_io_max_length = request.file_io_max_length or 0
         try:
             session.progress = self._replayer.replay(
                 publication,
@@ -282,6 +306,7 @@ class Replays:
                 limit_counter=limit_counter,
                 file_io_max_length=file_io_max_length if file_io_max_length > 0 else None,
                 answer=session.requester.ok_to_send(session.correlation_id, replay_id),
+                archive_dir=None if request.imported is None else request.imported.directory,
             )
         except AerotapeError as error:
             publication.revoke()
@@ -331,7 +356,7 @@ class Replays:
     def stop_all(self, recording_id: int = NULL_VALUE) -> None:
         """Stop all replays, or all of one recording."""
         for replay_id, session in self._sessions.items():
-            if recording_id in (NULL_VALUE, session.recording_id):
+            if recording_id in (NULL_VALUE, session.key):
                 self._replayer.stop_replay(replay_id)
 
     def end_all(self, recording_id: int) -> Callable[[], bool]:
@@ -343,7 +368,7 @@ class Replays:
             A function that returns whether they have all ended; later replays do not count.
         """
         for session in list(self._pending):
-            if session.recording_id == recording_id:
+            if session.key == recording_id:
                 self._pending.remove(session)
                 session.pending.cancel()
                 session.requester.send_error(
@@ -354,7 +379,7 @@ class Replays:
         ending = [
             replay_id
             for replay_id, session in self._sessions.items()
-            if session.recording_id == recording_id
+            if session.key == recording_id
         ]
         self.stop_all(recording_id)
         return lambda: self._sessions.keys().isdisjoint(ending)
@@ -364,11 +389,11 @@ class Replays:
         return min(self._of(recording_id), key=lambda session: session.position, default=None)
 
     def lowest_positions(self) -> dict[int, int]:
-        """Return the lowest position of its replays, by recording id."""
+        """Return the lowest position of its replays, by the key of the recording."""
         lowest: dict[int, int] = {}
         for session in (*self._pending, *self._sessions.values()):
-            known = lowest.setdefault(session.recording_id, session.position)
-            lowest[session.recording_id] = min(known, session.position)
+            known = lowest.setdefault(session.key, session.position)
+            lowest[session.key] = min(known, session.position)
         return lowest
 
     def is_replayed(self, recording_id: int) -> bool:
@@ -377,7 +402,7 @@ class Replays:
 
     def _of(self, recording_id: int) -> Iterator[ReplaySession]:
         for session in (*self._pending, *self._sessions.values()):
-            if session.recording_id == recording_id:
+            if session.key == recording_id:
                 yield session
 
     def close(self) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from aerotape.catalog.descriptor import describe_problem
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
+from aerotape.catalog.directory import recording_key
 from aerotape.channel_uri import ChannelUri, initial_position, stripped_channel
 from aerotape.errors import ArchiveError
 from aerotape.frame_header import FRAME_ALIGNMENT
@@ -22,10 +23,22 @@ from aerotape.protocol import (
 )
 from aerotape.units import parse_duration_ns
 
-if TYPE_CHECKING:
-    from aerotape.catalog.descriptor import RecordingDescriptor
-
 MAX_POSITION = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRecording:
+    """A recording that was imported from another archive.
+
+    Attributes:
+        scope_id: its scope, unsigned.
+        directory: the directory of its segment files.
+        descriptor: its descriptor, with a stop position.
+    """
+
+    scope_id: int
+    directory: Path
+    descriptor: RecordingDescriptor
 
 
 @dataclass(slots=True)
@@ -36,6 +49,7 @@ class ReplayRequest:
         position: first position, bytes; -1 for the start position of the recording.
         length: bytes; -1 to the end, following a live recording, -2 to the current end.
         file_io_max_length: of a read, bytes; None or 0 for the archive's default.
+        imported: the recording, if it is not one of the archive's own.
     """
 
     recording_id: int
@@ -45,6 +59,13 @@ class ReplayRequest:
     channel: str
     file_io_max_length: int | None = None
     limit_counter_id: int | None = None
+    imported: ImportedRecording | None = None
+
+    @property
+    def key(self) -> int:
+        """Id of the recording among all that the archive can replay (`recording_key`)."""
+        imported_from = None if self.imported is None else self.imported.scope_id
+        return recording_key(imported_from, self.recording_id)
 
 
 @dataclass(slots=True)

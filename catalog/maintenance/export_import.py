@@ -81,7 +81,7 @@ def export_recording(
     if recording.descriptor.is_active:
         descriptor = replace(descriptor, stop_timestamp_ms=epoch_ms())
     length = descriptor.stop_position - descriptor.start_position
-    _check(descriptor, recording.segment_files(), checksum)
+    check_complete(descriptor, recording.segment_files(), checksum)
     if dry_run:
         return descriptor
     content = _read(recording.archive_dir, descriptor)
@@ -91,7 +91,7 @@ def export_recording(
     return descriptor
 
 
-def _check(
+def check_complete(
     descriptor: RecordingDescriptor, segments: Sequence[SegmentFile], checksum: ChecksumName
 ) -> None:
     """Check that every byte of a recording is in a good frame (SegmentError)."""
@@ -186,7 +186,7 @@ def import_recording(
             folder.mkdir(DIRECTORY_MODE)
             try:
                 segments = _write(folder, descriptor, reader.content(progress))
-                _check(descriptor, segments, "none")
+                check_complete(descriptor, segments, "none")
                 paths = [segment.path for segment in segments]
                 if reader.time_points:
                     paths.append(_write_time_index(folder, descriptor, reader.time_points))

@@ -19,11 +19,14 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.layout import CATALOG_FILE_NAME, ChecksumName
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
+from aerotape.catalog.mark.layout import FILE_NAME as MARK_FILE_NAME
+from aerotape.catalog.mark.layout import HEADER_LENGTH, MarkFileHeader
 from aerotape.catalog.mark.mark_file import MarkFileInfo
 from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, marked_recording, parse_mark
 from aerotape.catalog.remote.object_folder import ObjectFolder
 from aerotape.catalog.remote.stop_position import find_remote_end, unnamed_file
+from aerotape.catalog.scopes.layout import find_imported, scope_of_archive
 from aerotape.catalog.segment_files import (
     SegmentFile,
     belongs,
@@ -33,6 +36,7 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.catalog.time_index.file import time_index_name
 from aerotape.errors import CatalogError, MarkFileError
+from aerotape.qualified_id import QualifiedId
 from aerotape.url_path import UrlPath
 
 
@@ -173,6 +177,22 @@ class RemoteDirectory(StoredDirectory[RecordingT]):
         raise MarkFileError(
             f"{self.path} is a copy that no archive runs in, its mark file is not read", self.path
         )
+
+    def own_scope_id(self) -> int:
+        """Return the scope of its own recordings: the archive id in the copied mark file."""
+        try:
+            file = self._folder.open(MARK_FILE_NAME)
+        except FileNotFoundError:
+            return 0
+        try:
+            header = MarkFileHeader.decode(file.read(0, HEADER_LENGTH))
+        finally:
+            file.close()
+        return 0 if header is None else scope_of_archive(header.archive_id)
+
+    def imported_ids(self, scope_id: int | None = None) -> list[QualifiedId]:
+        """Return the ids of imported recordings, as for a local directory."""
+        return find_imported(lambda path: self._folder.folders(str(path)), scope_id)
 
     def _marks(self, names: Iterable[str]) -> dict[int, list[SuspectNote]]:
         marks = {}

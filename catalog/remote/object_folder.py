@@ -151,6 +151,18 @@ class ObjectFolder:
             if info.type == fs.FileType.File
         }
 
+    def folders(self, path: str) -> tuple[str, ...]:
+        """Return the names of the folders in a folder below this one (StorageError)."""
+        from pyarrow import fs
+
+        inner = self._prefix if path == "." else f"{self._prefix}/{path}"
+        selector = fs.FileSelector(inner, allow_not_found=True)
+        with self.failures(path):
+            found = self._file_system.get_file_info(selector)
+        return tuple(
+            PurePosixPath(info.path).name for info in found if info.type == fs.FileType.Directory
+        )
+
     def open(self, name: str) -> ObjectFile:
         """Open a file (FileNotFoundError when it is not there, StorageError)."""
         path = f"{self._prefix}/{name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from aerotape.errors import StorageError
@@ -65,3 +65,28 @@ def data_chunks(file: int, length: int, start_offset: int = 0) -> Iterator[tuple
                 return  # cut short meanwhile
             yield offset, chunk
             offset += len(chunk)
+
+
+def copy_data(
+    source: int, target: int, length: int, progress: Callable[[int], object] | None = None
+) -> None:
+    """Copy the data of an open file up to `length` into another one, and leave its holes.
+
+    Args:
+        source: the file.
+        target: a file of this length that is a hole.
+        length: bytes.
+        progress: called with the offset up to which the file is copied, bytes.
+
+    Raises:
+        OSError: the files cannot be read or written, or the source is shorter.
+    """
+    for offset, chunk in data_chunks(source, length):
+        data, at = chunk, offset
+        while data:
+            count = os.pwrite(target, data, at)
+            at, data = at + count, data[count:]
+        if progress is not None:
+            progress(at)
+    if os.fstat(source).st_size < length:
+        raise OSError(errno.EIO, "it was cut short meanwhile")

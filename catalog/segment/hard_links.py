@@ -6,7 +6,6 @@ links it is in the backup too. A change for one of them must not change the othe
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Collection
@@ -16,7 +15,7 @@ from typing import Final
 
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.no_follow import open_no_follow
-from aerotape.catalog.segment.data_extents import data_chunks
+from aerotape.catalog.segment.data_extents import copy_data
 from aerotape.catalog.segment_files import file_names, parse_segment_file_name
 from aerotape.errors import StorageError
 
@@ -43,7 +42,7 @@ def break_hard_link(path: Path) -> None:
         ):
             before = os.fstat(source.fileno())
             target.truncate(before.st_size)
-            _copy_data(source.fileno(), target.fileno(), before.st_size)
+            copy_data(source.fileno(), target.fileno(), before.st_size)
             with suppress(OSError):  # only root may give files away
                 os.fchown(target.fileno(), before.st_uid, before.st_gid)
             os.fchmod(target.fileno(), stat.S_IMODE(before.st_mode))
@@ -79,13 +78,3 @@ def remove_copies(archive_dir: Path, recording_ids: Collection[int] | None = Non
         except OSError as error:
             path = archive_dir / name
             raise StorageError(f"cannot remove {path}: {error.strerror}", path) from error
-
-
-def _copy_data(source: int, target: int, length: int) -> None:
-    for offset, chunk in data_chunks(source, length):
-        data, at = chunk, offset
-        while data:
-            count = os.pwrite(target, data, at)
-            at, data = at + count, data[count:]
-    if os.fstat(source).st_size < length:
-        raise OSError(errno.EIO, "it was cut short meanwhile")

@@ -683,6 +683,82 @@ class RecoverLedgerRequest(Message):
         return cls(control_session_id, correlation_id, scope_id, ledger_id, password_hash)
 
 
+_LIST_SCOPED_RECORDINGS_REQUEST = Struct("<HHHHqqqqi")
+_LIST_SCOPED_RECORDINGS_REQUEST_BLOCK = Struct("<qqqqi")
+
+
+class ListScopedRecordingsRequest(Message):
+    """Template 40, `ListScopedRecordingsRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 40
+    BLOCK_LENGTH: ClassVar[int] = 36
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "from_recording_id",
+        "record_count",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        from_recording_id: int = 0,
+        record_count: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.from_recording_id = from_recording_id
+        self.record_count = record_count
+
+    def encode(self) -> bytes:
+        try:
+            return _LIST_SCOPED_RECORDINGS_REQUEST.pack(
+                36,
+                40,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.from_recording_id,
+                self.record_count,
+            )
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _LIST_SCOPED_RECORDINGS_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 36,
+        version: int = 0,
+    ) -> Self:
+        check_block("ListScopedRecordingsRequest", buffer, offset, block_length, 36)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            from_recording_id,
+            record_count,
+        ) = _LIST_SCOPED_RECORDINGS_REQUEST_BLOCK.unpack_from(buffer, offset)
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            from_recording_id,
+            record_count,
+        )
+
+
 _DELETE_LEDGER_REQUEST = Struct("<HHHHqqqq")
 _DELETE_LEDGER_REQUEST_BLOCK = Struct("<qqqq")
 
@@ -741,6 +817,106 @@ class DeleteLedgerRequest(Message):
             ledger_id,
         ) = _DELETE_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
         return cls(control_session_id, correlation_id, scope_id, ledger_id)
+
+
+_SCOPED_REPLAY_REQUEST = Struct("<HHHHqqqqqqii")
+_SCOPED_REPLAY_REQUEST_BLOCK = Struct("<qqqqqqii")
+
+
+class ScopedReplayRequest(Message):
+    """Template 41, `ScopedReplayRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 41
+    BLOCK_LENGTH: ClassVar[int] = 56
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "recording_id",
+        "position",
+        "length",
+        "replay_stream_id",
+        "file_io_max_length",
+        "replay_channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        recording_id: int = 0,
+        position: int = 0,
+        length: int = 0,
+        replay_stream_id: int = 0,
+        file_io_max_length: int = 0,
+        replay_channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.recording_id = recording_id
+        self.position = position
+        self.length = length
+        self.replay_stream_id = replay_stream_id
+        self.file_io_max_length = file_io_max_length
+        self.replay_channel = replay_channel
+
+    def encode(self) -> bytes:
+        try:
+            block = _SCOPED_REPLAY_REQUEST.pack(
+                56,
+                41,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.recording_id,
+                self.position,
+                self.length,
+                self.replay_stream_id,
+                self.file_io_max_length,
+            )
+            return block + text_field(self.replay_channel)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _SCOPED_REPLAY_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 56,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("ScopedReplayRequest", buffer, offset, block_length, 56)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            recording_id,
+            position,
+            length,
+            replay_stream_id,
+            file_io_max_length,
+        ) = _SCOPED_REPLAY_REQUEST_BLOCK.unpack_from(buffer, offset)
+        replay_channel, _ = read_text(buffer, end, "ScopedReplayRequest.replay_channel")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            recording_id,
+            position,
+            length,
+            replay_stream_id,
+            file_io_max_length,
+            replay_channel,
+        )
 
 
 _LOCATE_ENTRY_REQUEST = Struct("<HHHHqqqqq")
@@ -1192,7 +1368,9 @@ MESSAGES: dict[int, type[Message]] = {
     6: AwaitLedgerRequest,
     7: CloseLedgerRequest,
     8: RecoverLedgerRequest,
+    40: ListScopedRecordingsRequest,
     9: DeleteLedgerRequest,
+    41: ScopedReplayRequest,
     10: LocateEntryRequest,
     11: MirrorLedgerRequest,
     12: ReplaceMirrorRequest,

@@ -16,6 +16,7 @@ from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.qualified_id import QualifiedId
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.payload_columns import Others
     from aerotape.replay.offline.read_mode import Mode
     from aerotape.replay.offline.reader import Message, RecordingRange
+    from aerotape.replay.offline.scope import ArchiveScope
     from aerotape.replay.statistics.model import Over, RecordingStatistics
     from aerotape.replay.statistics.plot import Panel
     from aerotape.times import TimeLike
@@ -38,6 +40,14 @@ class Recording(StoredRecording):
     `descriptor` is a snapshot; `recorded_position` is determined at first use and then stays, so
     that a job sees one end throughout. Get a new `Recording` to see a live one grow.
     """
+
+    @property
+    def qualified_id(self) -> QualifiedId:
+        """Its id in any store: the id of its archive, the scope, and the recording id."""
+        scope_id = self.imported_from
+        if scope_id is None:
+            scope_id = directory_at(self.archive_dir, self.storage).own_scope_id()
+        return QualifiedId(scope_id, self.recording_id)
 
     def messages(
         self,
@@ -100,7 +110,8 @@ class Recording(StoredRecording):
                 `to_time`.
             columns: names of `aerotape.replay.offline.reader.COLUMNS` and of typed columns, in
                 output order. When None all, but `_corrupt` only in mode PERMISSIVE and `payload`
-                only without a schema. Other columns are not built.
+                only without a schema. Other columns are not built. `scope_id` and `qualified_name`
+                are further columns (`aerotape.replay.offline.scope_columns`).
             mode: treatment of messages with a frame that fails its checksum, and of payloads that
                 do not match the schema (`aerotape.replay.offline.read_mode.Mode`).
             schema: an SBE schema whose fields become columns: path or URL of the file, XML or
@@ -261,6 +272,31 @@ class ArchiveDirectory(StoredDirectory[Recording]):
 
     def _recording(self, entry: CatalogEntry, notes: list[SuspectNote]) -> Recording:
         return Recording(self.path, entry, notes)
+
+    def scopes(self) -> list[int]:
+        """Return the scopes with recordings, ascending and unsigned, and always its own.
+
+        Raises:
+            StorageError: a directory cannot be read.
+        """
+        return sorted({self.own_scope_id(), *(each.scope_id for each in self.imported_ids())})
+
+    def scope(self, scope_id: int = 0) -> ArchiveScope:
+        """Return the recordings of one scope.
+
+        Args:
+            scope_id: unsigned, or in two's complement; 0 or the archive's id for its own ones.
+
+        Raises:
+            ConfigurationError: the scope id does not fit in 64 bits.
+        """
+        from aerotape.replay.offline.scope import ArchiveScope
+
+        return ArchiveScope(self, scope_id, self._storage)
+
+    @property
+    def _storage(self) -> StorageOptions:
+        return NO_OPTIONS
 
 
 def open_directory(

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from aerotape import _native
+from aerotape.catalog.directory import recording_key
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import argument
@@ -115,6 +116,7 @@ class RecordingRange:
         storage: options of remote storage.
         from_boundary: `from_position` is known to be a message boundary. Scanning begins there
             instead of at the start of its term.
+        imported_from: the scope of an imported recording, unsigned; None for an archive's own.
     """
 
     archive_dir: str
@@ -130,6 +132,12 @@ class RecordingRange:
     limit_position: int
     storage: StorageOptions = NO_OPTIONS
     from_boundary: bool = False
+    imported_from: int | None = None
+
+    @property
+    def key(self) -> int:
+        """Id of the recording among all recordings of a store, as of `StoredRecording`."""
+        return recording_key(self.imported_from, self.recording_id)
 
     @property
     def positions(self) -> tuple[int, int]:
@@ -262,6 +270,7 @@ def range_of(
         limit_position=limit_position,
         storage=recording.storage,
         from_boundary=from_boundary,
+        imported_from=recording.imported_from,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aerotape.catalog.file.entries import CatalogEntry
+from aerotape.catalog.location import StorageOptions
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.remote.directory import RemoteDirectory, RemoteRecording
 from aerotape.catalog.remote.object_folder import ObjectFolder
@@ -25,3 +26,7 @@ class RemoteArchiveDirectory(RemoteDirectory[Recording], ArchiveDirectory):
         segments: list[SegmentFile],
     ) -> Recording:
         return _RemoteRecording(folder, entry, notes, segments)
+
+    @property
+    def _storage(self) -> StorageOptions:
+        return self._folder.options

@@ -16,6 +16,7 @@ from aerotape.catalog.location import (
     StorageOptions,
     absolute_location,
 )
+from aerotape.catalog.scopes.layout import unsigned
 from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.column_names import check_columns
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
@@ -45,6 +46,9 @@ COLUMN_TYPES: Final[Mapping[str, str]] = {
 }
 """All columns in table order, with their Spark types."""
 
+SCOPE_COLUMN_TYPES: Final[Mapping[str, str]] = {"scope_id": "long", "qualified_name": "string"}
+"""Optional columns, with their Spark types (`aerotape.replay.offline.scope_columns`)."""
+
 MESSAGE_COLUMNS: Final = tuple(name for name in COLUMN_TYPES if name != "_corrupt")
 """The default columns; mode PERMISSIVE adds `_corrupt`."""
 
@@ -58,7 +62,7 @@ _CHECKSUMS: Final[Mapping[str, ChecksumName]] = {
 _NAMES: Final = (
     "path", "recordingIds", "fromPosition", "toPosition", "fromTime", "toTime", "channel",
     "streamId", "columns", "checksum", "mode", "schema", "template", "others", "enums", "sets",
-    "partitionBytes",
+    "partitionBytes", "scopeIds",
 )  # fmt: skip
 _ABOUT_SCHEMA: Final = ("template", "others", "enums", "sets")
 STORAGE_PREFIX: Final = "storage."
@@ -97,6 +101,8 @@ class ReadOptions:
         payloads: the typed columns, if any, and which messages are rows.
         partition_bytes: target size of a partition in bytes of recording; at least a term.
         storage: options of remote storage.
+        scope_ids: only recordings of these scopes, unsigned, all if empty; when None those of the
+            directory's archive.
     """
 
     archive_dir: str
@@ -112,6 +118,7 @@ class ReadOptions:
     payloads: PayloadColumns | None = None
     partition_bytes: int = DEFAULT_PARTITION_BYTES
     storage: StorageOptions = NO_OPTIONS
+    scope_ids: tuple[int, ...] | None = None
 
     def open_directory(self) -> ArchiveDirectory:
         """Open the archive directory (CatalogError, ConfigurationError, StorageError)."""
@@ -151,11 +158,16 @@ class ReadOptions:
         mode = optional(given, "mode", parse_mode) or "FAILFAST"
         payloads = parse_payloads(given, StorageOptions.of(storage))
         check_mode(mode, checksum, decodes=payloads is not None)
+        scope_ids = optional(given, "scopeIds", parse_scope_ids)
+        scope_columns = scope_column_types(payloads)
         if "columns" in given:
             typed = () if payloads is None else payloads.names
-            columns = parse_columns(given["columns"], "columns", (*COLUMN_TYPES, *typed))
+            known = (*COLUMN_TYPES, *scope_columns, *typed)
+            columns = parse_columns(given["columns"], "columns", known)
         else:
             columns = _default_columns(mode, payloads)
+            if scope_ids is not None:
+                columns = (*columns, *scope_columns)
         return cls(
             archive_dir=absolute_location(given["path"]),
             recording_ids=optional(given, "recordingIds", parse_recording_ids),
@@ -173,6 +185,7 @@ class ReadOptions:
             partition_bytes=optional(given, "partitionBytes", parse_partition_bytes)
             or DEFAULT_PARTITION_BYTES,
             storage=StorageOptions.of(storage),
+            scope_ids=scope_ids,
         )
 
 
@@ -244,6 +257,25 @@ def parse_recording_ids(text: str, name: str) -> tuple[int, ...]:
     if not ids:
         raise ConfigurationError(f"{name}: no recording id in {text!r}", name)
     return tuple(ids)
+
+
+def parse_scope_ids(text: str, name: str) -> tuple[int, ...]:
+    """Parse scope ids separated by commas, unsigned or in two's complement; `all` is ()."""
+    if text.strip().lower() == "all":
+        return ()
+    ids = tuple(sorted({unsigned(_integer(part, name), name) for part in _names(text)}))
+    if not ids:
+        raise ConfigurationError(f"{name}: no scope id in {text!r}; all scopes are `all`", name)
+    return ids
+
+
+def scope_column_types(payloads: PayloadColumns | None) -> dict[str, str]:
+    """Return the optional columns that no typed column has the name of, with their types."""
+    if payloads is None:
+        return dict(SCOPE_COLUMN_TYPES)
+    from aerotape.replay.offline.scope_columns import scope_names
+
+    return {name: SCOPE_COLUMN_TYPES[name] for name in scope_names(payloads)}
 
 
 def parse_position(text: str, name: str) -> int:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.directory import find_ends
-from aerotape.errors import CatalogError
+from aerotape.errors import CatalogError, UnknownRecordingError
 from aerotape.replay.offline.reader import RecordingRange, recording_range
 from aerotape.spark.source.options import ReadOptions
 
@@ -31,7 +31,7 @@ MOST_RANGES: Final = 500
 def choose_recordings(
     directory: ArchiveDirectory, options: ReadOptions, followed: Collection[int] = ()
 ) -> list[Recording]:
-    """Return the recordings that the options ask for, by ascending id.
+    """Return the recordings that the options ask for, by ascending scope and id.
 
     Damaged ones are included if the options include their id: their channel and stream are unknown.
 
@@ -43,6 +43,8 @@ def choose_recordings(
     Raises:
         UnknownRecordingError: an id in the options does not exist.
     """
+    if options.scope_ids is not None:
+        return matching(_choose_by_scope(directory, options), options, followed)
     recordings = directory.recordings()
     if options.recording_ids is not None:
         # Read the catalog once; `directory.recording` raises for an id that is not in it.
@@ -50,6 +52,29 @@ def choose_recordings(
         ids = dict.fromkeys(options.recording_ids)
         recordings = [known.get(id) or directory.recording(id) for id in ids]
     return matching(recordings, options, followed)
+
+
+def recordings_of_scopes(directory: ArchiveDirectory, options: ReadOptions) -> list[Recording]:
+    """Return all recordings of the scopes that the options select."""
+    if options.scope_ids is None:
+        return directory.recordings()
+    scopes = [directory.scope(id) for id in (options.scope_ids or directory.scopes())]
+    by_id = {scope.scope_id: scope for scope in scopes}
+    return [recording for id in sorted(by_id) for recording in by_id[id].recordings()]
+
+
+def _choose_by_scope(directory: ArchiveDirectory, options: ReadOptions) -> list[Recording]:
+    """Return the recordings of the selected scopes with the selected ids."""
+    recordings = recordings_of_scopes(directory, options)
+    if options.recording_ids is None:
+        return recordings
+    there = {recording.recording_id for recording in recordings}
+    for id in options.recording_ids:
+        if id not in there:
+            raise UnknownRecordingError(
+                f"no recording with id {id} in the scopes of scopeIds in {directory.path}", id
+            )
+    return [each for each in recordings if each.recording_id in options.recording_ids]
 
 
 def matching(
@@ -60,7 +85,7 @@ def matching(
     Args:
         recordings: the candidates.
         options: select recordings.
-        followed: ids of recordings that were selected before. They remain selected when their
+        followed: keys of recordings that were selected before. They remain selected when their
             channel is changed.
     """
     return [
@@ -71,7 +96,7 @@ def matching(
             (options.stream_id is None or recording.descriptor.stream_id == options.stream_id)
             and (
                 options.channel is None
-                or recording.recording_id in followed
+                or recording.key in followed
                 or options.channel in recording.descriptor.original_channel
             )
         )

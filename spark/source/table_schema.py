@@ -12,7 +12,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from aerotape.spark.source.options import COLUMN_TYPES, ReadOptions
+from aerotape.spark.source.options import COLUMN_TYPES, ReadOptions, scope_column_types
 
 _SPARK_TYPES: dict[str, DataType] = {
     "long": LongType(),
@@ -24,7 +24,8 @@ _SPARK_TYPES: dict[str, DataType] = {
 
 def table_types(options: ReadOptions) -> dict[str, DataType]:
     """Return the Spark types of all columns, by name."""
-    types = {name: _SPARK_TYPES[kind] for name, kind in COLUMN_TYPES.items()}
+    kinds = {**COLUMN_TYPES, **scope_column_types(options.payloads)}
+    types = {name: _SPARK_TYPES[kind] for name, kind in kinds.items()}
     if options.payloads is not None:
         from pyspark.sql.pandas.types import from_arrow_type
 
@@ -39,7 +40,7 @@ def table_schema(options: ReadOptions) -> StructType:
     Typed columns and `_corrupt` are nullable, and in mode PERMISSIVE the payload.
     """
     types = table_types(options)
-    required = set(COLUMN_TYPES) - {"_corrupt"}
+    required = {*COLUMN_TYPES, *scope_column_types(options.payloads)} - {"_corrupt"}
     if options.mode == "PERMISSIVE":
         required -= {"payload"}
     return StructType(

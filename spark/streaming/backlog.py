@@ -19,16 +19,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import segment_base_position
-from aerotape.catalog.directory import find_ends
+from aerotape.catalog.directory import find_ends, key_name, split_key
 from aerotape.errors import DataLossError, UnknownRecordingError
 from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.replay.offline.boundaries import LastMessage, message_checksum
 from aerotape.replay.offline.reader import RecordingRange, range_of
-from aerotape.spark.source.planning import matching, without_damaged
+from aerotape.spark.source.planning import matching, recordings_of_scopes, without_damaged
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
 
 if TYPE_CHECKING:
-    from aerotape.replay.offline.directory import Recording
+    from aerotape.replay.offline.directory import ArchiveDirectory, Recording
     from aerotape.spark.source.options import ReadOptions
 
 
@@ -49,9 +49,9 @@ class Backlog:
     stop: int | None
 
     @property
-    def recording_id(self) -> int:
-        """Id of the recording."""
-        return self.range.recording_id
+    def key(self) -> int:
+        """Key of the recording (`StoredRecording.key`)."""
+        return self.range.key
 
     def after(self, last: LastMessage | None, *, complete: bool) -> Progress | None:
         """Return the progress once the messages up to `last` have been read.
@@ -90,9 +90,10 @@ class Follower:
     fail_on_data_loss: bool
 
     def ends(self) -> dict[int, int]:
-        """Return the ends of the selected recordings, by id. Raises as `scan`."""
-        chosen = self._choose(self.options.open_directory().recordings(), ())
-        return {each.recording_id: each.recorded_position for each in chosen}
+        """Return the ends of the selected recordings, by key. Raises as `scan`."""
+        directory = self.options.open_directory()
+        chosen = self._choose(recordings_of_scopes(directory, self.options), ())
+        return {each.key: each.recorded_position for each in chosen}
 
     def scan(self, offset: StreamOffset) -> tuple[list[Recording], dict[int, Progress]]:
         """Read the directory.
@@ -109,30 +110,42 @@ class Follower:
                 damaged.
         """
         directory = self.options.open_directory()
-        recordings = directory.recordings()
-        there = {recording.recording_id for recording in recordings}
-        for id in set(self.options.recording_ids or ()) - there - set(offset.recordings):
+        recordings = recordings_of_scopes(directory, self.options)
+        there = {recording.key for recording in recordings}
+        known = {split_key(key)[1] for key in (*there, *offset.recordings)}
+        for id in set(self.options.recording_ids or ()) - known:
             self._unknown(id)
         progress = dict(offset.recordings)
-        if gone := [id for id in progress if id not in there and self._is_selected(id)]:
+        if gone := [key for key in progress if key not in there and self._is_gone(directory, key)]:
             in_catalog = {entry.recording_id for entry in directory.entries()}
-            for id in gone:
-                if progress[id].stop is None:
-                    self._gone(id, progress[id].position)
+            for key in gone:
+                if progress[key].stop is None:
+                    self._gone(key, progress[key].position)
                 # An id in the options remains: without it the id would be unknown.
-                if id not in in_catalog and self.options.recording_ids is None:
-                    del progress[id]
+                if key not in in_catalog and self.options.recording_ids is None:
+                    del progress[key]
         return self._choose(recordings, progress), progress
 
     def _choose(self, recordings: list[Recording], followed: Collection[int]) -> list[Recording]:
-        selected = [each for each in recordings if self._is_selected(each.recording_id)]
+        selected = [each for each in recordings if self._is_selected(each.key)]
         chosen = without_damaged(matching(selected, self.options, followed), self.options)
         find_ends(chosen)
         return chosen
 
-    def _is_selected(self, recording_id: int) -> bool:
+    def _is_selected(self, key: int) -> bool:
         ids = self.options.recording_ids
-        return ids is None or recording_id in ids
+        return ids is None or split_key(key)[1] in ids
+
+    def _is_gone(self, directory: ArchiveDirectory, key: int) -> bool:
+        """Return whether the options select a recording, which is not in the directory."""
+        scopes, scope_id = self.options.scope_ids, key >> 64
+        if not self._is_selected(key):
+            return False
+        if scopes is None:
+            return scope_id <= 0
+        if scope_id > 0:
+            return not scopes or scope_id in scopes
+        return not scopes or 0 in scopes or directory.own_scope_id() in scopes
 
     def backlog(
         self, recording: Recording, progress: Progress | None, target: int | None = None
@@ -197,7 +210,8 @@ class Follower:
         there: dict[int, Recording] = {}
         if start.recordings != end.recordings:
             directory = self.options.open_directory()
-            there = {recording.recording_id: recording for recording in directory.recordings()}
+            recordings = recordings_of_scopes(directory, self.options)
+            there = {recording.key: recording for recording in recordings}
         for id, progress in end.recordings.items():
             before = start.recordings.get(id)
             begin = progress.begin
@@ -239,43 +253,43 @@ class Follower:
             raise UnknownRecordingError(message, id)
         warnings.warn(message, RuntimeWarning, stacklevel=3)
 
-    def _gone(self, id: int, position: int) -> None:
+    def _gone(self, key: int, position: int) -> None:
         self._lost(
-            id,
+            key,
             position,
-            f"recording {id} was purged before it was read to its end: messages after position "
-            f"{position} are lost",
+            f"recording {key_name(key)} was purged before it was read to its end: messages after "
+            f"position {position} are lost",
         )
 
     def _purged(self, recording: Recording, begin: int, end: int) -> None:
         self._lost(
-            recording.recording_id,
+            recording.key,
             begin,
-            f"recording {recording.recording_id}: positions {begin} to {end} were purged before "
+            f"recording {key_name(recording.key)}: positions {begin} to {end} were purged before "
             f"they were read; it now starts at position {recording.start_position}",
         )
 
     def _truncated(self, recording: Recording, stop: int, position: int) -> None:
         self._lost(
-            recording.recording_id,
+            recording.key,
             stop,
-            f"recording {recording.recording_id} was truncated to position {stop}, and the query "
+            f"recording {key_name(recording.key)} was truncated to position {stop}, and the query "
             f"has read up to position {position}",
         )
 
     def _replaced(self, recording: Recording, position: int) -> None:
         self._lost(
-            recording.recording_id,
+            recording.key,
             position,
-            f"recording {recording.recording_id} no longer holds what was read before "
+            f"recording {key_name(recording.key)} no longer holds what was read before "
             f"position {position}: it was truncated and extended, or is another recording",
         )
 
-    def _lost(self, id: int, position: int, what: str) -> None:
+    def _lost(self, key: int, position: int, what: str) -> None:
         if self.fail_on_data_loss:
             raise DataLossError(
                 f"{what}; to continue with what is left, set the option failOnDataLoss to false",
-                id,
+                split_key(key)[1],
                 position,
             )
         warnings.warn(what, RuntimeWarning, stacklevel=3)

@@ -2,6 +2,7 @@
 
 An offset is a JSON object with a format version and, for each recording that was seen, a position
 at which a message ends. A recording that is not in the offset is new: it is read from its start.
+An imported recording has, in place of its id, its qualified id as a decimal number.
 
     {"version": 1, "recordings": {"3": {"position": 4096, "last": 4000, "crc32c": -7, "begin": 0}}}
 
@@ -51,7 +52,7 @@ class StreamOffset:
     """An offset of a streaming query.
 
     Attributes:
-        recordings: progress by recording id.
+        recordings: progress by the key of the recording (`StoredRecording.key`).
         starts_latest: an initial offset without positions: the next offset has those where
             recordings end, and what is recorded before them is not read.
     """

@@ -71,11 +71,11 @@ def admit(
     Args:
         backlogs: the unread parts of recordings.
         allowance: the limits of the batch; reduced by what it reads.
-        turn: id of the recording that was first in the previous batch.
+        turn: key of the recording that was first in the previous batch.
 
     Returns:
         How far recordings have been read after the batch, perhaps without those of which nothing
-        was read; and the id of the recording that was first.
+        was read; and the key of the recording that was first.
 
     Raises:
         SegmentError: a segment file is missing, too short or damaged.
@@ -83,14 +83,14 @@ def admit(
     after: dict[int, Progress] = {}
     waiting = sorted(backlogs, key=lambda each: each.range.length)
     if not allowance.is_unlimited:
-        cycle = sorted(backlogs, key=lambda each: (each.recording_id <= turn, each.recording_id))
+        cycle = sorted(backlogs, key=lambda each: (each.key <= turn, each.key))
         share = allowance.share(max(1, sum(each.range.length > 0 for each in backlogs)))
         for backlog in cycle:
             if share.last_of(backlog) is not None:
-                turn = backlog.recording_id
+                turn = backlog.key
                 break
             if (last := _ONE_MESSAGE.last_of(backlog)) is not None:
-                turn = backlog.recording_id
+                turn = backlog.key
                 allowance.take(backlog, last)
                 _note(after, backlog, last, complete=_ends(backlog, last))
                 waiting.remove(backlog)
@@ -101,13 +101,13 @@ def admit(
     for _ in range(2):
         cut_short = []
         for index, backlog in enumerate(waiting):
-            before = taken.get(backlog.recording_id)
+            before = taken.get(backlog.key)
             share = allowance.share(len(waiting) - index)
             share.give_back(backlog, before)
             last = share.last_of(backlog)
             allowance.give_back(backlog, before)
             allowance.take(backlog, last)
-            taken[backlog.recording_id] = last
+            taken[backlog.key] = last
             complete = _holds_all(share, backlog, last)
             _note(after, backlog, last, complete=complete)
             if not complete:
@@ -134,4 +134,4 @@ def _note(
 ) -> None:
     progress = backlog.after(last, complete=complete)
     if progress is not None:
-        after[backlog.recording_id] = progress
+        after[backlog.key] = progress

@@ -105,17 +105,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if targets is not None:
             # Recordings that were followed before their channel changed are only in the checkpoint.
             for each in recordings:
-                if each.recording_id in progress and each.recording_id not in targets:
-                    targets[each.recording_id] = each.recorded_position
-            recordings = [each for each in recordings if each.recording_id in targets]
+                if each.key in progress and each.key not in targets:
+                    targets[each.key] = each.recorded_position
+            recordings = [each for each in recordings if each.key in targets]
         backlogs = []
         for each in recordings:
-            target = targets[each.recording_id] if targets is not None else None
-            backlog = self._follower.backlog(each, progress.get(each.recording_id), target)
+            target = targets[each.key] if targets is not None else None
+            backlog = self._follower.backlog(each, progress.get(each.key), target)
             if backlog is not None:
                 backlogs.append(backlog)
         self._recorded = {id: each.position for id, each in progress.items()}
-        self._recorded |= {each.recording_id: each.range.limit_position for each in backlogs}
+        self._recorded |= {each.key: each.range.limit_position for each in backlogs}
         if offset.starts_latest:
             return StreamOffset(dict(_skipped(backlogs))).to_json()
         allowance = Allowance()
@@ -163,4 +163,4 @@ def _skipped(backlogs: Sequence[Backlog]) -> Iterator[tuple[int, Progress]]:
             progress = backlog.after(last_message(whole), complete=True) or Progress(
                 position=whole.from_position
             )
-        yield backlog.recording_id, dataclasses.replace(progress, begin=progress.position)
+        yield backlog.key, dataclasses.replace(progress, begin=progress.position)

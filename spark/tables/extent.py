@@ -7,7 +7,7 @@ it by another one with the same id, changes its identity or its message where th
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -44,10 +44,11 @@ class LastRow:
     checksum: int
 
     @classmethod
-    def of(cls, batch: pyarrow.RecordBatch) -> LastRow:
-        """Take it from a batch with all columns of the table."""
+    def of(cls, batch: pyarrow.RecordBatch, without: Collection[str] = ()) -> LastRow:
+        """Take it from a batch with all columns of the table, `without` some."""
         [row] = batch.slice(batch.num_rows - 1).to_pylist()
-        del row["session_id"]
+        for name in ("session_id", *without):
+            row.pop(name, None)
         return cls(row["position"], zlib.crc32(repr(row).encode()) & _MASK)
 
 

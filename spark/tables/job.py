@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
+from aerotape.catalog.directory import recording_key, split_key
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.source.planning import plan_partitions
 from aerotape.spark.tables.dates import (
@@ -75,6 +77,27 @@ class RecordingReport:
     to_position: int | None = None
     warnings: tuple[str, ...] = ()
     error: str | None = None
+
+    @property
+    def key(self) -> int:
+        """Key of the recording (`StoredRecording.key`)."""
+        return self.recording_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedReport(RecordingReport):
+    """The outcome of a recording that was imported from another archive.
+
+    Attributes:
+        qualified_name: its qualified name.
+    """
+
+    qualified_name: str
+
+    @property
+    def key(self) -> int:
+        """Key of the recording (`StoredRecording.key`)."""
+        return recording_key(QualifiedId.parse(self.qualified_name).scope_id, self.recording_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +214,12 @@ class TableJob:
                 if attempt == _ATTEMPTS - 1:
                     raise
         for plan in plans:
-            if plan.recording_id not in reports:
-                reports[plan.recording_id] = self._report_unchanged(plan)
+            if plan.key not in reports:
+                reports[plan.key] = self._report_unchanged(plan)
         elapsed_s = (time.monotonic_ns() - begun_ns) / 1e9
         recordings = [*reports.values()]
         recordings.extend(_gone_report(*each) for each in self._planner.gone(plans))
-        recordings.sort(key=lambda report: report.recording_id)
+        recordings.sort(key=lambda report: report.key)
         return JobReport(
             self._table.store.name,
             recordings,
@@ -247,20 +270,20 @@ class TableJob:
             if not self._options.by_date:
                 ranges.extend(plan.ranges)
                 continue
-            found = times[plan.recording_id] = recorded_times(plan.recording)
+            found = times[plan.key] = recorded_times(plan.recording)
             ranges.extend(piece for part in plan.ranges for piece in cut_at_midnight(part, found))
         partitions = plan_partitions(ranges, self._options.read.partition_bytes)
         counts: dict[int, int] = {}
         for part in (part for partition in partitions for part in partition):
-            counts[part.recording_id] = counts.get(part.recording_id, 0) + 1
+            counts[part.key] = counts.get(part.key, 0) + 1
         return [
             tuple(
                 Piece(
                     part,
-                    date_at(part.from_position, times[part.recording_id]).isoformat()
+                    date_at(part.from_position, times[part.key]).isoformat()
                     if self._options.by_date
                     else None,
-                    counts[part.recording_id] == 1,
+                    counts[part.key] == 1,
                 )
                 for part in partition
             )
@@ -275,9 +298,7 @@ class TableJob:
             checksum=read.checksum,
             mode=read.mode,
             payloads=read.payloads,
-            identities={
-                plan.recording_id: identity_of(plan.recording.descriptor) for plan in plans
-            },
+            identities={plan.key: identity_of(plan.recording.descriptor) for plan in plans},
             naming=self._table.naming,
         )
 
@@ -288,7 +309,7 @@ class TableJob:
         ranges: dict[int, list[RangeOutcome]] = {}
         for outcome in outcomes:
             for each in outcome.ranges:
-                ranges.setdefault(each.part.recording_id, []).append(each)
+                ranges.setdefault(each.part.key, []).append(each)
         ranges = {id: _up_to_unfinished(each) for id, each in ranges.items()}
         errors = {
             id: next((each.error for each in found if each.error is not None), None)
@@ -306,21 +327,20 @@ class TableJob:
                 continue
             # A file with several recordings has none of those that failed.
             good = any(
-                each.error is None
-                and each.part.from_position in wanted.get(each.part.recording_id, ())
+                each.error is None and each.part.from_position in wanted.get(each.part.key, ())
                 for each in outcome.ranges
             )
             (files if good else dropped).append(outcome.file)
         extents: dict[int, Extent] = {}
         replaced: dict[int, int] = {}
         for plan in plans:
-            found = ranges.get(plan.recording_id, [])
-            if errors.get(plan.recording_id) is not None:
+            found = ranges.get(plan.key, [])
+            if errors.get(plan.key) is not None:
                 continue
             if plan.replace_from is not None:
-                replaced[plan.recording_id] = plan.replace_from
+                replaced[plan.key] = plan.replace_from
             if any(each.rows for each in found) or plan.replace_from is not None:
-                extents[plan.recording_id] = _extent_after(plan, found)
+                extents[plan.key] = _extent_after(plan, found)
         try:
             if files or replaced:
                 self._table.commit(files, extents, replaced)
@@ -332,7 +352,7 @@ class TableJob:
         self._files.extend(files)
         reports = {}
         for plan in plans:
-            id = plan.recording_id
+            id = plan.key
             reports[id] = self._report(plan, ranges.get(id, []), errors.get(id), extents.get(id))
             if errors.get(id) is None:
                 self._planner.committed(id, reports[id].to_position)
@@ -347,15 +367,13 @@ class TableJob:
     ) -> RecordingReport:
         before = None if plan.extent is None else plan.extent.to_position
         if error is not None:
-            return RecordingReport(
-                plan.recording_id, _RESULTS[Action.REFUSE], to_position=before, error=error
-            )
+            return _report_of(plan.key, _RESULTS[Action.REFUSE], to_position=before, error=error)
         warnings = _warnings(plan, outcomes)
         if self._options.by_date:
             problem = dates_problem(plan.recording)
             warnings += (problem,) if problem and outcomes else ()
-        return RecordingReport(
-            plan.recording_id,
+        return _report_of(
+            plan.key,
             _RESULTS[plan.action],
             messages=sum(outcome.rows for outcome in outcomes),
             recording_bytes=plan.recording_bytes,
@@ -365,13 +383,22 @@ class TableJob:
         )
 
     def _report_unchanged(self, plan: RecordingPlan) -> RecordingReport:
-        return RecordingReport(
-            plan.recording_id,
+        return _report_of(
+            plan.key,
             _RESULTS[plan.action],
             to_position=None if plan.extent is None else plan.extent.to_position,
             warnings=plan.warnings,
             error=plan.reason if plan.action is Action.REFUSE else None,
         )
+
+
+def _report_of(key: int, result: str, **figures: Any) -> RecordingReport:
+    """Return the report of the recording with a key."""
+    scope_id, recording_id = split_key(key)
+    if scope_id is None:
+        return RecordingReport(recording_id, result, **figures)
+    name = str(QualifiedId(scope_id, recording_id))
+    return ImportedReport(recording_id, result, **figures, qualified_name=name)
 
 
 def _extent_after(plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> Extent:
@@ -415,12 +442,10 @@ def _advance(
     return None if on_progress is None else lambda done: on_progress(before + done, total)
 
 
-def _gone_report(recording_id: int, to_position: int | None, is_complete: bool) -> RecordingReport:
+def _gone_report(key: int, to_position: int | None, is_complete: bool) -> RecordingReport:
     since = "" if to_position is None else f" after position {to_position}"
     lost = f"it is no longer in the archive: the table has none of its messages{since}"
-    return RecordingReport(
-        recording_id, "gone", to_position=to_position, warnings=() if is_complete else (lost,)
-    )
+    return _report_of(key, "gone", to_position=to_position, warnings=() if is_complete else (lost,))
 
 
 def _up_to_unfinished(outcomes: Sequence[RangeOutcome]) -> list[RangeOutcome]:

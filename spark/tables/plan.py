@@ -18,7 +18,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from aerotape.catalog.directory import find_ends
+from aerotape.catalog.directory import find_ends, split_key
 from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.location import absolute_location
 from aerotape.errors import (
@@ -29,9 +29,14 @@ from aerotape.errors import (
 )
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
+from aerotape.replay.offline.scope_columns import schema_with_scopes, scope_names
 from aerotape.replay.offline.table import TableReader, table_schema
 from aerotape.spark.source.options import ReadOptions
-from aerotape.spark.source.planning import choose_recordings, wanted_range
+from aerotape.spark.source.planning import (
+    choose_recordings,
+    recordings_of_scopes,
+    wanted_range,
+)
 from aerotape.spark.tables.extent import Extent, change_since, identity_of, joined, missing
 from aerotape.spark.tables.table import Table
 from aerotape.url_path import UrlPath
@@ -79,9 +84,9 @@ class RecordingPlan:
     warnings: tuple[str, ...] = ()
 
     @property
-    def recording_id(self) -> int:
-        """Id of the recording."""
-        return self.recording.recording_id
+    def key(self) -> int:
+        """Key of the recording (`StoredRecording.key`)."""
+        return self.recording.key
 
     @property
     def recording_bytes(self) -> int:
@@ -110,6 +115,15 @@ class JobOptions:
     min_bytes: int = 0
     max_delay_s: float = math.inf
 
+    def __post_init__(self) -> None:
+        """Refuse what a table of several scopes cannot do (ConfigurationError)."""
+        if self.read.scope_ids is not None and self.replaces:
+            raise ConfigurationError(
+                "--scope-ids: a table of recordings by scope cannot replace rows: omit --overwrite "
+                "and --if-changed",
+                "--scope-ids",
+            )
+
     @property
     def replaces(self) -> bool:
         """Whether rows of the table may have to be replaced."""
@@ -117,7 +131,10 @@ class JobOptions:
 
     def schema(self) -> pyarrow.Schema:
         """Return the table's Arrow schema, without the date."""
-        return table_schema(self.read.mode, self.read.payloads)
+        schema = table_schema(self.read.mode, self.read.payloads)
+        if self.read.scope_ids is None:
+            return schema
+        return schema_with_scopes(schema, scope_names(self.read.payloads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +194,12 @@ class Planner:
         try:
             recordings = choose_recordings(directory, read, self._followed)
         except UnknownRecordingError:
-            existing = {recording.recording_id for recording in directory.recordings()}
-            ids = [id for id in read.recording_ids or () if id in existing or id not in self._seen]
+            existing = {each.recording_id for each in recordings_of_scopes(directory, read)}
+            seen = {split_key(key)[1] for key in self._seen}
+            ids = [id for id in read.recording_ids or () if id in existing or id not in seen]
             read = dataclasses.replace(read, recording_ids=tuple(ids))
             recordings = choose_recordings(directory, read, self._followed)
-        self._followed.update(each.recording_id for each in recordings if not each.damage)
+        self._followed.update(each.key for each in recordings if not each.damage)
         find_ends(recordings)
         return recordings
 
@@ -191,15 +209,13 @@ class Planner:
         Raises what `recordings` does, and ConfigurationError if the table has other columns.
         """
         recordings = self.recordings()
-        extents = self._table.extents(recording.recording_id for recording in recordings)
-        plans = self._each(
-            lambda each: self._plan(each, extents.get(each.recording_id)), recordings
-        )
+        extents = self._table.extents(recording.key for recording in recordings)
+        plans = self._each(lambda each: self._plan(each, extents.get(each.key)), recordings)
         for plan in plans:
             position = plan.extent.to_position if plan.extent is not None else None
             active = not plan.recording.damage and plan.recording.descriptor.is_active
             complete = plan.action is Action.NOTHING and not active
-            self._seen[plan.recording_id] = _Seen(active, position, complete)
+            self._seen[plan.key] = _Seen(active, position, complete)
         return plans
 
     def gone(self, plans: Iterable[RecordingPlan]) -> list[tuple[int, int | None, bool]]:
@@ -209,27 +225,29 @@ class Planner:
             plans: those of this round.
 
         Returns:
-            For each its id, up to where the table has it (None if it has nothing), and whether
+            For each its key, up to where the table has it (None if it has nothing), and whether
             that is known to be all that was asked for.
         """
-        present = {plan.recording_id for plan in plans}
+        present = {plan.key for plan in plans}
         missing_ids = {id for id in self._seen.keys() - self._reported_gone - present if id >= 0}
         if missing_ids:
             # A damaged one may turn out not to match the options, which is not gone.
             directory = self._options.read.open_directory()
-            missing_ids -= {recording.recording_id for recording in directory.recordings()}
+            missing_ids -= {
+                each.key for each in recordings_of_scopes(directory, self._options.read)
+            }
         self._reported_gone.update(missing_ids)
         return [
             (id, self._seen[id].to_position, self._seen[id].is_complete)
             for id in sorted(missing_ids)
         ]
 
-    def committed(self, recording_id: int, to_position: int | None) -> None:
+    def committed(self, key: int, to_position: int | None) -> None:
         """Note what the table has now of a recording."""
-        self._overwritten.add(recording_id)
-        self._waiting_since.pop(recording_id, None)
-        active = self._seen[recording_id].is_active
-        self._seen[recording_id] = _Seen(active, to_position, not active)
+        self._overwritten.add(key)
+        self._waiting_since.pop(key, None)
+        active = self._seen[key].is_active
+        self._seen[key] = _Seen(active, to_position, not active)
 
     def _each(self, do: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
         """Call a function for each item; with remote storage several calls run at once."""
@@ -260,7 +278,7 @@ class Planner:
             action = Action.CONVERT if everything else Action.NOTHING
             return RecordingPlan(recording=recording, action=action, ranges=everything)
         # In a job of several rounds this concerns the first one.
-        if options.overwrite and recording.recording_id not in self._overwritten:
+        if options.overwrite and recording.key not in self._overwritten:
             return RecordingPlan(
                 recording=recording,
                 action=Action.REPLACE,
@@ -309,7 +327,7 @@ class Planner:
         if plan.action is not Action.CONVERT or not is_little:
             return plan
         now = time.monotonic()
-        since = self._waiting_since.setdefault(plan.recording_id, now)
+        since = self._waiting_since.setdefault(plan.key, now)
         if now - since >= self._options.max_delay_s or not _may_grow(plan.recording):
             return plan
         return dataclasses.replace(plan, action=Action.WAIT)

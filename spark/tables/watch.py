@@ -34,21 +34,21 @@ class WatchReport:
         for name in SUMS:
             self.totals[name] += report.total(name)
         for recording in report.recordings:
-            self._last[recording.recording_id] = recording
+            self._last[recording.key] = recording
             if recording.result == "replaced":  # suspect rows were replaced
-                self._warned.discard(recording.recording_id)
+                self._warned.discard(recording.key)
             if recording.warnings:
-                self._warned.add(recording.recording_id)
+                self._warned.add(recording.key)
 
     @property
     def suspect(self) -> list[int]:
-        """Ids of recordings with warnings in any round, or an error in their last round."""
+        """Keys of recordings with warnings in any round, or an error in their last round."""
         failed = (id for id, recording in self._last.items() if recording.error is not None)
         return sorted(self._warned.union(failed))
 
     @property
     def gone(self) -> set[int]:
-        """Ids of recordings that are no longer in the archive."""
+        """Keys of recordings that are no longer in the archive."""
         return {id for id, recording in self._last.items() if recording.result == "gone"}
 
 

@@ -24,6 +24,7 @@ from aerotape import __version__
 from aerotape.errors import AerotapeError
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.scan_ahead import scans
+from aerotape.replay.offline.scope_columns import scope_names
 from aerotape.replay.offline.table import TableReader
 from aerotape.spark.tables.extent import LastRow
 from aerotape.spark.tables.output import OutputStore
@@ -189,10 +190,11 @@ def write_files(
 
 def _files(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     """Group pieces by the file they belong into."""
-    shared: dict[str | None, list[Piece]] = {}
+    shared: dict[tuple[str | None, int | None], list[Piece]] = {}
     for piece in pieces:
         if piece.is_whole and piece.part.length <= _SMALL:
-            shared.setdefault(piece.date, []).append(piece)
+            # In one file recording ids ascend.
+            shared.setdefault((piece.date, piece.part.imported_from), []).append(piece)
         else:
             yield [piece]
     yield from shared.values()
@@ -213,7 +215,7 @@ def _write(pieces: Sequence[Piece], settings: WriteSettings) -> TaskOutcome:
     try:
         for part, scanned in scans(reader, [piece.part for piece in pieces]):
             try:
-                outcomes.append(_add(part, scanned, file, alone=len(pieces) == 1))
+                outcomes.append(_add(part, scanned, file, settings, alone=len(pieces) == 1))
             except AerotapeError as error:
                 outcomes.append(RangeOutcome(part, error=str(error)))
                 if len(pieces) == 1:
@@ -225,7 +227,12 @@ def _write(pieces: Sequence[Piece], settings: WriteSettings) -> TaskOutcome:
 
 
 def _add(
-    part: RecordingRange, scanned: Callable[[], Scanned], file: ParquetFile, *, alone: bool
+    part: RecordingRange,
+    scanned: Callable[[], Scanned],
+    file: ParquetFile,
+    settings: WriteSettings,
+    *,
+    alone: bool,
 ) -> RangeOutcome:
     """Write a range; one that shares its file is read to its end first, as it may fail."""
     from pyarrow import compute
@@ -249,7 +256,7 @@ def _add(
         scan.skipped_fragments,
         scan.dropped_messages,
         unfinished,
-        None if last is None else LastRow.of(last),
+        None if last is None else LastRow.of(last, scope_names(settings.payloads)),
     )
 
 
@@ -261,9 +268,9 @@ def unique_path(date: str | None) -> str:
 def path_by_content(parts: Sequence[RecordingRange], date: str | None) -> str:
     """Name a file by the ranges in it."""
     first, last = parts[0], parts[-1]
-    name = f"part-{first.recording_id:010d}-{first.from_position:019d}"
+    name = f"part-{first.key:010d}-{first.from_position:019d}"
     if len(parts) > 1:
-        name += f"-{last.recording_id:010d}"
+        name += f"-{last.key:010d}"
     name += f"-{sum(part.to_position for part in parts):x}.parquet"
     return _in_partition(name, date)
 
@@ -278,8 +285,8 @@ def recordings_metadata(
     """Return the key-value metadata of a file: which positions of which recordings it has."""
     recordings = [
         {
-            "recording_id": outcome.part.recording_id,
-            "identity": identities[outcome.part.recording_id],
+            "recording_id": outcome.part.key,
+            "identity": identities[outcome.part.key],
             "range": outcome.part.positions,
             "last": None if outcome.last is None else dataclasses.astuple(outcome.last),
         }

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
+from aerotape.qualified_id import MAX_UNSIGNED
 from aerotape.units import parse_duration_ns
 
 _T = TypeVar("_T")
@@ -28,6 +29,16 @@ def add_recording_id(parser: argparse.ArgumentParser) -> None:
         metavar="RECORDING_ID",
         type=identity,
         help="the recording id, as shown by `aerotape list`",
+    )
+
+
+def add_scope_id(parser: argparse.ArgumentParser) -> None:
+    """Add --ledger-scope-id, of a request for recordings that the archive has imported."""
+    parser.add_argument(
+        "--ledger-scope-id",
+        metavar="N",
+        type=scope_id,
+        help="recordings of this scope (default: the archive's own)",
     )
 
 
@@ -56,6 +67,11 @@ def int64(text: str) -> int:
 def identity(text: str) -> int:
     """Parse a recording id or a position: 64 bits, not negative."""
     return integer(text, 0, (1 << 63) - 1)
+
+
+def scope_id(text: str) -> int:
+    """Parse a scope id: 64 bits without a sign."""
+    return integer(text, 0, MAX_UNSIGNED)
 
 
 def byte_length(text: str) -> int:

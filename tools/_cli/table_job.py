@@ -8,8 +8,9 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from aerotape.catalog.directory import key_name
 from aerotape.catalog.location import StorageOptions, parse_location
 from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.read_mode import check_mode, parse_mode
@@ -20,6 +21,7 @@ from aerotape.tools._cli.output import Progress, emit, emit_line, note
 from aerotape.tools._cli.times import add_time_options, time_range
 
 if TYPE_CHECKING:
+    from aerotape.replay.offline.directory import Recording
     from aerotape.spark.tables.job import JobReport, RecordingReport
     from aerotape.spark.tables.plan import JobOptions
     from aerotape.spark.tables.table import Table
@@ -124,6 +126,13 @@ def _configure_choice(parser: argparse.ArgumentParser) -> None:
         help="only these recordings",
     )
     parser.add_argument(
+        "--scope-ids",
+        type=option(parse.parse_scope_ids, "--scope-ids"),
+        metavar="N[,N...]|all",
+        help="recordings of these scopes, imported ones too, with the columns scope_id and "
+        "qualified_name (default: the archive's own, without these columns)",
+    )
+    parser.add_argument(
         "--channel", metavar="FRAGMENT", help="only recordings whose original channel contains this"
     )
     parser.add_argument(
@@ -200,6 +209,7 @@ def _job_options(args: argparse.Namespace) -> JobOptions:
         read=parse.ReadOptions(
             archive_dir=str(args.archive_dir),
             recording_ids=args.recording_ids,
+            scope_ids=args.scope_ids,
             channel=args.channel,
             stream_id=args.stream_id,
             from_position=args.from_position,
@@ -237,7 +247,7 @@ def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int
     emit(
         (
             {
-                "recording_id": plan.recording.recording_id,
+                **_id_row(plan.recording),
                 "action": plan.action.value,
                 "ranges": [f"{part.from_position}-{part.to_position}" for part in plan.ranges],
                 "recording_bytes": plan.recording_bytes,
@@ -249,9 +259,16 @@ def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int
     )
     for plan in plans:
         for warning in plan.warnings:
-            note(f"warning: recording {plan.recording.recording_id}: {warning}")
+            note(f"warning: recording {key_name(plan.key)}: {warning}")
     is_whole = not any(plan.action is Action.REFUSE or plan.warnings for plan in plans)
     return EXIT_OK if is_whole else EXIT_DATA_SUSPECT
+
+
+def _id_row(recording: Recording) -> dict[str, Any]:
+    row: dict[str, Any] = {"recording_id": recording.recording_id}
+    if recording.imported_from is not None:
+        row["qualified_name"] = str(recording.qualified_id)
+    return row
 
 
 def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
@@ -264,10 +281,10 @@ def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
     def print_round(report: JobReport) -> None:
         for recording in report.recordings:
             if recording.result == "gone" and not recording.warnings:
-                note(f"recording {recording.recording_id} is gone; the table has all of it")
+                note(f"recording {key_name(recording.key)} is gone; the table has all of it")
             if recording.messages or recording.result in ("converted", "replaced"):
                 emit_line(recording, _line(recording), args)
-            problem = (recording.recording_id, recording.error, recording.warnings)
+            problem = (recording.key, recording.error, recording.warnings)
             if problem not in reported:
                 reported.add(problem)
                 _print_problems(recording)
@@ -286,14 +303,14 @@ def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
     emit({"out_dir": args.out, **total.totals}, args)
     if not total.suspect:
         return EXIT_OK
-    ids = ", ".join(str(id) for id in total.suspect)
+    ids = ", ".join(key_name(key) for key in total.suspect)
     note(f"warning: left out or suspect, as reported before: recordings {ids}")
     return EXIT_DATA_SUSPECT
 
 
 def _line(recording: RecordingReport) -> str:
     return (
-        f"recording {recording.recording_id}: {recording.result} up to position "
+        f"recording {key_name(recording.key)}: {recording.result} up to position "
         f"{recording.to_position}, {recording.messages:,} messages"
     )
 
@@ -325,15 +342,17 @@ def _print(report: JobReport, args: argparse.Namespace) -> None:
         emit({**totals, "recordings": rows}, args)
         return
     if rows:
-        shown = ("recording_id", "messages", "recording_bytes", "result")
-        emit(({name: row[name] for name in shown} for row in rows), args)
+        shown = ["recording_id", "messages", "recording_bytes", "result"]
+        if args.scope_ids is not None:
+            shown.insert(1, "qualified_name")
+        emit(({name: row.get(name) for name in shown} for row in rows), args)
         print()
     emit(totals, args)
 
 
 def _print_problems(recording: RecordingReport) -> None:
     for warning in recording.warnings:
-        note(f"warning: recording {recording.recording_id}: {warning}")
+        note(f"warning: recording {key_name(recording.key)}: {warning}")
     if recording.error is not None:
         note(f"left out: {recording.error}")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from heapq import merge
+from itertools import islice
 
 from aerotape.tools._cli.arguments import count, identity
 from aerotape.tools._cli.connection import connect
@@ -17,6 +19,12 @@ from aerotape.tools._ledger._common import (
     info_row,
     password_of,
     required_ledger,
+)
+from aerotape.tools._ledger.imported import (
+    imported_recordings,
+    imported_row,
+    is_imported,
+    read_imported,
 )
 
 
@@ -46,45 +54,55 @@ def add_actions(actions: Actions) -> None:
 
 
 def _read(args: argparse.Namespace) -> int:
-    """Print the entries of a ledger: their ids and texts, with --json their bytes in hex."""
+    """Print the entries of a ledger: their ids and texts, with --json their bytes in hex.
+
+    Of an imported recording, the messages.
+    """
     ledger = required_ledger(args)
-    with (
-        connect(args) as client,
-        client.open_ledger_read_only(ledger, password_of(args)) as reader,
-    ):
-        read = reader.read_unconfirmed if args.unconfirmed else reader.read
-        for entry in read(args.first, args.last):
-            row = {
-                **id_row(ledger),
-                "entry_id": entry.entry_id,
-                "last_add_confirmed": entry.last_add_confirmed,
-                "length": entry.length,
-                "payload": entry.payload,
-            }
-            emit_line(row, f"{entry.entry_id} {entry.payload.decode(errors='replace')}", args)
+    with connect(args) as client:
+        if is_imported(client, ledger):
+            read_imported(client, ledger, args)
+            return 0
+        with client.open_ledger_read_only(ledger, password_of(args)) as reader:
+            read = reader.read_unconfirmed if args.unconfirmed else reader.read
+            for entry in read(args.first, args.last):
+                row = {
+                    **id_row(ledger),
+                    "entry_id": entry.entry_id,
+                    "last_add_confirmed": entry.last_add_confirmed,
+                    "length": entry.length,
+                    "payload": entry.payload,
+                }
+                emit_line(row, f"{entry.entry_id} {entry.payload.decode(errors='replace')}", args)
     return 0
 
 
 def _list(args: argparse.Namespace) -> int:
-    """List the ledgers of a scope in the order of their ids."""
+    """List the ledgers and the imported recordings of a scope in the order of their ids."""
     scope_id = args.ledger_scope_id or 0
     with connect(args) as client:
-        found = client.list_ledgers(scope_id, count=args.count)
+        ledgers = ((info.id, info_row(info)) for info in client.list_ledgers(scope_id))
+        imported = (
+            (id, imported_row(id, descriptor))
+            for id, descriptor in imported_recordings(client, scope_id)
+        )
+        merged = merge(ledgers, imported, key=lambda each: each[0])
+        found = (row for _, row in islice(merged, args.count))
         if args.json:
-            for info in found:
-                emit_line(info_row(info), "", args)
+            for row in found:
+                emit_line(row, "", args)
             return 0
         rows = (
             {
-                **id_row(info.id),
-                "type": info.type,
-                "state": info.state,
-                "writer": info.has_writer,
-                "recording": info.recording_id,
-                "confirmed": info.confirmed_position,
-                "recorded": info.recorded_position,
+                **{name: row[name] for name in ("scope_id", "ledger_id", "qualified_name")},
+                "type": row["type"],
+                "state": row["state"],
+                "writer": row["has_writer"],
+                "recording": row["recording_id"],
+                "confirmed": row["confirmed_position"],
+                "recorded": row["recorded_position"],
             }
-            for info in found
+            for row in found
         )
         emit(rows, args, none=f"no ledgers in scope {scope_id}")
     return 0

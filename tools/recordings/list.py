@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import ConfigurationError, UnknownRecordingError
-from aerotape.tools._cli.arguments import add_stream_filter, count, identity
+from aerotape.tools._cli.arguments import add_scope_id, add_stream_filter, count, identity
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
 from aerotape.tools._cli.times import utc_time
@@ -37,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--count", metavar="N", type=count, help="the maximum number of recordings")
     add_stream_filter(parser)
+    add_scope_id(parser)
     add_connection_options(parser)
 
 
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _select(client: ArchiveClient, args: argparse.Namespace) -> Iterable[RecordingDescriptor]:
     if args.id is not None:
-        found = client.list_recording(args.id)
+        found = client.list_recording(args.id, scope_id=args.ledger_scope_id)
         if found is None:
             raise UnknownRecordingError(f"there is no recording {args.id}", args.id)
         return [found]
@@ -63,7 +64,9 @@ def _select(client: ArchiveClient, args: argparse.Namespace) -> Iterable[Recordi
 
 def _in_range(client: ArchiveClient, args: argparse.Namespace) -> Iterator[RecordingDescriptor]:
     first = 0 if args.from_id is None else args.from_id
-    if args.stream_id is not None:
+    if args.ledger_scope_id:
+        listed = client.list_recordings(first, scope_id=args.ledger_scope_id)
+    elif args.stream_id is not None:
         # An empty fragment matches any channel.
         listed = client.list_recordings_for_uri(args.channel or "", args.stream_id, first)
     else:
@@ -71,6 +74,8 @@ def _in_range(client: ArchiveClient, args: argparse.Namespace) -> Iterator[Recor
     for descriptor in listed:
         if args.to_id is not None and descriptor.recording_id > args.to_id:
             return
+        if args.stream_id not in (None, descriptor.stream_id):
+            continue
         if args.channel is None or args.channel in descriptor.stripped_channel:
             yield descriptor
 

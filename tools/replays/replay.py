@@ -18,6 +18,7 @@ from aerotape.context import Closing
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError, UnknownRecordingError
 from aerotape.tools._cli.arguments import (
     add_recording_id,
+    add_scope_id,
     byte_length,
     channel,
     count,
@@ -87,6 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="none",
         help="for --out; length: write the length before each payload, 4 bytes little-endian",
     )
+    add_scope_id(parser)
     add_connection_options(parser)
 
 
@@ -104,6 +106,11 @@ def run(args: argparse.Namespace) -> int:
             "--from-time and --to-time require --archive-dir: the time index is only in the "
             "archive's directory",
             "--archive-dir",
+        )
+    if args.ledger_scope_id and (times or args.to is not None):
+        raise ConfigurationError(
+            "--ledger-scope-id cannot be used with --to, --from-time or --to-time",
+            "--ledger-scope-id",
         )
     with connect(args) as client:
         if times:
@@ -184,6 +191,7 @@ def _receive(client: ArchiveClient, args: argparse.Namespace) -> int:
                 follow=args.follow,
                 limit_counter_id=args.limit_counter,
                 file_io_max_length=args.file_io_max_length,
+                scope_id=args.ledger_scope_id,
             )
         )
         consume = _consumer(args, resources)

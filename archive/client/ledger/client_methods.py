@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class LedgerMethods(BlockingRequests):
     """Creates, opens, lists and deletes ledgers, which only archives of this package have.
 
-    Another archive does not respond to these requests (AeronTimeoutError).
+    Another archive is not sent these requests (IllegalOperationError).
     """
 
     declare_ledger = blocking(opening.declare_ledger)

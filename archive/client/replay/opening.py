@@ -14,6 +14,8 @@ from aerotape.archive.client.requests.queries import (
 )
 from aerotape.archive.client.requests.replays import replay_request, start_replay_for_reader
 from aerotape.archive.client.requests.request import Steps, performed
+from aerotape.archive.client.requests.scopes import check_replay, check_scope
+from aerotape.archive.client.requests.scopes import replay_request as scoped_replay_request
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.catalog.descriptor import RecordingDescriptor
@@ -43,6 +45,7 @@ class ReplayOptions:
     limit_counter_id: int | None
     file_io_max_length: int | None
     timeout_ns: int | None
+    scope_id: int | None = None
 
 
 def replay(
@@ -56,6 +59,7 @@ def replay(
     limit_counter_id: int | None = None,
     file_io_max_length: int | None = None,
     timeout_ns: int | None = None,
+    scope_id: int | None = None,
 ) -> ReplayOptions:
     """Replay a recording and return its messages.
 
@@ -76,9 +80,12 @@ def replay(
         file_io_max_length: the longest single read of the archive, bytes.
         timeout_ns: how long to wait for the next message. Default: the client's timeout
             when one must arrive, no limit when following.
+        scope_id: replay a recording of this scope, which the archive has imported; None or 0:
+            one of its own.
 
     Raises:
         ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
+        IllegalOperationError: the archive knows no other scope than its own.
         ConfigurationError: the channel is invalid.
     """
     return ReplayOptions(
@@ -91,6 +98,7 @@ def replay(
         limit_counter_id,
         file_io_max_length,
         timeout_ns,
+        scope_id,
     )
 
 
@@ -122,7 +130,10 @@ def open_replay(
         length = None
     if length is not None and arguments.any_int64("length", length) < 0:
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
-    recording = yield from list_recording(options.recording_id)
+    options = replace(options, scope_id=(yield from check_scope(options.scope_id)))
+    if options.scope_id is not None:
+        check_replay(channels.is_response_channel(options.channel), options.limit_counter_id)
+    recording = yield from list_recording(options.recording_id, scope_id=options.scope_id)
     if recording is None:
         unknown = ErrorCode.UNKNOWN_RECORDING
         raise UnknownRecordingError(
@@ -193,15 +204,18 @@ def start_stream(
         subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
         archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
     try:
-        request = replay_request(
-            options.recording_id,
-            archive_channel,
-            stream_id,
-            start,
-            REPLAY_ALL_AND_FOLLOW if end is None else max(end - start, 0),
-            options.limit_counter_id,
-            options.file_io_max_length,
-        )
+        length = REPLAY_ALL_AND_FOLLOW if end is None else max(end - start, 0)
+        id, io_length = options.recording_id, options.file_io_max_length
+        if options.scope_id is not None:
+            scope_id = options.scope_id
+            request = scoped_replay_request(
+                scope_id, id, archive_channel, stream_id, start, length, io_length
+            )
+        else:
+            limit = options.limit_counter_id
+            request = replay_request(
+                id, archive_channel, stream_id, start, length, limit, io_length
+            )
         call = start_replay_for_reader(request, options.recording_id, archive_channel, stream_id)
         if reply_to is None:
             answer = yield from performed(call)

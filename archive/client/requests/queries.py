@@ -16,6 +16,7 @@ from aerotape.archive.client.requests.request import (
     Steps,
     relevant_id,
 )
+from aerotape.archive.client.requests.scopes import check_scope, listing_request
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.codecs.generated import archive as codecs
 
@@ -50,7 +51,7 @@ class Pages(Generic[D]):
 
     def __init__(
         self,
-        ask: Callable[[int, int], Listing],
+        ask: Callable[[int, int], Listing | Steps[Listing]],
         convert: Callable[[Item], D],
         key_after: Callable[[int, D, int], int],
         first: int,
@@ -59,7 +60,7 @@ class Pages(Generic[D]):
         """Create a listing.
 
         Args:
-            ask: returns the request for a page, given its first key and length.
+            ask: returns the request for a page, or steps that do, given its first key and length.
             convert: converts an item for the caller.
             key_after: returns the key of the next page, from this one's key, last item, length.
             first: the key of the first page.
@@ -76,7 +77,9 @@ class Pages(Generic[D]):
         if self._remaining <= 0:
             return []
         length = min(self.page_length, self._remaining)
-        found: list[Item] = yield self._ask(self._key, length)
+        asked = self._ask(self._key, length)
+        listing = asked if isinstance(asked, Listing) else (yield from asked)
+        found: list[Item] = yield listing
         page = [self._convert(item) for item in found]
         self._remaining -= len(page)
         if len(page) < length:
@@ -87,19 +90,24 @@ class Pages(Generic[D]):
 
 
 def list_recordings(
-    from_recording_id: int = 0, count: int | None = None
+    from_recording_id: int = 0, count: int | None = None, *, scope_id: int | None = None
 ) -> Pages[RecordingDescriptor]:
     """Iterate over the recordings in the order of their ids, page by page.
 
     Args:
         from_recording_id: the first id to be listed.
         count: the maximum number; None: no limit.
+        scope_id: list the recordings of this scope, which the archive has imported; None or 0:
+            its own.
+
+    Raises:
+        IllegalOperationError: the archive knows no other scope than its own.
     """
     arguments.identity("from_recording_id", from_recording_id)
 
-    def ask(from_id: int, length: int) -> Listing:
-        request = codecs.ListRecordingsRequest(from_recording_id=from_id, record_count=length)
-        return Listing(request, "list recordings", length)
+    def ask(from_id: int, length: int) -> Steps[Listing]:
+        scope = yield from check_scope(scope_id)
+        return Listing(listing_request(scope, from_id, length), "list recordings", length)
 
     return _recordings(ask, from_recording_id, count)
 
@@ -133,12 +141,26 @@ def list_recordings_for_uri(
     return _recordings(ask, from_recording_id, count)
 
 
-def list_recording(recording_id: int) -> Steps[RecordingDescriptor | None]:
-    """Return a recording's descriptor, None when there is no such recording."""
-    request = codecs.ListRecordingRequest(
-        recording_id=arguments.identity("recording_id", recording_id)
-    )
-    found: list[Item] = yield Listing(request, f"list recording {recording_id}", 1)
+def list_recording(
+    recording_id: int, *, scope_id: int | None = None
+) -> Steps[RecordingDescriptor | None]:
+    """Return a recording's descriptor, None when there is no such recording.
+
+    Args:
+        scope_id: as for `list_recordings`.
+
+    Raises:
+        IllegalOperationError: the archive knows no other scope than its own.
+    """
+    arguments.identity("recording_id", recording_id)
+    scope = yield from check_scope(scope_id)
+    if scope is not None:
+        request = listing_request(scope, recording_id, 1)
+        found: list[Item] = yield Listing(request, f"list recording {recording_id}", 1)
+        descriptor = descriptor_of(found[0]) if found else None
+        return descriptor if descriptor and descriptor.recording_id == recording_id else None
+    request = codecs.ListRecordingRequest(recording_id=recording_id)
+    found = yield Listing(request, f"list recording {recording_id}", 1)
     return descriptor_of(found[0]) if found else None
 
 
@@ -231,7 +253,9 @@ def ping() -> Steps[int]:
 
 
 def _recordings(
-    ask: Callable[[int, int], Listing], from_recording_id: int, count: int | None
+    ask: Callable[[int, int], Listing | Steps[Listing]],
+    from_recording_id: int,
+    count: int | None,
 ) -> Pages[RecordingDescriptor]:
     return Pages(
         ask, descriptor_of, lambda _, last, __: last.recording_id + 1, from_recording_id, count

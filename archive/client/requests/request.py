@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
@@ -25,6 +25,7 @@ Item = codecs.RecordingDescriptor | codecs.RecordingSubscriptionDescriptor | Led
 class Request(Protocol):
     """A request of the control protocol. The session fills in the two ids."""
 
+    SCHEMA_ID: ClassVar[int]
     control_session_id: int
     correlation_id: int
 

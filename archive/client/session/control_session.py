@@ -25,8 +25,15 @@ from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.runtime import HEADER, Message
-from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
+from aerotape.errors import (
+    AeronTimeoutError,
+    ArchiveError,
+    ClosedError,
+    CodecError,
+    IllegalOperationError,
+)
 from aerotape.message import MessageBuffer
+from aerotape.protocol import NULL_VALUE
 from aerotape.uninterrupted import call_uninterrupted
 
 # The longest single poll of the response stream, so that Ctrl-C and a close take effect.
@@ -52,6 +59,8 @@ class ControlSession:
     Attributes:
         control_session_id: the session's id at the archive, None during the handshake.
         archive_version: the protocol version of the archive, 0 while unknown.
+        archive_id: the archive's id; -1 while unknown, or if it has none.
+        knows_ledgers: whether the archive knows the requests for ledgers and scopes.
         timeout_ns: how long a request may take.
         was_closed_here: whether `close` was called.
         unfinished_listing: an abandoned listing that the archive may still be sending.
@@ -68,6 +77,8 @@ class ControlSession:
     ) -> None:
         self.control_session_id: int | None = None
         self.archive_version = 0
+        self.archive_id = NULL_VALUE
+        self.knows_ledgers = False
         self.timeout_ns = timeout_ns
         self.was_closed_here = False
         self.unfinished_listing: PendingRequest | None = None
@@ -132,8 +143,15 @@ class ControlSession:
         Raises:
             ClosedError: the session has ended.
             CodecError: a field of the request cannot be encoded.
+            IllegalOperationError: the archive knows Aeron's requests only, and this is another.
         """
         self.ensure_open(what)
+        if message.SCHEMA_ID == ledger_control.SCHEMA_ID and not self.knows_ledgers:
+            # It would not respond.
+            raise IllegalOperationError(
+                f"{what}: ILLEGAL_OP: the archive speaks only Aeron's control protocol, which has "
+                "no ledgers, and no scope other than that of the archive's own recordings"
+            )
         assert self.control_session_id is not None, "requests come after the handshake"
         message.control_session_id = self.control_session_id
         message.correlation_id = self._aeron.next_correlation_id()

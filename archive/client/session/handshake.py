@@ -20,6 +20,7 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import AeronError, AeronTimeoutError, ArchiveError
 from aerotape.formatting import argument
 from aerotape.protocol import (
+    KNOWS_LEDGERS,
     NULL_VALUE,
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
@@ -80,7 +81,7 @@ def open_session(
         connect = codecs.AuthConnectRequest(
             correlation_id=aeron.next_correlation_id(),
             response_stream_id=response_stream_id,
-            version=PROTOCOL_VERSION,
+            version=PROTOCOL_VERSION | KNOWS_LEDGERS,
             response_channel=answer_channel,
             encoded_credentials=credentials,
             client_info=f"name={client_name} version={__version__}",
@@ -210,7 +211,8 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[in
     session.control_session_id = answer.control_session_id
     if answer.code != codecs.ControlResponseCode.OK:
         raise error_of(answer, f"cannot {_WHAT}")
-    version = session.archive_version = answer.version or 0
+    version = session.archive_version = (answer.version or 0) & ~KNOWS_LEDGERS
+    session.knows_ledgers = bool((answer.version or 0) & KNOWS_LEDGERS)
     if version and version >> 16 != PROTOCOL_MAJOR_VERSION:
         raise ArchiveError(
             f"cannot {_WHAT}: the archive uses protocol version "
@@ -234,4 +236,5 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[in
         yield from _send_and_await(session, pending, data, deadline_ns)
     finally:
         session.forget(pending)
-    return result_of(call, pending)
+    session.archive_id = result_of(call, pending)
+    return session.archive_id

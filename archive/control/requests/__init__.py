@@ -16,6 +16,7 @@ from aerotape.archive.control.requests import (
     removal,
     replay,
     replication,
+    scopes,
     segments,
     sessions,
 )
@@ -36,6 +37,7 @@ HANDLERS: Handlers = {
     **replication.HANDLERS,
     **segments.HANDLERS,
     **ledgers.HANDLERS,
+    **scopes.HANDLERS,
 }
 
 

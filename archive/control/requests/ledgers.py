@@ -9,10 +9,11 @@ from aerotape.archive.control.requests.handling import Handlers
 from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.followers import MirrorSource
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
+from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.generated.archive import SourceLocation
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, LedgerExistsError
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
 if TYPE_CHECKING:
@@ -40,8 +41,11 @@ def _create(
             " stored",
             "password_hash",
         )
+    ledger = _ledger(request)
+    if imported_directory(services.archive_dir, ledger).exists():
+        raise LedgerExistsError(f"{ledger} is the id of an imported recording", ledger)
     metadata = LedgerMetadata(
-        _ledger(request),
+        ledger,
         request.ledger_type,
         request.digest_type,
         epoch_ms(),

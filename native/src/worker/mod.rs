@@ -318,6 +318,7 @@ impl SessionWorker {
         limit_counter = None,
         file_io_max_length = None,
         answer = None,
+        archive_dir = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -339,6 +340,7 @@ impl SessionWorker {
         limit_counter: Option<LimitArgument<'_>>,
         file_io_max_length: Option<usize>,
         answer: Option<(Bound<'_, ExclusivePublication>, Vec<u8>)>,
+        archive_dir: Option<PathBuf>,
     ) -> PyResult<ReplayProgress> {
         let publication = publication.take()?;
         let limit = match limit_counter {
@@ -364,6 +366,7 @@ impl SessionWorker {
             publication,
             progress: Arc::new(AtomicI64::new(replay_position)),
             answer: answer.map(|(publication, message)| publication.get().answer(message)),
+            archive_dir,
         };
         request.check().map_err(PyValueError::new_err)?;
         let position = Arc::clone(&request.progress);

@@ -41,6 +41,8 @@ pub struct ReplayRequest {
     pub progress: Arc<AtomicI64>,
     /// The response to the client, sent once all checks have passed.
     pub answer: Option<DeferredResponse>,
+    /// The directory of the segment files; none for the worker's.
+    pub archive_dir: Option<PathBuf>,
 }
 
 impl ReplayRequest {
@@ -119,13 +121,13 @@ pub struct ReplaySession {
 
 impl ReplaySession {
     pub fn new(
-        request: ReplayRequest,
+        mut request: ReplayRequest,
         archive_dir: PathBuf,
         checksum: Option<Checksum>,
         file_io_max_length: usize,
     ) -> Self {
         let reader = SegmentReader::new(
-            archive_dir,
+            request.archive_dir.take().unwrap_or(archive_dir),
             request.recording_id,
             request.start_position,
             request.replay_position,

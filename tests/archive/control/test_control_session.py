@@ -13,7 +13,7 @@ from aerotape.archive.security.authentication import AllowAll, GuardedAuthentica
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.errors import AeronError
-from aerotape.protocol import PROTOCOL_VERSION, ErrorCode
+from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, ErrorCode
 
 BACK_PRESSURED = -2
 
@@ -84,6 +84,7 @@ class Rig:
         version: str | None = None,
         authenticator: Any = None,
         publications: list[Any] | None = None,
+        knows_ledgers: bool = False,
     ) -> None:
         self.publication = FakePublication()
         self.counter = FakeCounter()
@@ -100,6 +101,7 @@ class Rig:
             authenticator=GuardedAuthenticator(authenticator or AllowAll(), ErrorLog()),
             credentials=b"alice",
             invalid_version=version,
+            knows_ledgers=knows_ledgers,
             connect_timeout_ms=5_000,
             liveness_check_interval_ms=1_000,
             now_ms=0,
@@ -117,9 +119,14 @@ class Rig:
         self.publication.messages.clear()
 
 
-def test_the_connect_response_has_session_id_and_version() -> None:
-    """The response has the session id as relevantId, and the archive's version."""
-    rig = Rig()
+@pytest.mark.parametrize(
+    ("knows_ledgers", "version"),
+    [(False, PROTOCOL_VERSION), (True, PROTOCOL_VERSION | KNOWS_LEDGERS)],
+)
+def test_the_connect_response_has_session_id_and_version(knows_ledgers: bool, version: int) -> None:
+    """The response has the session id as relevantId, and the archive's version, with a bit for
+    clients that know ledgers only."""
+    rig = Rig(knows_ledgers=knows_ledgers)
     rig.work(1)
     assert rig.publication.messages == []
     rig.work(2, 3)
@@ -130,7 +137,7 @@ def test_the_connect_response_has_session_id_and_version() -> None:
         correlation_id=100,
         relevant_id=7,
         code=ControlResponseCode.OK,
-        version=PROTOCOL_VERSION,
+        version=version,
         error_message="",
     )
     assert rig.counter.value == 7

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.builders import scoped_store
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
 from support.builders.timed_directory import SECOND, build
@@ -369,3 +370,21 @@ def test_times_are_looked_up_in_the_copy_of_a_time_index(
     built.path.write_bytes(b"nonsense")
     _, remote = both(store, prefix, built.archive_dir)
     assert "aerotape-0.time-index is damaged" in remote.time_index.problem
+
+
+def test_recordings_by_scope(store: ObjectStore, prefix: str, tmp_path: Path) -> None:
+    """A store is read by scope from a copy too; its own scope is that of the copied mark file."""
+    local = scoped_store.build(tmp_path / "store", archive_id=5)
+    scoped_store.do_import(local, scoped_store.build(tmp_path / "six", archive_id=6, count=2), 6)
+    url = store.upload(local, prefix)
+    remote = open_directory(url, store.options)
+    assert remote.scopes() == open_directory(local).scopes() == [5, 6]
+    for scope_id in (5, 6):
+        copies = remote.scope(scope_id).recordings()
+        originals = open_directory(local).scope(scope_id).recordings()
+        assert [each.qualified_id for each in copies] == [each.qualified_id for each in originals]
+        for copy, original in zip(copies, originals, strict=True):
+            columns = ["qualified_name", "scope_id", "position", "payload"]
+            assert copy.to_arrow(columns=columns).equals(original.to_arrow(columns=columns))
+    with pytest.raises(UnknownRecordingError):
+        remote.scope(6).recording(2)

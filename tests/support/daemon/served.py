@@ -19,9 +19,12 @@ _PROPERTIES = {
 }
 
 
-def launch(directory: Path, aeron_dir: Path) -> aerotape.Archive:
+def launch(
+    directory: Path, aeron_dir: Path, properties: dict[str, str] | None = None
+) -> aerotape.Archive:
     """Start an archive on the media driver in `aeron_dir` (AerotapeError when it is refused)."""
-    return aerotape.Archive.launch(directory, aeron_dir, "external", _PROPERTIES)
+    settings = _PROPERTIES | (properties or {})
+    return aerotape.Archive.launch(directory, aeron_dir, "external", settings)
 
 
 def connect(aeron_dir: Path) -> aerotape.ArchiveClient:

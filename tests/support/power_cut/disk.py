@@ -144,7 +144,8 @@ def _at(moment: int, versions: Sequence[tuple[int, _T]], forced: _T) -> _T:
     return found
 
 
-Entry = File | None  # None: a directory
+Entry = File | str
+"""A file, or the key of a directory, which it retains when it is renamed."""
 
 
 @dataclass
@@ -152,15 +153,15 @@ class Folder:
     """The names of a directory: the forced ones, and the changes since then."""
 
     names: dict[str, Entry] = field(default_factory=dict)
-    changes: list[tuple[int, str, Entry, bool]] = field(default_factory=list)
+    changes: list[tuple[int, str, Entry | None]] = field(default_factory=list)
 
     def current(self) -> dict[str, Entry]:
         return self.after(len(self.changes))
 
     def after(self, count: int) -> dict[str, Entry]:
         names = dict(self.names)
-        for _, name, entry, is_there in self.changes[:count]:
-            if is_there:
+        for _, name, entry in self.changes[:count]:
+            if entry is not None:
                 names[name] = entry
             else:
                 names.pop(name, None)
@@ -175,14 +176,13 @@ class Disk:
         self._inodes: dict[int, File] = {}
         for path in sorted(root.rglob("*")):
             name = str(path.relative_to(root))
-            entry = None
+            entry: Entry = name
             if path.is_dir():
                 self.folders[name] = Folder()
             else:
                 # A file with two names is one file.
                 inode = path.stat().st_ino
-                entry = self._inodes.get(inode) or File(path.read_bytes())
-                self._inodes[inode] = entry
+                entry = self._inodes.setdefault(inode, File(path.read_bytes()))
             folder, _, last = name.rpartition("/")
             self.folders[folder].names[last] = entry
 
@@ -202,30 +202,38 @@ class Disk:
             self._inodes[inode] = File()
             self._put(number, first, self._inodes[inode])
         elif kind is Kind.MKDIR:
-            self.folders[first] = Folder()
-            self._put(number, first, None)
+            key = f"{first} created by change {number}"
+            self.folders[key] = Folder()
+            self._put(number, first, key)
         elif kind in (Kind.UNLINK, Kind.RMDIR):
             self._take(number, first)
         elif kind is Kind.SYNC_NAMES:
             self._force_names(first)
         else:
             folder, _, name = first.rpartition("/")
-            entry = self.folders[folder].current()[name]
-            assert entry is not None, f"a directory was renamed: {first}"
-            self._put(number, second, entry)
+            self._put(number, second, self._folder(folder).current()[name])
             if kind is Kind.RENAME:
                 self._take(number, first)
 
+    def _folder(self, path: str) -> Folder:
+        """Return the directory that has this path now."""
+        folder = self.folders[""]
+        for name in path.split("/") if path else ():
+            key = folder.current()[name]
+            assert isinstance(key, str), f"{path} is not a directory"
+            folder = self.folders[key]
+        return folder
+
     def _put(self, number: int, path: str, entry: Entry) -> None:
         folder, _, name = path.rpartition("/")
-        self.folders[folder].changes.append((number, name, entry, True))
+        self._folder(folder).changes.append((number, name, entry))
 
     def _take(self, number: int, path: str) -> None:
         folder, _, name = path.rpartition("/")
-        self.folders[folder].changes.append((number, name, None, False))
+        self._folder(folder).changes.append((number, name, None))
 
     def _force_names(self, path: str) -> None:
-        folder = self.folders[path]
+        folder = self._folder(path)
         folder.names = folder.current()
         forced = {number for number, *_ in folder.changes}
         folder.changes.clear()
@@ -261,17 +269,17 @@ def tree(
     folders: set[str] = set()
     read: dict[int, bytes] = {}
 
-    def walk(folder: str) -> None:
-        for name, entry in names[folder].items():
+    def walk(folder: str, key: str) -> None:
+        for name, entry in names[key].items():
             path = f"{folder}/{name}" if folder else name
-            if entry is None:
+            if isinstance(entry, str):
                 folders.add(path)
-                walk(path)
+                walk(path, entry)
             else:
                 # A file with two names is one file.
                 if id(entry) not in read:
                     read[id(entry)] = content(path, entry)
                 files[path] = read[id(entry)]
 
-    walk("")
+    walk("", "")
     return files, frozenset(folders)

@@ -83,10 +83,12 @@ class ObjectStore:
         }
 
     def upload(self, folder: Path, prefix: str) -> str:
-        """Copy a folder's files to the bucket; return the URL."""
-        for path in sorted(folder.iterdir()):
+        """Copy a folder's files, and those below it, to the bucket; return the URL."""
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             self.client.put_object(
-                Bucket=BUCKET, Key=f"{prefix}/{path.name}", Body=path.read_bytes()
+                Bucket=BUCKET,
+                Key=f"{prefix}/{path.relative_to(folder)}",
+                Body=path.read_bytes(),
             )
         self.requests.clear()
         return f"s3://{BUCKET}/{prefix}"

@@ -22,7 +22,7 @@ from aerotape.spark.tables.writer import TaskOutcome, WriteSettings, write_files
 Kind = Literal["folder", "delta"]
 KINDS: tuple[Kind, ...] = ("folder", "delta")
 _READ_NAMES = frozenset(
-    {"recording_ids", "from_position", "to_position", "checksum", "mode", "payloads"}
+    {"recording_ids", "scope_ids", "from_position", "to_position", "checksum", "mode", "payloads"}
 )
 
 

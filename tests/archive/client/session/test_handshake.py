@@ -22,7 +22,7 @@ from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import Message
 from aerotape.errors import AeronTimeoutError, ArchiveError
-from aerotape.protocol import PROTOCOL_VERSION, semantic_version
+from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, semantic_version
 
 Opening = Steps[tuple[ControlSession, int]]
 Perform = Callable[[Opening], tuple[ControlSession, int]]
@@ -77,7 +77,8 @@ def test_handshake(perform: Perform) -> None:
     assert archive_id == 4242
     assert session.control_session_id == SESSION
     connect, ask_id = streams.requests
-    assert connect.version == PROTOCOL_VERSION
+    assert connect.version == PROTOCOL_VERSION | KNOWS_LEDGERS
+    assert not session.knows_ledgers
     assert connect.response_stream_id == 20
     assert connect.response_channel.startswith("aeron:ipc?")
     assert "|session-id=" in connect.response_channel
@@ -85,6 +86,14 @@ def test_handshake(perform: Perform) -> None:
     assert connect.encoded_credentials == b"open"
     assert connect.client_info.startswith("name=tester version=")
     assert ask_id.control_session_id == SESSION
+
+
+def test_archive_that_knows_ledgers() -> None:
+    """An archive says so by a bit that is not one of its version."""
+    _, session, _ = _open(lambda r: _granted(r, PROTOCOL_VERSION | KNOWS_LEDGERS))
+    assert session.knows_ledgers
+    assert session.archive_version == PROTOCOL_VERSION
+    assert session.archive_id == 4242
 
 
 def test_archive_without_an_id() -> None:

@@ -1,0 +1,1 @@
+"""Recordings of other archives in a store: their scopes, directories and import."""

@@ -1,0 +1,464 @@
+"""Import of another archive's recordings into a store, each under its scope and id.
+
+A recording is built in a temporary folder of the store, forced to storage, and renamed into its
+place, so that it is there completely or not at all. An interrupted import leaves that folder, which
+the next import removes, and at most empty directories. The source is only read. Recordings that its
+archive, if one runs there, is still writing are left out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.directory import StoredDirectory, StoredRecording
+from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.layout import CATALOG_FILE_NAME, SEMANTIC_VERSION, RecordingState
+from aerotape.catalog.location import require_local
+from aerotape.catalog.maintenance.export_import import check_complete
+from aerotape.catalog.mark.layout import (
+    FILE_NAME,
+    HEADER_LENGTH,
+    NULL_TIMESTAMP_MS,
+    MarkFileHeader,
+)
+from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
+from aerotape.catalog.mark.ownership import check_unused
+from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
+from aerotape.catalog.recovery.suspect_marks import mark_file_name
+from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.catalog.segment.data_extents import copy_data
+from aerotape.catalog.segment_files import SegmentFile
+from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
+from aerotape.clock import epoch_ms
+from aerotape.errors import (
+    AerotapeError,
+    ArchiveInUseError,
+    CatalogError,
+    ConfigurationError,
+    StorageError,
+)
+from aerotape.qualified_id import QualifiedId
+
+TEMPORARY_FOLDER_NAME: Final = "aerotape-scope-import"
+_CATALOG_CAPACITY_BYTES: Final = 4096
+_ERROR_LOG_LENGTH: Final = 1 << 20
+_LEVELS: Final = 4
+_BLOCK_LENGTH: Final = 512  # the unit of st_blocks
+# Fields that never change while a recording exists.
+_IDENTITY: Final = (
+    "start_timestamp_ms",
+    "initial_term_id",
+    "segment_file_length",
+    "term_buffer_length",
+    "mtu_length",
+    "stream_id",
+    "source_identity",
+)
+
+Progress = Callable[[int, int], object]
+"""Called with the bytes copied and the bytes in total."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingImport:
+    """The outcome of one recording.
+
+    Attributes:
+        recording_id: its id in the source.
+        qualified_id: its id in the store.
+        result: "imported", "present" (it was imported before) or "left out".
+        length: bytes of the recording.
+        directory: its directory in the store.
+        error: why it was left out; "" if it was not.
+    """
+
+    recording_id: int
+    qualified_id: QualifiedId
+    result: str
+    length: int
+    directory: Path
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One recording as it is copied.
+
+    Attributes:
+        recording: the recording.
+        descriptor: as the store will have it, with a stop position.
+        checksum: the checksum that its catalog entry has.
+    """
+
+    recording: StoredRecording
+    descriptor: RecordingDescriptor
+    checksum: ChecksumName
+
+    @property
+    def length(self) -> int:
+        """Bytes of the recording."""
+        return self.descriptor.stop_position - self.descriptor.start_position
+
+    def segments(self) -> list[SegmentFile]:
+        """List the segment files to copy."""
+        stop = self.descriptor.stop_position
+        return [each for each in self.recording.segment_files() if each.base_position <= stop]
+
+
+def import_archive(
+    store: Path,
+    source: StoredDirectory[Any],
+    scope_id: int,
+    *,
+    recording_ids: Collection[int] | None = None,
+    checksum: ChecksumName = "none",
+    dry_run: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> Iterator[RecordingImport]:
+    """Import the valid recordings of another archive directory, in ascending order of ids.
+
+    Args:
+        store: the archive directory to import into; an archive may be running there.
+        source: the directory to read.
+        scope_id: the scope, unsigned.
+        recording_ids: only these recordings; all if None.
+        checksum: checksum of the frames, which is verified; "none" to check headers alone.
+        dry_run: check everything, and write nothing.
+        progress: called for each piece that is copied.
+
+    Yields:
+        The outcome of each recording, when it is on storage. One that is damaged, incomplete, or
+        not the recording that the store has under its id, is left out.
+
+    Raises:
+        ConfigurationError: the scope is the store's own, or the source is the store.
+        UnknownRecordingError: a recording in `recording_ids` does not exist.
+        CatalogError: one of the directories holds no catalog that can be read.
+        StorageError: the store cannot be written, or another import is running.
+    """
+    _check_places(store, source, scope_id)
+    in_use = _is_in_use(source.path)
+    if recording_ids is None:
+        recordings = source.recordings()
+    else:
+        recordings = [source.recording(each) for each in sorted(set(recording_ids))]
+    with _temporary_folder(store, dry_run) as folder, source.open_catalog() as catalog:
+        found = [_find(store, each, catalog, scope_id, in_use) for each in recordings]
+        missing = [each for each, _ in found if isinstance(each, _Source)]
+        total = sum(each.length for each in missing)
+        done = 0
+        for each, outcome in found:
+            if not isinstance(each, _Source):
+                yield outcome
+                continue
+            error = _why_unsound(each, checksum)
+            if not error and not dry_run:
+                report = partial(_report, progress, done, total)
+                error = _import(each, source, folder, outcome, report)
+            done += each.length
+            progress(done, total)
+            yield replace(outcome, result="left out", error=error) if error else outcome
+
+
+def remove_imported(store: Path, qualified_id: QualifiedId) -> None:
+    """Remove an imported recording with its files.
+
+    Raises:
+        CatalogError: there is none with this id.
+        StorageError: it cannot be removed, or an import is running.
+    """
+    directory = imported_directory(store, qualified_id)
+    if not (directory / CATALOG_FILE_NAME).exists():
+        raise CatalogError(f"no imported recording {qualified_id} at {directory}", directory)
+    with _temporary_folder(store, False) as folder:
+        try:
+            directory.rename(folder / str(qualified_id))
+            sync_directory(directory.parent)
+        except OSError as error:
+            raise StorageError(f"cannot remove {directory}: {error.strerror}", directory) from error
+
+
+def _check_places(store: Path, source: StoredDirectory[Any], scope_id: int) -> None:
+    require_local(store, "the import of an archive")
+    require_local(source.path, "the import of an archive")
+    if scope_id in (0, StoredDirectory[Any](store).own_scope_id()):
+        raise ConfigurationError(
+            f"ledger scope id {scope_id} is that of the recordings of {store} itself: give the "
+            "imported recordings another one, as in --ledger-scope-id 7",
+            "scope_id",
+        )
+    Catalog.open(store, read_only=True).close()
+    if store.resolve() == source.path.resolve():
+        raise ConfigurationError(f"{source.path} is the store itself", "source")
+
+
+def _is_in_use(archive_dir: Path) -> bool:
+    try:
+        check_unused(archive_dir, DEFAULT_LIVENESS_TIMEOUT_MS)
+    except ArchiveInUseError:
+        return True
+    return False
+
+
+def _find(
+    store: Path, recording: StoredRecording, catalog: Catalog, scope_id: int, in_use: bool
+) -> tuple[_Source | None, RecordingImport]:
+    """Decide what to do for a recording: what to copy, if anything, and the outcome then."""
+    qualified_id = QualifiedId(scope_id, max(recording.recording_id, 0))
+    directory = imported_directory(store, qualified_id)
+    left_out = RecordingImport(recording.recording_id, qualified_id, "left out", 0, directory)
+    try:
+        recording.check()
+        descriptor = recording.descriptor
+        if descriptor.is_active:
+            if in_use:
+                raise StorageError(
+                    f"recording {descriptor.recording_id} is being recorded: stop it first",
+                    recording.archive_dir,
+                )
+            descriptor = replace(
+                descriptor,
+                stop_position=recording.recorded_position,
+                stop_timestamp_ms=epoch_ms(),
+            )
+        length = descriptor.stop_position - descriptor.start_position
+        outcome = RecordingImport(
+            recording.recording_id, qualified_id, "imported", length, directory
+        )
+        if directory.exists():
+            _check_same(directory, descriptor)
+            return None, replace(outcome, result="present")
+        return _Source(recording, descriptor, catalog.checksum_of(recording.entry)), outcome
+    except AerotapeError as error:
+        return None, replace(left_out, error=str(error))
+
+
+def _check_same(directory: Path, descriptor: RecordingDescriptor) -> None:
+    """Raise CatalogError if an imported recording is not the one that the source has."""
+    with Catalog.open(directory, read_only=True) as catalog:
+        stored = catalog.descriptor(descriptor.recording_id)
+    advice = f"; remove {directory} to import it again"
+    for name in _IDENTITY:
+        ours, theirs = getattr(stored, name), getattr(descriptor, name)
+        if ours != theirs:
+            raise CatalogError(
+                f"{directory} holds another recording, with {name} {ours} instead of {theirs}: "
+                "give this archive another ledger scope id",
+                directory,
+            )
+    if stored.stop_position != descriptor.stop_position:
+        raise CatalogError(
+            f"{directory} holds the recording up to position {stored.stop_position}, the source up "
+            f"to {descriptor.stop_position}{advice}",
+            directory,
+        )
+    if stored.start_position > descriptor.start_position:
+        raise CatalogError(
+            f"{directory} holds the recording from position {stored.start_position} on, the source "
+            f"from {descriptor.start_position} on{advice}",
+            directory,
+        )
+
+
+@contextmanager
+def _temporary_folder(store: Path, dry_run: bool) -> Iterator[Path]:
+    """Create an empty folder that excludes other imports, and remove it with its content."""
+    folder = store / TEMPORARY_FOLDER_NAME
+    if dry_run:
+        yield folder
+        return
+    try:
+        descriptor = _lock(folder)
+    except OSError as error:
+        raise StorageError(f"cannot use {folder}: {error.strerror}", folder) from error
+    try:
+        # The rest of an import that was killed.
+        for left in folder.iterdir():
+            shutil.rmtree(left, ignore_errors=True)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _lock(folder: Path) -> int:
+    while True:
+        with suppress(FileExistsError):
+            folder.mkdir(DIRECTORY_MODE)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if folder.exists() and os.path.samestat(folder.stat(), os.fstat(descriptor)):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            raise StorageError(
+                f"another import into {folder.parent} is running: wait for its end", folder
+            ) from None
+        # It was removed by the import that held the lock.
+        os.close(descriptor)
+
+
+def _report(progress: Progress, before: int, total: int, done: int) -> None:
+    progress(before + done, total)
+
+
+def _why_unsound(source: _Source, checksum: ChecksumName) -> str:
+    """Return why a recording cannot be imported: it is damaged or incomplete; "" if it is not."""
+    try:
+        check_complete(source.descriptor, source.segments(), checksum)
+    except StorageError as error:
+        return str(error)
+    return ""
+
+
+def _import(
+    source: _Source,
+    directory: StoredDirectory[Any],
+    folder: Path,
+    outcome: RecordingImport,
+    progress: Callable[[int], object],
+) -> str:
+    """Build the directory of a recording and give it its name.
+
+    Returns:
+        Why it was not imported: the archive of the source has changed it meanwhile; else "".
+
+    Raises:
+        StorageError: a file cannot be read or written.
+    """
+    target = folder / str(outcome.qualified_id)
+    try:
+        _check_space(source, folder)
+        target.mkdir(DIRECTORY_MODE)
+        _copy_segments(source, target, progress)
+        _copy_notes(source, target)
+        _write_mark_file(target, outcome.qualified_id)
+        with Catalog.open(
+            target,
+            create=True,
+            capacity_bytes=_CATALOG_CAPACITY_BYTES,
+            sync_level=2,
+            checksum=source.checksum,
+        ) as catalog:
+            catalog.insert_recording(source.descriptor, RecordingState.VALID)
+        now = directory.recording(outcome.recording_id).descriptor
+        if now != source.recording.descriptor:
+            return f"recording {outcome.recording_id} was changed while it was copied"
+        # The names in `target` are on storage: the catalog, the last of them, forces them all.
+        levels = list(outcome.directory.parents)[:_LEVELS]
+        for level in reversed(levels):
+            level.mkdir(DIRECTORY_MODE, exist_ok=True)
+        target.rename(outcome.directory)
+        # All of them: an import that was killed may have left directories that are not forced.
+        for level in levels:
+            sync_directory(level)
+        return ""
+    except OSError as error:
+        raise StorageError(
+            f"cannot import recording {outcome.recording_id}: "
+            f"{error.filename or outcome.directory}: {error.strerror}",
+            outcome.directory,
+        ) from error
+    finally:
+        shutil.rmtree(target, ignore_errors=True)
+
+
+def _check_space(source: _Source, folder: Path) -> None:
+    needed = sum(each.path.stat().st_blocks * _BLOCK_LENGTH for each in source.segments())
+    storage = os.statvfs(folder)
+    free = storage.f_bavail * storage.f_frsize
+    if needed > free:
+        raise StorageError(
+            f"cannot import recording {source.descriptor.recording_id}: it needs {needed} bytes, "
+            f"and {folder.parent} has {free} left",
+            folder.parent,
+        )
+
+
+def _copy_segments(source: _Source, target: Path, progress: Callable[[int], object]) -> None:
+    """Copy the segment files, byte for byte up to the stop position, with their times."""
+    start = source.descriptor.start_position
+    for segment in source.segments():
+        output = open_no_follow(target / segment.path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            with source.recording.open_segment(segment.base_position) as file:
+                status = os.fstat(file.fileno())
+                limit = status.st_size
+                if source.recording.descriptor.is_active:
+                    # What follows the last whole frame is not a part of the recording.
+                    limit = min(limit, source.descriptor.stop_position - segment.base_position)
+                os.ftruncate(output, status.st_size)
+                begin = segment.base_position - start
+                copy_data(
+                    file.fileno(),
+                    output,
+                    limit,
+                    partial(_advance, progress, begin, source.length),
+                )
+            os.utime(output, ns=(status.st_atime_ns, status.st_mtime_ns))
+            os.fsync(output)
+        finally:
+            os.close(output)
+
+
+def _advance(progress: Callable[[int], object], begin: int, length: int, offset: int) -> None:
+    progress(min(max(begin + offset, 0), length))
+
+
+def _copy_notes(source: _Source, target: Path) -> None:
+    """Copy the time index, and the notes on a suspect recording."""
+    recording, descriptor = source.recording, source.descriptor
+    points = recording.time_index.points
+    if len(points):
+        # The entry of the copy has no ids of a request.
+        provenance = Provenance(
+            descriptor.recording_id, descriptor.start_timestamp_ms, 0, 0, descriptor.session_id
+        )
+        path = time_index_path(target, descriptor.recording_id)
+        write_time_index(path, provenance, points)
+        _force(path)
+    if recording.suspect_notes:
+        name = mark_file_name(descriptor.recording_id)
+        shutil.copyfile(recording.archive_dir / name, target / name)
+        _force(target / name)
+
+
+def _write_mark_file(target: Path, qualified_id: QualifiedId) -> None:
+    """Write the mark file of a stopped archive whose id is the scope."""
+    header = MarkFileHeader(
+        version=SEMANTIC_VERSION,
+        activity_timestamp_ms=NULL_TIMESTAMP_MS,
+        start_timestamp_ms=epoch_ms(),
+        pid=0,
+        control_stream_id=0,
+        local_control_stream_id=0,
+        events_stream_id=0,
+        header_length=HEADER_LENGTH,
+        error_buffer_length=_ERROR_LOG_LENGTH,
+        archive_id=qualified_id.signed[0],
+        control_channel="",
+        local_control_channel="",
+        events_channel="",
+        aeron_directory="",
+    )
+    with open(target / FILE_NAME, "wb", opener=open_no_follow) as file:
+        file.write(header.encode())
+        file.truncate(HEADER_LENGTH + _ERROR_LOG_LENGTH)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _force(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

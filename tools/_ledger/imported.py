@@ -1,0 +1,62 @@
+"""Imported recordings in the actions for ledgers: complete, and read message by message."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from aerotape.qualified_id import QualifiedId
+from aerotape.tools._cli.output import emit_line
+from aerotape.tools._ledger._common import id_row
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+
+def imported_recordings(
+    client: ArchiveClient, scope_id: int
+) -> Iterator[tuple[QualifiedId, RecordingDescriptor]]:
+    """Iterate over the imported recordings of a scope, in the order of their ids."""
+    from aerotape.catalog.scopes.layout import scope_of_archive
+
+    if scope_id in (0, scope_of_archive(client.archive_id)):
+        return
+    for descriptor in client.list_recordings(scope_id=scope_id):
+        yield QualifiedId(scope_id, descriptor.recording_id), descriptor
+
+
+def imported_row(id: QualifiedId, descriptor: RecordingDescriptor) -> dict[str, Any]:
+    """Return what a listing shows of an imported recording, as of a ledger."""
+    return {
+        **id_row(id),
+        "type": "RECORDING",
+        "state": "CLOSED",
+        "has_writer": False,
+        "recording_id": descriptor.recording_id,
+        "confirmed_position": descriptor.stop_position,
+        "recorded_position": descriptor.stop_position,
+        "created_ms": descriptor.start_timestamp_ms,
+    }
+
+
+def is_imported(client: ArchiveClient, id: QualifiedId) -> bool:
+    """Whether a recording with this id was imported."""
+    from aerotape.catalog.scopes.layout import scope_of_archive
+
+    if id.scope_id in (0, scope_of_archive(client.archive_id)) or id.ledger_id >> 63:
+        return False
+    return client.list_recording(id.ledger_id, scope_id=id.scope_id) is not None
+
+
+def read_imported(client: ArchiveClient, id: QualifiedId, args: argparse.Namespace) -> None:
+    """Print the messages of an imported recording, numbered from 0 like entries."""
+    with client.replay(id.ledger_id, scope_id=id.scope_id) as messages:
+        for number, message in enumerate(messages):
+            if args.last is not None and number > args.last:
+                break
+            if number >= args.first:
+                payload = bytes(message.payload)
+                row = {**id_row(id), "entry_id": number, "payload": payload}
+                emit_line(row, f"{number} {payload.decode(errors='replace')}", args)
