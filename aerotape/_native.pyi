@@ -1042,3 +1042,17 @@ def rewrite_checksums(
     On all processors; with `dry_run` the files are only read. `progress` as in
     `check_segments`.
     """
+
+def raft_record_schema() -> ArrowSchema:
+    """Return the schema of the batches of `decode_raft_records`."""
+
+def decode_raft_records(
+    payloads: ArrowArray, *, malformed: Literal["fail", "drop", "null"]
+) -> tuple[ArrowRecordBatch, ArrowArray | None, list[tuple[int, str]]]:
+    """Decode payloads that each hold a record of a raft journal into columns.
+
+    Columns of a record whose data fails its checksum are null, but for `checksum_ok`. Returns the
+    rows, the indices of their payloads unless all are rows, and each payload that is not a record,
+    with the reason. Decoding ends before the first of them with "fail"; with "null" it is a row of
+    nulls.
+    """

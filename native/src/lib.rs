@@ -25,6 +25,7 @@ pub mod idle;
 mod large_pages;
 pub mod mailbox;
 mod no_follow;
+mod raft_rows;
 mod sbe;
 mod scan;
 pub mod segment;
@@ -49,6 +50,7 @@ mod _native {
             super::descriptors::find_descriptors,
             module
         )?)?;
+        super::raft_rows::register(module)?;
         super::sbe::register(module)?;
         super::scan::register(module)?;
         super::time_points::register(module)?;
