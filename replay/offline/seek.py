@@ -81,10 +81,13 @@ class Search:
             if index >= self._target.index:
                 self.position = position
             return self.position is not None
-        if self._target.asqn is not None and asqn != NO_ASQN and asqn > self._target.asqn:
-            return True
-        if self.position is None or asqn != NO_ASQN:
+        if self.position is None:
             self.position = position
+        if self._target.asqn is None or asqn == NO_ASQN:
+            return False
+        if asqn > self._target.asqn:
+            return True
+        self.position = position
         return False
 
     def is_before(self, index: int, asqn: int) -> bool:
