@@ -25,6 +25,7 @@ pub mod idle;
 mod large_pages;
 pub mod mailbox;
 mod no_follow;
+mod raft_journal;
 mod sbe;
 mod scan;
 pub mod segment;
@@ -51,6 +52,7 @@ mod _native {
         )?)?;
         super::sbe::register(module)?;
         super::scan::register(module)?;
+        super::raft_journal::register(module)?;
         super::time_points::register(module)?;
         super::worker::register(module)?;
         super::segment::register(module)?;
