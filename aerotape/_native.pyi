@@ -1171,16 +1171,3 @@ def verify_raft_segments(
     After a record whose checksum does not match the check resumes if a sound record follows.
     `progress` as in `check_segments`.
     """
-
-def decode_raft_records(payloads: Any) -> Any:
-    """Decode records of raft journals into columns; payloads that are null are rows of nulls.
-
-    Args:
-        payloads: an Arrow array of type binary, a record each, from its frame on.
-
-    Returns:
-        A record batch (an object with `__arrow_c_array__`) with the columns term, index, asqn,
-        type (APPLICATION, CONFIGURATION, INITIAL), lowest_asqn, highest_asqn, checksum,
-        checksum_ok, data (of application entries), problem (why a record, or its raft entry, could
-        not be decoded); int64 unless named otherwise, null where there is no value.
-    """

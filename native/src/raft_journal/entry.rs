@@ -19,11 +19,11 @@ const CONFIGURATION_ENTRY: Message = Message {
     block_length: 8,
 };
 pub const APPLICATION: u8 = 0;
-pub const CONFIGURATION: u8 = 1;
-pub const INITIAL: u8 = 2;
+const CONFIGURATION: u8 = 1;
+const INITIAL: u8 = 2;
 /// SBE's null values, of types and of numbers.
-pub const NO_TYPE: u8 = u8::MAX;
-pub const NO_NUMBER: u64 = u64::MAX;
+const NO_TYPE: u8 = u8::MAX;
+const NO_NUMBER: u64 = u64::MAX;
 const GROUP_DIMENSIONS: usize = 3;
 const MEMBER_BLOCK: usize = 9;
 const MAX_MEMBER_TYPE: u8 = 3;

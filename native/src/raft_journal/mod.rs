@@ -1,11 +1,9 @@
-//! Raft journals as Zeebe writes them: records scanned without their payloads, segments verified,
-//! records in Arrow arrays decoded into columns.
+//! Raft journals as Zeebe writes them: records scanned without their payloads, segments verified.
 //!
 //! `record` has the layout of a record and of the raft entry in it; segment descriptors are read
 //! by Python (`codecs/raft/descriptor.py`), which also encodes and decodes single records. Files
 //! are only read.
 
-mod arrays;
 mod entry;
 mod record;
 mod scan;
@@ -20,6 +18,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scan::RaftRecords>()?;
     module.add_class::<verify::RaftSegmentCheck>()?;
     module.add_function(wrap_pyfunction!(scan::scan_raft_records, module)?)?;
-    module.add_function(wrap_pyfunction!(verify::verify_raft_segments, module)?)?;
-    module.add_function(wrap_pyfunction!(arrays::decode_raft_records, module)?)
+    module.add_function(wrap_pyfunction!(verify::verify_raft_segments, module)?)
 }

@@ -77,7 +77,6 @@ pub struct Record<'a> {
     pub index: u64,
     pub asqn: i64,
     pub checksum: i64,
-    pub checksum_matches: bool,
     pub blob: &'a [u8],
     /// All of it, from its frame on.
     pub bytes: &'a [u8],
@@ -224,7 +223,6 @@ fn whole(bytes: &[u8], head: Head) -> Result<Record<'_>, Damage> {
         index,
         asqn,
         checksum: head.checksum,
-        checksum_matches: true,
         blob,
         bytes: all,
     })
@@ -245,25 +243,4 @@ pub fn read<'a>(
     };
     let bytes = reader.at(offset, head.end)?;
     Ok(whole(bytes, head).map(Some))
-}
-
-/// Parse a record that is in memory. A checksum that does not match is not an error here.
-pub fn parse(bytes: &[u8]) -> Result<Record<'_>, Damage> {
-    let head = head(bytes, bytes.len() as u64)?
-        .ok_or_else(|| corrupt("there is no record: its frame is 0".to_owned()))?;
-    match whole(bytes, head) {
-        Err(damage) if damage.problem == Problem::InvalidChecksum => {
-            let message = bytes.get(head.begin..head.end).unwrap_or_default();
-            let (index, asqn, blob) = data(message).map_err(corrupt)?;
-            Ok(Record {
-                index,
-                asqn,
-                checksum: head.checksum,
-                checksum_matches: false,
-                blob,
-                bytes: bytes.get(..head.end).unwrap_or_default(),
-            })
-        }
-        result => result,
-    }
 }
