@@ -245,3 +245,10 @@ def _header(buffer: Buffer, offset: int, kind: type[Message]) -> tuple[int, int]
             f"{kind.BLOCK_LENGTH}"
         )
     return block_length, version
+
+
+def blob_of(record: Buffer) -> bytes:
+    """Return the blob of a record that is known to be sound, without checks."""
+    begin = FRAME_LENGTH + HEADER_LENGTH + HEADER.unpack_from(record, FRAME_LENGTH)[0]
+    begin += HEADER_LENGTH + HEADER.unpack_from(record, begin)[0] + VAR_DATA_LENGTH.size
+    return bytes(record[begin:])

@@ -25,7 +25,7 @@ pub mod idle;
 mod large_pages;
 pub mod mailbox;
 mod no_follow;
-mod raft_rows;
+mod raft_journal;
 mod sbe;
 mod scan;
 pub mod segment;
@@ -50,9 +50,9 @@ mod _native {
             super::descriptors::find_descriptors,
             module
         )?)?;
-        super::raft_rows::register(module)?;
         super::sbe::register(module)?;
         super::scan::register(module)?;
+        super::raft_journal::register(module)?;
         super::time_points::register(module)?;
         super::worker::register(module)?;
         super::segment::register(module)?;

@@ -1,4 +1,4 @@
-//! `decode_raft_records`: payloads in, columns out.
+//! Payloads that each hold a record, decoded into columns.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3_arrow::{PyArray, PyRecordBatch, PySchema};
 
-use super::record::{Entry, Member, Record, parse};
+use super::entry::{self, APPLICATION, CONFIGURATION, Member};
+use super::record::{self, Problem};
 
 const MEMBER_TYPES: [&str; 4] = ["INACTIVE", "PASSIVE", "PROMOTABLE", "ACTIVE"];
 
@@ -54,35 +55,40 @@ struct Row<'a> {
     data: Option<&'a [u8]>,
 }
 
+/// Parse a record. `None`: it fails its checksum, and its data is not read.
+fn parse(bytes: &[u8]) -> Result<Option<Row<'_>>, String> {
+    match record::parse(bytes) {
+        Ok(record) => Row::of(&record).map(Some),
+        Err(damage) if damage.problem == Problem::InvalidChecksum => Ok(None),
+        Err(damage) => Err(damage.why),
+    }
+}
+
 impl<'a> Row<'a> {
-    fn of(record: Record<'a>) -> Result<Self, String> {
+    fn of(record: &record::Record<'a>) -> Result<Self, String> {
+        let found = entry::parse(record.blob)?;
         let mut row = Self {
-            term: signed("term", record.term)?,
+            term: signed("term", found.term)?,
             index: signed("index", record.index)?,
             asqn: record.asqn,
             kind: "INITIAL",
             asqns: None,
             members: None,
-            data: None,
+            data: found.data,
         };
-        match record.entry {
-            Entry::Application {
-                lowest_asqn,
-                highest_asqn,
-                data,
-            } => {
+        match found.kind {
+            APPLICATION => {
                 row.kind = "APPLICATION";
                 row.asqns = Some((
-                    signed("lowest asqn", lowest_asqn)?,
-                    signed("highest asqn", highest_asqn)?,
+                    signed("lowest asqn", found.lowest_asqn)?,
+                    signed("highest asqn", found.highest_asqn)?,
                 ));
-                row.data = Some(data);
             }
-            Entry::Configuration { members } => {
+            CONFIGURATION => {
                 row.kind = "CONFIGURATION";
-                row.members = Some(members);
+                row.members = Some(entry::members_of(record.blob, &found)?);
             }
-            Entry::Initial => {}
+            _ => {}
         }
         Ok(row)
     }
@@ -179,7 +185,7 @@ fn append_member(fields: &mut StructBuilder, member: &Member<'_>) {
         number.append_value(member.updated);
     }
     if let Some(text) = fields.field_builder::<StringBuilder>(2) {
-        text.append_value(String::from_utf8_lossy(member.id));
+        text.append_value(member.id);
     }
     fields.append(true);
 }
@@ -195,11 +201,7 @@ fn decode(payloads: &BinaryArray, malformed: &str) -> Result<Decoded, ArrowError
     let mut kept: Option<Vec<u32>> = None;
     let mut problems = Vec::new();
     for (number, payload) in payloads.iter().enumerate() {
-        let parsed = payload.map(|bytes| match parse(bytes)? {
-            Some(record) => Row::of(record).map(Some),
-            None => Ok(None),
-        });
-        match parsed {
+        match payload.map(parse) {
             None => columns.append_none(None),
             Some(Ok(Some(row))) => columns.append(&row),
             Some(Ok(None)) => columns.append_none(Some(false)),
@@ -227,9 +229,10 @@ fn decode(payloads: &BinaryArray, malformed: &str) -> Result<Decoded, ArrowError
     })
 }
 
+/// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (payloads, *, malformed))]
-fn decode_raft_records(
+pub fn decode_raft_records(
     py: Python<'_>,
     payloads: PyArray,
     malformed: &str,
@@ -254,12 +257,8 @@ fn decode_raft_records(
     Ok((PyRecordBatch::new(decoded.batch), kept, decoded.problems))
 }
 
+/// See `_native.pyi`.
 #[pyfunction]
-fn raft_record_schema() -> PySchema {
+pub fn raft_record_schema() -> PySchema {
     PySchema::new(schema())
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(decode_raft_records, module)?)?;
-    module.add_function(wrap_pyfunction!(raft_record_schema, module)?)
 }
