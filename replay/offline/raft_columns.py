@@ -10,8 +10,8 @@ type           ``INITIAL``, ``CONFIGURATION`` or ``APPLICATION``
 lowest_asqn    of an application entry: the first sequence number in it
 highest_asqn   of an application entry: the last sequence number in it
 checksum_ok    whether the record's checksum is right; if not, its other columns are null
-members        of a configuration entry: list of structs with type, updated (milliseconds
-               since 1970) and member_id
+members        of a configuration entry: list of structs with member_id, type and updated
+               (milliseconds since 1970)
 data           of an application entry: the application's data
 =============  ==========================================================================
 

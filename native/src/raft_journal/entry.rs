@@ -19,7 +19,7 @@ const CONFIGURATION_ENTRY: Message = Message {
     block_length: 8,
 };
 pub const APPLICATION: u8 = 0;
-const CONFIGURATION: u8 = 1;
+pub const CONFIGURATION: u8 = 1;
 const INITIAL: u8 = 2;
 /// SBE's null values, of types and of numbers.
 const NO_TYPE: u8 = u8::MAX;

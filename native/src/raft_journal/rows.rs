@@ -22,9 +22,9 @@ type DecodedMessages = (PyRecordBatch, Option<PyArray>, Vec<(usize, String)>);
 
 fn member_fields() -> Fields {
     Fields::from(vec![
+        Field::new("member_id", DataType::Utf8, true),
         Field::new("type", DataType::Utf8, true),
         Field::new("updated", DataType::Int64, true),
-        Field::new("member_id", DataType::Utf8, true),
     ])
 }
 
@@ -179,13 +179,13 @@ fn append_member(fields: &mut StructBuilder, member: &Member<'_>) {
     let known = MEMBER_TYPES.get(usize::from(member.kind));
     let kind = known.map_or_else(|| member.kind.to_string(), ToString::to_string);
     if let Some(text) = fields.field_builder::<StringBuilder>(0) {
+        text.append_value(member.id);
+    }
+    if let Some(text) = fields.field_builder::<StringBuilder>(1) {
         text.append_value(kind);
     }
-    if let Some(number) = fields.field_builder::<Int64Builder>(1) {
+    if let Some(number) = fields.field_builder::<Int64Builder>(2) {
         number.append_value(member.updated);
-    }
-    if let Some(text) = fields.field_builder::<StringBuilder>(2) {
-        text.append_value(member.id);
     }
     fields.append(true);
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from support.builders.built_archive import add_recording, fill
+from support.builders.raft_entries import initial
 from support.builders.raft_recording import BuiltRecord, record_into, records
 from support.builders.segment_builder import SegmentBuilder
 
@@ -18,7 +20,9 @@ from aerotape.catalog.seek_index.file import (
     encode_seek_index,
     seek_index_path,
 )
+from aerotape.codecs.raft.record import encode_record
 from aerotape.errors import CodecError, ConfigurationError
+from aerotape.replay.offline import seek
 from aerotape.replay.offline.directory import Recording, open_directory
 
 COUNT = 5 * RECORDS_PER_POINT + 300
@@ -61,9 +65,12 @@ def store(directory: Path, points: list[SeekPoint]) -> None:
     seek_index_path(directory, 0).write_bytes(encode_seek_index(0, STARTED, points))
 
 
-def first(recording: Recording, **target: int) -> int | None:
+def first(
+    recording: Recording, *, from_index: int | None = None, from_asqn: int | None = None
+) -> int | None:
     """The position of the first message from a target on."""
-    return next((message.position for message in recording.messages(**target)), None)
+    messages = recording.messages(from_index=from_index, from_asqn=from_asqn)
+    return next((message.position for message in messages), None)
 
 
 def by_index(built: list[BuiltRecord], index: int) -> int | None:
@@ -97,7 +104,7 @@ def test_seeking_finds_what_a_scan_finds(
     points = stored(tmp_path)
     by_position = {each.position: (each.index, each.asqn) for each in built}
     assert [by_position[p.position] for p in points] == [(p.index, p.asqn) for p in points]
-    gaps = [b.index - a.index for a, b in zip(points, points[1:], strict=False)]
+    gaps = [b.index - a.index for a, b in pairwise(points)]
     assert all(RECORDS_PER_POINT <= gap < RECORDS_PER_POINT + 20 for gap in gaps)
     assert len(points) == COUNT // RECORDS_PER_POINT + 1
 
@@ -108,8 +115,6 @@ def test_a_seek_reads_only_the_part_after_a_point(
     """With an index, fewer records are read than two points are apart."""
     check(tmp_path, built, 1, 1)
     reads = []
-    from aerotape.replay.offline import seek
-
     original = seek.record_key
 
     def counted(payload: bytes, recording_id: int, position: int) -> tuple[int, int]:
@@ -145,9 +150,7 @@ def test_a_damaged_index_is_written_again(
 
 
 @pytest.mark.parametrize("kind", ["index", "asqn", "position", "swapped"])
-def test_a_lying_index_is_not_believed(
-    tmp_path: Path, built: list[BuiltRecord], kind: str
-) -> None:
+def test_a_lying_index_is_not_believed(tmp_path: Path, built: list[BuiltRecord], kind: str) -> None:
     """A point is used only if the record at its position is the one that it names."""
     check(tmp_path, built, 1, 1)
     true = stored(tmp_path)
@@ -155,9 +158,7 @@ def test_a_lying_index_is_not_believed(
         "index": [SeekPoint(p.index - 3, p.asqn, p.position) for p in true],
         "asqn": [SeekPoint(p.index, p.asqn - 1, p.position) for p in true],
         "position": [SeekPoint(p.index, p.asqn, p.position + 32) for p in true],
-        "swapped": [
-            SeekPoint(a.index, a.asqn, b.position) for a, b in zip(true, true[1:], strict=False)
-        ],
+        "swapped": [SeekPoint(a.index, a.asqn, b.position) for a, b in pairwise(true)],
     }
     store(tmp_path, lies[kind])
     check(tmp_path, built, 2, 10)
@@ -208,7 +209,7 @@ def test_an_index_that_cannot_be_written_does_not_matter(
 def test_other_recordings_cannot_be_searched(tmp_path: Path) -> None:
     """The error names recording and position."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
-    with pytest.raises(CodecError, match="recording 0, position 0: .* not a record of a raft"):
+    with pytest.raises(CodecError, match=r"recording 0, position 0: .* not a record of a raft"):
         first(opened(tmp_path), from_index=1)
 
 
@@ -222,10 +223,6 @@ def test_invalid_targets_are_refused(tmp_path: Path, built: list[BuiltRecord]) -
 
 def test_a_recording_without_asqns_is_read_from_its_start(tmp_path: Path) -> None:
     """A point is made of a record without asqn only if no other follows soon."""
-    from support.builders.raft_entries import initial
-
-    from aerotape.codecs.raft.record import encode_record
-
     found = [(n, -1, encode_record(n, -1, initial(n))) for n in range(1, 5000)]
     built = record_into(tmp_path, found)
     assert first(opened(tmp_path), from_asqn=5) == 0
