@@ -149,7 +149,10 @@ class Follower:
             if self.options.times.from_ns is not None:
                 begin = max(begin, recording.time_index.position_from(self.options.times.from_ns))
             if self.options.seek is not None:
-                begin = max(begin, recording_range(recording, seek=self.options.seek).from_position)
+                found = recording_range(recording, seek=self.options.seek)
+                if not found.length and recording.descriptor.is_active:
+                    return None  # the record is not recorded yet
+                begin = max(begin, found.from_position)
             return self._from(recording, begin, None, begins=True, target=target)
         position, stop = progress.position, recording.descriptor.stop_position
         is_active = recording.descriptor.is_active
