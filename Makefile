@@ -7,6 +7,8 @@ PYTEST_ARGS ?=
 TEST_PROCESSES ?= 2
 DEMO_ARGS   ?=
 BENCH_ARGS  ?=
+# Releases of Zeebe whose journals tests read and write.
+ZEEBE_RELEASES := 1.0.0 8.2.15 8.3.4
 # Cargo's profile: release, or dev-release for quick builds (native/Cargo.toml).
 PROFILE     ?= release
 
@@ -31,7 +33,7 @@ help: ## List the targets
 
 setup: $(STAMPS)/installed $(STAMPS)/jars/.complete ## Set everything up: packages, .venv, native extension, jars
 
-jars: $(STAMPS)/jars/.complete ## Fetch the Java archive and sbe-tool from Maven Central
+jars: $(STAMPS)/jars/.complete ## Fetch the Java archive, sbe-tool and Zeebe's journal from Maven Central
 
 demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Parquet (DEMO_ARGS=…)
 	@$(PY) tests/demo/demo.py $(DEMO_ARGS)
@@ -83,7 +85,10 @@ $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 	@$(PY) -m compileall -q aerotape archive catalog codecs replay spark tools
 	@touch $@
 
-$(STAMPS)/jars/.complete: tests/support/jvm/pom.xml | $(STAMPS)/prerequisites
+$(STAMPS)/jars/.complete: tests/support/jvm/pom.xml tests/support/jvm/raft/pom.xml | $(STAMPS)/prerequisites
 	@echo "aerotape: fetching the jars"
 	@mvn --quiet --batch-mode -f tests/support/jvm/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(STAMPS)/jars
+	@for release in $(ZEEBE_RELEASES); do \
+		mvn --quiet --batch-mode -f tests/support/jvm/raft/pom.xml dependency:copy-dependencies -Dzeebe.version=$$release -DoutputDirectory=$(CURDIR)/$(STAMPS)/jars/zeebe-$$release || exit 1; \
+	done
 	@touch $@

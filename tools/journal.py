@@ -1,6 +1,6 @@
-"""Copy the journals of raft logs, as Zeebe writes them, into recordings and back.
+"""Read, verify, import and export raft journals, as Zeebe writes them.
 
-Nothing that only reads a journal changes it. The exit code is 3 if damage was found.
+Commands that read a journal never change a file of it. The exit code is 3 if damage was found.
 """
 
 from __future__ import annotations
@@ -12,8 +12,13 @@ from typing import Final
 
 from aerotape.tools._cli.common_options import add_common_options
 
-# The modules of `_journal` by the names of their commands, in the order of the help.
-MODULES: Final = {"import": "import_", "export": "export"}
+# The modules of `_journal` in the order of the help; each is a command.
+MODULES: Final = (
+    "list",
+    "verify",
+    "import_",
+    "export",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,18 +28,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
     """Add the command named in these arguments, or all commands."""
+    # Given explicitly because argparse otherwise formats the whole usage to find it.
     commands = parser.add_subparsers(
         dest="action", metavar="COMMAND", required=True, prog=parser.prog
     )
-    named = [name for name in MODULES if arguments and name == arguments[0]]
+    named = [name for name in MODULES if name.rstrip("_") in arguments[:1]]
     for name in named or MODULES:
-        module = importlib.import_module(f"aerotape.tools._journal.{MODULES[name]}")
-        help_text = (module.__doc__ or "").partition(": ")[2]
-        text = f"{help_text[:1].upper()}{help_text[1:]}"
-        added = commands.add_parser(name, description=text, help=text.partition("\n")[0])
-        module.configure(added)
-        add_common_options(added, default=argparse.SUPPRESS)
-        added.set_defaults(run_action=module.run)
+        module = importlib.import_module(f"aerotape.tools._journal.{name}")
+        command = commands.add_parser(
+            name.rstrip("_"),
+            description=module.__doc__,
+            help=(module.__doc__ or "").partition("\n")[0].partition(": ")[2].rstrip("."),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.configure(command)
+        add_common_options(command, default=argparse.SUPPRESS)
+        command.set_defaults(run_action=module.run)
 
 
 def run(args: argparse.Namespace) -> int:

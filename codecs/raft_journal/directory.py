@@ -180,7 +180,7 @@ def segment_paths(directory: str | Path, name: str | None = None) -> list[Segmen
     chosen = [each for each in found if name in (None, each.name)]
     if not chosen:
         what = "no journal" if name is None else f"no journal {name}"
-        raise JournalError(
+        raise StorageError(
             f"{directory} holds {what}: expected segment files named <name>-<id>.log", directory
         )
     return sorted(chosen, key=lambda each: each.id)
@@ -220,14 +220,24 @@ class RaftJournal:
         name: the journal's name, from the names of its files.
     """
 
-    def __init__(self, directory: Path, name: str, segments: list[JournalSegment]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        name: str,
+        segments: list[JournalSegment],
+        damage: JournalError | None = None,
+    ) -> None:
+        """Use `open` instead; `damage` is why there are no segments after the last of these."""
         self.directory = directory
         self.name = name
         self._segments = segments
+        self._damage = damage
 
     @classmethod
     def open(cls, directory: str | Path, name: str | None = None) -> RaftJournal:
         """Open the journal in a directory.
+
+        A damaged segment descriptor does not prevent that: reading ends there with its error.
 
         Args:
             directory: the directory.
@@ -235,25 +245,37 @@ class RaftJournal:
 
         Raises:
             ConfigurationError: there are several journals, and no name was given.
-            JournalError: there is no journal, or a segment descriptor is damaged.
-            StorageError: the directory or a file cannot be read.
+            StorageError: there is no journal, or the directory or a file cannot be read.
         """
         files = segment_paths(directory, name)
-        loaded = [load_segment(file) for file in files]
-        while loaded and loaded[-1] is None:
-            loaded.pop()
-        segments = [segment for segment in loaded if segment is not None]
-        if len(segments) < len(loaded):
-            empty = files[loaded.index(None)].path
-            raise CorruptJournalError(
-                f"a segment has no descriptor, and later ones have (file {empty}, offset 0)",
-                empty,
-                0,
-            )
-        return cls(Path(directory), files[0].name, segments)
+        segments: list[JournalSegment] = []
+        damage: JournalError | None = None
+        empty: SegmentPath | None = None
+        for file in files:
+            try:
+                segment = load_segment(file)
+            except JournalError as error:
+                damage = error
+                break
+            if segment is None:
+                empty = empty or file
+            elif empty is not None:
+                damage = CorruptJournalError(
+                    f"a segment has no descriptor, and later ones have (file {empty.path}, "
+                    "offset 0)",
+                    empty.path,
+                    0,
+                )
+                break
+            else:
+                segments.append(segment)
+        return cls(Path(directory), files[0].name, segments, damage)
 
     def segments(self) -> list[JournalSegment]:
-        """Return the segments in the order of their indices, without those not used yet."""
+        """Return the segments in the order of their indices, without those not used yet.
+
+        There are none after a damaged descriptor.
+        """
         return list(self._segments)
 
     @property
@@ -331,6 +353,8 @@ class RaftJournal:
                 if found.ended:
                     break
             expected = index
+        if self._damage is not None:
+            raise self._damage
 
 
 def _error(path: Path, finding: tuple[int, int, str, str]) -> JournalError:

@@ -158,6 +158,10 @@ class _Joined:
                 why = f"the lowest asqn is {lowest}, expected {self._last_highest + 1}"
                 find("PositionGap", why, offset, index)
         check.findings += [Finding(name, *each) for each in found.findings]
+        last_index = descriptor.last_index
+        if found.is_complete and last_index not in (0, found.next_index - 1):
+            why = f"the records end here, and the descriptor has last index {last_index}"
+            find("CorruptJournal", why, found.end_offset, found.next_index)
         check.segments += 1
         check.records += found.records
         check.next_index = found.next_index if found.is_complete else None

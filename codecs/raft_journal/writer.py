@@ -74,6 +74,8 @@ class JournalWriter(Closing):
     _descriptor: Descriptor
     _end: int
     _last_offset: int
+    # The last record, if it was written here.
+    _last_record: bytes | None
 
     def __init__(
         self,
@@ -117,8 +119,8 @@ class JournalWriter(Closing):
             format: of new segments and records. Default: that of the last segment.
 
         Raises:
-            JournalError: there is no journal, or it is damaged.
-            StorageError: it cannot be read or written.
+            JournalError: it is damaged, or has no segment yet.
+            StorageError: there is no journal, or it cannot be read or written.
         """
         self = cls.__new__(cls)
         journal = RaftJournal.open(directory, name)
@@ -196,6 +198,10 @@ class JournalWriter(Closing):
 
     def read(self, index: int) -> JournalRecord:
         """Return the record with an index (InvalidIndexError: the journal does not hold it)."""
+        if index == self.next_index - 1 and self._last_record is not None:
+            written = decode_record(self._last_record)
+            assert written is not None
+            return written
         found = next(self._journal().records(index), None)
         decoded = None if found is None or found.index != index else decode_record(found.record)
         if decoded is None:
@@ -287,6 +293,7 @@ class JournalWriter(Closing):
         self.segment_size = segment_size
         self.first_index = self.next_index = first_index
         self.last_asqn = NO_ASQN
+        self._last_record = None
 
     def _journal(self) -> RaftJournal:
         return RaftJournal.open(self.directory, self.name)
@@ -305,6 +312,7 @@ class JournalWriter(Closing):
         """Append after the last record of the journal."""
         last: StoredRecord | None = None
         self.last_asqn = NO_ASQN
+        self._last_record = None
         for columns in journal.batches():
             self.last_asqn = max(self.last_asqn, *columns.asqn)
             *_, last = columns.records()
@@ -363,6 +371,7 @@ class JournalWriter(Closing):
         except OSError as error:
             raise self._storage_error(error) from None
         self._last_offset = begin
+        self._last_record = record
         self._end = end
         self.next_index += 1
 

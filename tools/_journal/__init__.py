@@ -1,1 +1,1 @@
-"""The commands of `aerotape journal` that copy a journal into a recording and back."""
+"""The commands of `aerotape journal`."""
