@@ -55,8 +55,11 @@ class JournalSource:
         self.journal = RaftJournal.open(directory, name)
         self._segments = {segment.path: segment for segment in self.journal.segments()}
         self.length = sum(segment.limit for segment in self._segments.values())
-        files = segment_paths(directory, self.journal.name)
-        self._unused = len(files) - len(self._segments)
+        last_id = max((segment.id for segment in self._segments.values()), default=0)
+        ids = [file.id for file in segment_paths(directory, self.journal.name)]
+        self._unused = 0
+        while last_id + self._unused + 1 in ids:
+            self._unused += 1
 
     def copy(self, append: Append, progress: Progress) -> Copied:
         """Append each record up to the end, or to the first that is damaged.

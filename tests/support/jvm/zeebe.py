@@ -99,6 +99,11 @@ class ZeebeJournals(Closing):
             )
         return records, ""
 
+    def seek(self, folder: Path, segment_size: int, asqns: Sequence[int]) -> list[int]:
+        """Return for each asqn the index at which a reader is after seeking it; as for `read`."""
+        text = ",".join(map(str, asqns))
+        return [int(line) for line in self.run(("seek", str(folder), segment_size, text))]
+
 
 def java_command(journal_format: str, options: Sequence[str]) -> list[str]:
     """Return the command that runs the program with the classes of a release."""

@@ -77,6 +77,7 @@ public final class RaftJournals {
       case "flush" -> log.flush();
       case "close" -> log.close();
       case "read" -> read(new File(words[1]), number(words[2]), Long.parseLong(words[3]));
+      case "seek" -> seek(new File(words[1]), number(words[2]), words[3].split(","));
       case "time" -> time(new File(words[1]), number(words[2]));
       default -> throw new IllegalArgumentException(words[0]);
     }
@@ -100,6 +101,18 @@ public final class RaftJournals {
                 hex(record.data()),
                 Long.toString(entry.term()),
                 text(entry.entry())));
+      }
+    }
+  }
+
+  /** Print for each asqn the index of the record that a reader returns after seeking it. */
+  private static void seek(final File folder, final int segmentSize, final String[] asqns)
+      throws Exception {
+    try (Journal journal = Release.journal(NAME, folder, segmentSize, 0);
+        JournalReader reader = journal.openReader()) {
+      for (final String asqn : asqns) {
+        reader.seekToAsqn(Long.parseLong(asqn));
+        OUT.println(reader.next().index());
       }
     }
   }
