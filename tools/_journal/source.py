@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from aerotape.codecs.raft_journal.directory import JournalSegment, RaftJournal, segment_paths
-
 from aerotape.catalog.seek_index.file import SeekPoint
 from aerotape.codecs.raft.origin import Origin
+from aerotape.codecs.raft_journal.directory import JournalSegment, RaftJournal, segment_paths
 from aerotape.errors import JournalError
 from aerotape.replay.offline.seek import PointCollector
 
