@@ -16,6 +16,7 @@ from support.daemon.command_line import CommandLine
 from support.daemon.recording import recorded, wait_until
 
 import aerotape
+from aerotape.catalog.seek_index.file import seek_index_path
 from aerotape.codecs.raft.record import decode_partially, encode_record
 from aerotape.codecs.raft_journal.directory import RaftJournal
 
@@ -90,6 +91,20 @@ def test_replay_begins_at_a_record(
             assert printed(cli, recording_id, "--from-asqn", asqn, *where) == every[begin:]
         problem = cli.error("replay", recording_id, "--from-index", 1250, *where)
         assert f"recording {recording_id} has no record with index 1250 or higher" in problem
+
+
+def test_the_seek_index_is_purged_with_its_recording(
+    cli: CommandLine, client: aerotape.ArchiveClient, imported: dict[str, Any]
+) -> None:
+    """A search with the archive's directory writes it; the Java archive does not know of it."""
+    recording_id = imported["recording_id"]
+    path = seek_index_path(cli.archive.archive_dir, recording_id)
+    assert not path.exists()
+    cli.run("replay", recording_id, "--from-index", 900, "--archive-dir", path.parent)
+    assert path.exists()
+    client.purge_recording(recording_id)
+    if cli.archive.kind == "aerotape":
+        wait_until(lambda: not path.exists(), "the removal of the index")
 
 
 def test_other_recordings_are_refused(
