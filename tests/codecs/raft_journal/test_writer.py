@@ -191,7 +191,7 @@ def test_a_journal_is_continued(tmp_path: Path, name: str) -> None:
 
 @EACH_FORMAT
 def test_truncation(tmp_path: Path, name: str) -> None:
-    """The records up to an index remain, around a segment's ends too; the journal continues after it."""
+    """The records up to an index remain, also at a segment's end; the journal continues there."""
     for index in (0, 1, 7, 8, 9, 10, 19, 20):
         folder = tmp_path / str(index)
         write(folder, name, 20)
