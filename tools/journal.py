@@ -12,7 +12,8 @@ from typing import Final
 
 from aerotape.tools._cli.common_options import add_common_options
 
-# The modules of `_journal` in the order of the help; each is a command.
+# The modules of `_journal` in the order of the help. Each is a command: its docstring is the help,
+# and it has `configure` and `run` as the modules of `tools` have.
 MODULES: Final = (
     "list",
     "verify",
@@ -38,7 +39,7 @@ def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> 
         command = commands.add_parser(
             name.rstrip("_"),
             description=module.__doc__,
-            help=(module.__doc__ or "").partition("\n")[0].partition(": ")[2].rstrip("."),
+            help=(module.__doc__ or "").partition("\n")[0],
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.configure(command)

@@ -354,6 +354,7 @@ class RaftJournal:
                     break
             expected = index
         if self._damage is not None:
+            self._damage.index = -1 if expected is None else expected
             raise self._damage
 
 

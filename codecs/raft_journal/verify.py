@@ -132,10 +132,11 @@ class _Joined:
     def add(self, segment: JournalSegment, found: _native.RaftSegmentCheck) -> None:
         """Add a segment."""
         check, name, descriptor = self.check, segment.path.name, segment.descriptor
+        findings = [Finding(name, *each) for each in found.findings]
 
         def find(problem: str, why: str, offset: int = 0, index: int | None = None) -> None:
             index = descriptor.index if index is None else index
-            check.findings.append(Finding(name, offset, index, problem, why))
+            findings.append(Finding(name, offset, index, problem, why))
 
         if descriptor.id != segment.id:
             find("CorruptJournal", f"the descriptor has id {descriptor.id}")
@@ -148,20 +149,22 @@ class _Joined:
         elif check.next_index not in (None, descriptor.index):
             why = f"the segment begins with index {descriptor.index}, expected {check.next_index}"
             find("InvalidIndex", why, index=check.next_index)
-        if found.first_asqn is not None and found.first_asqn[2] <= self._last_asqn:
+        if found.first_asqn is not None and 0 <= found.first_asqn[2] <= self._last_asqn:
             offset, index, asqn = found.first_asqn
             why = f"the asqn is {asqn}, expected -1 or more than {self._last_asqn}"
             find("InvalidAsqn", why, offset, index)
         if found.first_lowest is not None and self._last_highest is not None:
             offset, index, lowest = found.first_lowest
-            if lowest != self._last_highest + 1:
+            # Positions of a record that could not be read are not known.
+            is_next = all(each[0] >= offset for each in found.findings)
+            if is_next and lowest != self._last_highest + 1:
                 why = f"the lowest asqn is {lowest}, expected {self._last_highest + 1}"
                 find("PositionGap", why, offset, index)
-        check.findings += [Finding(name, *each) for each in found.findings]
         last_index = descriptor.last_index
         if found.is_complete and last_index not in (0, found.next_index - 1):
             why = f"the records end here, and the descriptor has last index {last_index}"
             find("CorruptJournal", why, found.end_offset, found.next_index)
+        check.findings += sorted(findings, key=lambda each: each.offset)
         check.segments += 1
         check.records += found.records
         check.next_index = found.next_index if found.is_complete else None

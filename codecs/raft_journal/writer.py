@@ -8,7 +8,6 @@ written completely reads as the end of the journal.
 
 from __future__ import annotations
 
-import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -97,10 +96,12 @@ class JournalWriter(Closing):
         try:
             make_directory(self.directory)
             check_directory(self.directory)
-            for path in self.directory.glob("*.log"):
-                match = SEGMENT_NAME.fullmatch(path.name)
-                if match and match["name"] == name:
-                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+            found = [SEGMENT_NAME.fullmatch(path.name) for path in self.directory.iterdir()]
+            if any(match and match["name"] == name for match in found):
+                raise StorageError(
+                    f"{self.directory} holds a journal {name}: choose another directory or name",
+                    self.directory,
+                )
             self._create_segment(first_id, first_index)
         except OSError as error:
             raise self._storage_error(error) from None
@@ -400,12 +401,6 @@ class JournalWriter(Closing):
             os.pwrite(self._descriptor_number, encoded, 0)
 
     def _storage_error(self, error: OSError) -> StorageError:
-        if error.errno == errno.EEXIST:
-            return StorageError(
-                f"{error.filename} exists: a journal is written to a directory without one; "
-                "choose another directory or name",
-                self.directory,
-            )
         return StorageError(
             f"cannot write journal {self.name} in {self.directory}: {error.strerror}",
             self.directory,

@@ -1,4 +1,4 @@
-"""`list`: the records of a journal, one a line.
+"""List the records of a journal, one a line.
 
 With --json each line is an object with the serialized raft entry in hexadecimal; the fields of a
 record whose data is not a raft entry are null. At a damaged record the list ends with an error;

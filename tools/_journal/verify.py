@@ -1,4 +1,4 @@
-"""`verify`: check every record and segment descriptor of a journal.
+"""Check every record and segment descriptor of a journal.
 
 Prints each finding: the segment file, the offset in it, the index that the record there should
 have, the kind of problem and the reason. The exit code is 3 if there are findings. No file is

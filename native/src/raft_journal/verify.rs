@@ -82,6 +82,8 @@ impl RaftSegmentCheck {
             Err(why) => {
                 let why = format!("its raft entry is not valid: {why}");
                 self.find(offset, Problem::InvalidEntry, why);
+                // Its positions are not known.
+                self.last_highest = None;
                 return;
             }
         };

@@ -147,7 +147,7 @@ def test_another_schema_or_template_is_refused(at: int) -> None:
     """Both headers must have the ids of their messages."""
     record = bytearray(built.EXAMPLE)
     record[at] += 1
-    record[9:17] = struct.pack("<q", built.crc32c(record[21:]))
+    record[9:17] = struct.pack("<q", built.crc32c(bytes(record[21:])))
     with pytest.raises(CorruptJournalError, match="expected Record"):
         decode_record(record)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from aerotape.context import Closing
 from support.jvm.java import JAVA_OPENS, compile_sources
@@ -25,7 +25,8 @@ class ZeebeError(Exception):
     """An exception of Zeebe's classes: its simple name and its message."""
 
 
-class ZeebeRecord(NamedTuple):
+@dataclass(frozen=True)
+class ZeebeRecord:
     """A record as Zeebe's reader returns it.
 
     Attributes:
@@ -82,7 +83,7 @@ class ZeebeJournals(Closing):
             The records, and the exception after them, or "".
         """
         self._process.send("\t".join(["read", str(folder), str(segment_size), str(flushed_index)]))
-        records = []
+        records: list[ZeebeRecord] = []
         while (line := self._process.receive(_TIMEOUT_S)) != ".":
             if line.startswith("!"):
                 return records, line[1:]
