@@ -27,6 +27,7 @@ from aerotape.units import parse_size
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.codecs.raft.origin import Origin
 
 _FORMATS: Final = ("1.0", "8.2", "8.3")
 _INCOMPLETE: Final = ".incomplete"
@@ -187,7 +188,7 @@ def _convert(
     args: argparse.Namespace,
     folder: Path,
     name: str,
-    origin: Any,
+    origin: Origin | None,
     messages: Iterator[RecordedMessage],
 ) -> AerotapeError | None:
     """Write new segments, of another format or length."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -220,9 +222,7 @@ def _find(client: ArchiveClient, uri: ChannelUri, stream_id: int, session_id: in
     return found[-1]
 
 
-def _wait(is_so: Any, what: str) -> None:
-    import time
-
+def _wait(is_so: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + _WAIT_S
     while not is_so():
         if time.monotonic() > deadline:

@@ -228,3 +228,19 @@ def test_a_recording_without_asqns_is_read_from_its_start(tmp_path: Path) -> Non
     assert first(opened(tmp_path), from_asqn=5) == 0
     assert first(opened(tmp_path), from_index=4999) == built[-1].position
     assert [point.index for point in stored(tmp_path)] == [1, 2049, 4097]
+
+
+def test_a_copy_in_remote_storage_is_searched(tmp_path: Path, built: list[BuiltRecord]) -> None:
+    """With the index if it was copied, which is not written there."""
+    fsspec = pytest.importorskip("fsspec")
+    check(tmp_path, built, 1, 1)
+    for name, skipped in (("with", ""), ("without", ".seek-index")):
+        memory = fsspec.filesystem("memory")
+        for path in tmp_path.iterdir():
+            if path.suffix != skipped:
+                memory.pipe_file(f"/seek-{name}/{path.name}", path.read_bytes())
+        remote = open_directory(f"memory://seek-{name}").recording(0)
+        assert first(remote, from_index=4000) == by_index(built, 4000)
+        assert first(remote, from_asqn=4000) == by_asqn(built, 4000)
+        found = [path for path in memory.ls(f"/seek-{name}", detail=False) if "seek-index" in path]
+        assert len(found) == (name == "with")
