@@ -58,7 +58,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("segment-length", "of the recording's files, with --to"),
     ):
         parser.add_argument(
-            f"--{name}", metavar="SIZE", type=option(_size, f"--{name}"), help=f"{text}, as 64k"
+            f"--{name}",
+            metavar="SIZE",
+            type=option(_size, f"--{name}"),
+            help=f"{text} (for example 64k)",
         )
     add_connection_options(parser)
 

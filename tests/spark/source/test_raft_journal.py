@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 from support.builders.raft_recording import records
 from support.builders.written_journal import write_journal
 from support.daemon.command_line import aerotape
+from support.jvm.java import ROOT
 from support.spark.streaming_job import start_query
 
 if TYPE_CHECKING:
@@ -97,6 +99,19 @@ def test_sql(spark: SparkSession, journal: Path, archive: Path) -> None:
         for each in expected
         for member in each["members"] or []
     )
+
+
+@pytest.mark.spark
+def test_queries_of_the_documentation(spark: SparkSession, journal: Path, archive: Path) -> None:
+    """They run; the first has a row for each term."""
+    text = (ROOT / "docs" / "raft-journal.md").read_text()
+    terms, members = re.findall(r'spark\.sql\("""\n(.*?)"""\)', text, re.DOTALL)
+    load(spark, archive).createOrReplaceTempView("history")
+    found = spark.sql(terms).collect()
+    applications = [each for each in listed(journal) if each["type"] == "APPLICATION"]
+    assert [row.term for row in found] == sorted({each["term"] for each in applications})
+    assert found[-1]["position"] == applications[-1]["highest_asqn"]
+    assert spark.sql(members).count() > 0
 
 
 @pytest.mark.spark
