@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from support.builders import raft_bytes as built
 
 from aerotape.codecs.generated.raft_entry import EntryType
 from aerotape.codecs.raft_journal.directory import RaftJournal
+from aerotape.codecs.raft_journal.verify import verify_journal
 from aerotape.errors import (
     ConfigurationError,
     CorruptJournalError,
@@ -188,6 +190,32 @@ def test_damage_ends_reading_at_its_place(tmp_path: Path) -> None:
     found, error = read_until_damage(tmp_path)
     assert (found, type(error)) == ([1, 2, 3], InvalidChecksumError)
     assert "segment descriptor" in str(error)
+
+
+def test_longer_blocks_of_later_versions_are_skipped(tmp_path: Path) -> None:
+    """Also by the native scan, in the metadata, the data and the raft entry."""
+    head = built.message(8, 1, 3, struct.pack("<QB", 7, 0) + b"more")
+    entry = head + built.message(8, 2, 3, struct.pack("<QQ", 5, 6) + b"later", built.blob(b"data"))
+    data = built.message(7, 2, 3, struct.pack("<Qq", 1, 5) + b"new", built.blob(entry))
+    block = struct.pack("<qi", built.crc32c(data), len(data)) + b"newer"
+    record = b"\x01" + built.message(7, 1, 3, block) + data
+    built.write_segment(tmp_path, 1, 1, [record, built.record(2, 7, b"x", 3)])
+    first, second = RaftJournal.open(tmp_path).records()
+    assert (first.term, first.asqn, first.lowest_asqn, first.highest_asqn) == (7, 5, 5, 6)
+    assert (first.record, first.data, second.index) == (record, entry, 2)
+    assert [each.problem for each in verify_journal(tmp_path).findings] == ["InvalidEntry"]
+
+
+@pytest.mark.parametrize("checksum", [-1, 1 << 32, -(1 << 63)])
+def test_a_checksum_beyond_32_bits_cannot_match(tmp_path: Path, checksum: int) -> None:
+    """Also in the native scan."""
+    record = bytearray(built.EXAMPLE)
+    low = struct.unpack_from("<I", record, 9)[0]
+    struct.pack_into("<q", record, 9, low | checksum if checksum > 0 else checksum + low)
+    built.write_segment(tmp_path, 1, 1, [bytes(record)], journal_format="1.0")
+    assert read_until_damage(tmp_path)[0] == []
+    [finding] = verify_journal(tmp_path).findings
+    assert (finding.index, finding.problem) == (1, "InvalidChecksum")
 
 
 def test_a_large_journal_in_several_runs(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_findings_in_a_segment(tmp_path: Path) -> None:
     trailing = application(3, 3, 3, 3, b"?")
     assert findings_of(tmp_path, [*good[:2], trailing, good[3]]) == [(3, "TrailingBytes")]
     blob = built.record(3, 3, b"not a raft entry", 2)
-    assert findings_of(tmp_path, [*good[:2], blob]) == [(3, "InvalidEntry")]
+    assert findings_of(tmp_path, [*good[:2], blob, good[3]]) == [(3, "InvalidEntry")]
     kind = built.record(3, 3, built.message(8, 1, 2, struct.pack("<QB", 1, 3)), 2)
     assert findings_of(tmp_path, [*good[:2], kind]) == [(3, "InvalidEntry")]
     # Frames.
