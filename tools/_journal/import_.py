@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.channel_uri import ChannelUri
-from aerotape.errors import AerotapeError, ArchiveError, ConfigurationError, StorageError
+from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.tools._cli.arguments import channel, int32, option
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
@@ -237,5 +237,4 @@ def _remove(client: ArchiveClient, recording_id: int) -> None:
     """Purge the incomplete recording; if that fails, its alias still shows what it is."""
     with suppress(AerotapeError):
         _wait(lambda: client.stop_position(recording_id) >= 0, "the recording to stop")
-    with suppress(ArchiveError):
         client.purge_recording(recording_id)

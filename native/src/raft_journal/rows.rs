@@ -44,12 +44,13 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// A record with its numbers as the columns have them.
+/// A record with its numbers as the columns have them. What is of a raft entry is `None` where the
+/// data is not one.
 struct Row<'a> {
-    term: i64,
     index: i64,
     asqn: i64,
-    kind: &'static str,
+    term: Option<i64>,
+    kind: Option<&'static str>,
     asqns: Option<(i64, i64)>,
     members: Option<Vec<Member<'a>>>,
     data: Option<&'a [u8]>,
@@ -66,30 +67,35 @@ fn parse(bytes: &[u8]) -> Result<Option<Row<'_>>, String> {
 
 impl<'a> Row<'a> {
     fn of(record: &record::Record<'a>) -> Result<Self, String> {
-        let found = entry::parse(record.blob)?;
         let mut row = Self {
-            term: signed("term", found.term)?,
             index: signed("index", record.index)?,
             asqn: record.asqn,
-            kind: "INITIAL",
+            term: None,
+            kind: None,
             asqns: None,
             members: None,
-            data: found.data,
+            data: None,
         };
-        match found.kind {
+        let Ok(found) = entry::parse(record.blob) else {
+            return Ok(row);
+        };
+        row.term = Some(signed("term", found.term)?);
+        row.kind = Some(match found.kind {
             APPLICATION => {
-                row.kind = "APPLICATION";
+                row.data = found.data;
                 row.asqns = Some((
                     signed("lowest asqn", found.lowest_asqn)?,
                     signed("highest asqn", found.highest_asqn)?,
                 ));
+                "APPLICATION"
             }
             CONFIGURATION => {
-                row.kind = "CONFIGURATION";
-                row.members = Some(entry::members_of(record.blob, &found)?);
+                // Zeebe cuts entries with member ids that are not ASCII.
+                row.members = entry::members_of(record.blob, &found).ok();
+                "CONFIGURATION"
             }
-            _ => {}
-        }
+            _ => "INITIAL",
+        });
         Ok(row)
     }
 }
@@ -140,10 +146,10 @@ impl Columns {
     }
 
     fn append_all(&mut self, row: Option<&Row<'_>>) {
-        self.term.append_option(row.map(|row| row.term));
+        self.term.append_option(row.and_then(|row| row.term));
         self.index.append_option(row.map(|row| row.index));
         self.asqn.append_option(row.map(|row| row.asqn));
-        self.kind.append_option(row.map(|row| row.kind));
+        self.kind.append_option(row.and_then(|row| row.kind));
         let asqns = row.and_then(|row| row.asqns);
         self.lowest_asqn
             .append_option(asqns.map(|(lowest, _)| lowest));
