@@ -31,6 +31,7 @@ from aerotape.errors import (
     EmptyRecordingError as EmptyRecordingError,
     InvalidExtensionError as InvalidExtensionError,
     InvalidPositionError as InvalidPositionError,
+    JournalError as JournalError,
     LimitError as LimitError,
     MarkFileError as MarkFileError,
     PersistentSubscriptionError as PersistentSubscriptionError,

@@ -196,6 +196,8 @@ def load_segment(file: SegmentPath) -> JournalSegment | None:
         JournalError: the descriptor is damaged; its attributes have the place.
         StorageError: the file cannot be read.
     """
+    if not file.path.is_file():  # a pipe would be waited for
+        raise StorageError(f"cannot read {file.path}: not a regular file", file.path)
     try:
         with file.path.open("rb") as opened:
             head = opened.read(_HEAD_LENGTH)
@@ -341,8 +343,8 @@ class RaftJournal:
                     offset=offset,
                     limit=segment.limit,
                     first_index=index,
-                    rows=rows,
-                    bytes=length,
+                    rows=max(rows, 1),
+                    bytes=max(length, 1),
                     with_data=with_data,
                 )
                 offset, index = found.next_offset, found.next_index

@@ -32,7 +32,7 @@ from aerotape.codecs.raft.record import (
 from aerotape.codecs.raft_journal.directory import (
     SEGMENT_NAME,
     RaftJournal,
-    StoredRecord,
+    RecordColumns,
     segment_paths,
 )
 from aerotape.context import Closing
@@ -311,13 +311,11 @@ class JournalWriter(Closing):
 
     def _continue(self, journal: RaftJournal) -> None:
         """Append after the last record of the journal."""
-        last: StoredRecord | None = None
+        last: RecordColumns | None = None
         self.last_asqn = NO_ASQN
         self._last_record = None
-        for columns in journal.batches():
-            self.last_asqn = max(self.last_asqn, *columns.asqn)
-            *_, last = columns.records()
-            last_length = columns.length[-1]
+        for last in journal.batches():
+            self.last_asqn = max(self.last_asqn, max(last.asqn))
         segment = journal.segments()[-1]
         if self._descriptor_number < 0:
             try:
@@ -326,11 +324,10 @@ class JournalWriter(Closing):
                 raise self._storage_error(error) from None
         self.next_index = segment.descriptor.index
         self._end = segment.descriptor.length
-        if last is not None:
-            self.next_index = last.index + 1
-            if last.segment == segment.path:
-                self._last_offset = last.offset
-                self._end = last.offset + last_length
+        if last is not None and last.segment == segment.path:
+            self.next_index = last.index[-1] + 1
+            self._last_offset = last.offset[-1]
+            self._end = self._last_offset + last.length[-1]
 
     def _open_last(self, path: Path, descriptor: Descriptor) -> None:
         self._descriptor_number = open_no_follow(path, os.O_RDWR)
