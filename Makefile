@@ -7,6 +7,8 @@ PYTEST_ARGS ?=
 TEST_PROCESSES ?= 2
 DEMO_ARGS   ?=
 BENCH_ARGS  ?=
+# Releases of Zeebe whose journals tests read and write.
+ZEEBE_RELEASES := 1.0.0 8.2.15 8.3.4
 # Cargo's profile: release, or dev-release for quick builds (native/Cargo.toml).
 PROFILE     ?= release
 
@@ -32,7 +34,7 @@ help: ## List the targets
 
 setup: $(STAMPS)/installed $(JARS) ## Set everything up: packages, .venv, native extension, jars
 
-jars: $(JARS) ## Fetch the Java archive, sbe-tool and BookKeeper from Maven Central
+jars: $(JARS) ## Fetch the Java programs that tests compare with from Maven Central
 
 demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Parquet (DEMO_ARGS=…)
 	@$(PY) tests/demo/demo.py $(DEMO_ARGS)
@@ -45,7 +47,7 @@ test: setup ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 test-fast: $(STAMPS)/installed ## Run the tests that need neither a JVM nor Spark and are not slow (PYTEST_ARGS=…)
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not jvm and not spark and not slow and not crash" $(PYTEST_ARGS)
 
-bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools or startup; BENCH_ARGS=…)
+bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools, startup or journal; BENCH_ARGS=…)
 	@$(PY) tests/bench/$(or $(BENCH),recording).py $(BENCH_ARGS)
 
 check: $(STAMPS)/installed ## Lint and type-check Python and Rust
@@ -84,9 +86,12 @@ $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 	@$(PY) -m compileall -q aerotape archive catalog codecs replay spark tools
 	@touch $@
 
-$(STAMPS)/jars/.complete: tests/support/jvm/pom.xml | $(STAMPS)/prerequisites
+$(STAMPS)/jars/.complete: tests/support/jvm/pom.xml tests/support/jvm/raft/pom.xml | $(STAMPS)/prerequisites
 	@echo "aerotape: fetching the jars"
 	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@for release in $(ZEEBE_RELEASES); do \
+		mvn --quiet --batch-mode -f tests/support/jvm/raft/pom.xml dependency:copy-dependencies -Dzeebe.version=$$release -DoutputDirectory=$(CURDIR)/$(@D)/zeebe-$$release || exit 1; \
+	done
 	@touch $@
 
 $(STAMPS)/bookkeeper-jars/.complete: tests/support/jvm/bookkeeper/pom.xml | $(STAMPS)/prerequisites

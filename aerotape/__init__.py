@@ -37,6 +37,7 @@ from aerotape.errors import (
     IllegalOperationError as IllegalOperationError,
     InvalidExtensionError as InvalidExtensionError,
     InvalidPositionError as InvalidPositionError,
+    JournalError as JournalError,
     LedgerClosedError as LedgerClosedError,
     LedgerError as LedgerError,
     LedgerExistsError as LedgerExistsError,

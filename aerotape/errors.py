@@ -353,3 +353,44 @@ class ArchiveInUseError(MarkFileError):
     def __init__(self, message: str, path: str | Path = "", pid: int = 0) -> None:
         super().__init__(message, path)
         self.pid = pid
+
+
+class JournalError(StorageError):
+    """A raft journal, or a record of one, is not as it must be.
+
+    Attributes:
+        path: the segment file or the directory; empty for a record outside a file.
+        offset: where in the file, bytes; -1 if it is not about a place.
+        index: the index of the record; -1 if it is not about a record.
+    """
+
+    def __init__(
+        self, message: str, path: str | Path = "", offset: int = -1, index: int = -1
+    ) -> None:
+        super().__init__(message, path)
+        self.offset = offset
+        self.index = index
+
+
+class UnknownVersionError(JournalError):
+    """A record's frame, or a segment descriptor, has a version that is not known."""
+
+
+class InvalidChecksumError(JournalError):
+    """The checksum of a record or of a segment descriptor does not match its bytes."""
+
+
+class InvalidIndexError(JournalError):
+    """A record does not have the index that follows the previous record's."""
+
+
+class InvalidAsqnError(JournalError):
+    """A record's application sequence number is not above the last one."""
+
+
+class InvalidTermError(JournalError):
+    """A replicated record has a term that its journal cannot accept."""
+
+
+class CorruptJournalError(JournalError):
+    """Bytes of a journal are not what the format requires."""

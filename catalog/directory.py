@@ -31,6 +31,7 @@ from aerotape.catalog.recovery.stop_position import (
 )
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.scopes.layout import imported_ids, scope_of_archive
+from aerotape.catalog.seek_index.file import seek_index_path
 from aerotape.catalog.segment_files import (
     SegmentFile,
     list_segment_files,
@@ -258,6 +259,17 @@ class StoredRecording:
     def read_time_index(self) -> bytes | None:
         """Read the file of its time index, None when there is none (StorageError)."""
         return read_time_index_bytes(time_index_path(self._archive_dir, self.recording_id))
+
+    def read_seek_index(self) -> bytes | None:
+        """Read the file of its seek index, None when there is none (StorageError)."""
+        path = seek_index_path(self._archive_dir, self.recording_id)
+        try:
+            with open_regular_file(path) as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(f"cannot read seek index {path}: {error.strerror}", path) from error
 
     @contextmanager
     def local_copies(self, segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:

@@ -1,7 +1,8 @@
 """Write the Python source of a codec module from a schema's tree.
 
-Supports the constructs that Aeron's schemas use: single numbers, enums, ASCII text and bytes, in
-a little-endian schema. Any other construct is an error that names it.
+Supports the constructs that Aeron's schemas and ours use: single numbers, enums, ASCII text and
+bytes, and groups of them whose entries are tuples, in a little-endian schema. Any other construct
+is an error that names it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from aerotape.codecs.schema import (
     Encoding,
     Enum,
     Field,
+    Group,
     Message,
     Presence,
     Schema,
@@ -101,6 +103,8 @@ def _head(schema: Schema, schema_file: str, arguments: str) -> str:
         names += ["read_text", "text_field"]
     if not all(item.character_encoding for item in data):
         names += ["read_data", "data_field"]
+    if any(message.groups for message in schema.messages):
+        names += ["GroupLayout", "GroupRows", "group_field", "read_group"]
     # The order in which ruff wants imported names: constants, classes, functions.
     order = sorted(names, key=lambda n: (not n.isupper(), not n[0].isupper(), n))
     lines += [f"    {name}," for name in order]
@@ -111,7 +115,7 @@ def _head(schema: Schema, schema_file: str, arguments: str) -> str:
 def _enums(schema: Schema) -> list[Enum]:
     enums: dict[str, Enum] = {}
     for message in schema.messages:
-        for field in message.fields:
+        for field in (*message.fields, *(each for g in message.groups for each in g.fields)):
             if isinstance(field.type, Enum):
                 enums.setdefault(field.type.name, field.type)
     return list(enums.values())
@@ -151,14 +155,15 @@ class _MessageSource:
         self.schema = schema
         self.message = message
         self.struct = f"_{snake_case(message.name).upper()}"
-        if message.groups:
-            raise self.unsupported(message.groups[0].name, "is a repeating group")
+        for group in message.groups:
+            self.check_group(group)
         self.fields = sorted(message.fields, key=lambda field: field.offset)
         for field in self.fields:
             self.check_field(field)
         for data in message.var_data:
             self.check_data(data)
-        self.items: list[Field | VarData] = [*self.fields, *message.var_data]
+        self.tail: list[Group | VarData] = [*message.groups, *message.var_data]
+        self.items: list[Field | Group | VarData] = [*self.fields, *self.tail]
         since = {self.since(item) for item in self.fields}
         self.versions = sorted(since | {0}, reverse=True)
 
@@ -186,7 +191,24 @@ class _MessageSource:
         if data.character_encoding not in ("", "US-ASCII"):
             raise self.unsupported(data.name, f"is {data.character_encoding}")
 
-    def since(self, item: Field | VarData) -> int:
+    def check_group(self, group: Group) -> None:
+        if group.groups:
+            raise self.unsupported(group.name, "has a nested group")
+        dimensions = [(each.name, each.offset) for each in group.dimensions.members]
+        if dimensions != [("blockLength", 0), ("numInGroup", 2)]:
+            raise self.unsupported(group.name, "has other dimensions")
+        members: list[Field | VarData] = [*group.fields, *group.var_data]
+        for item in members:
+            if item.since_version > group.since_version:
+                raise self.unsupported(f"{group.name}.{item.name}", "is newer than its group")
+        for field in group.fields:
+            self.check_field(field)
+        for data in group.var_data:
+            self.check_data(data)
+            if data.character_encoding:
+                raise self.unsupported(f"{group.name}.{data.name}", "is text in a group")
+
+    def since(self, item: Field | Group | VarData) -> int:
         # A field not newer than its message is always present.
         return item.since_version if item.since_version > self.message.since_version else 0
 
@@ -211,7 +233,7 @@ class _MessageSource:
         return field.type.primitive.code
 
     @staticmethod
-    def local(field: Field | VarData) -> str:
+    def local(field: Field | Group | VarData) -> str:
         name = snake_case(field.name)
         return f"{name}_" if name in _RESERVED_LOCALS else name
 
@@ -227,7 +249,23 @@ class _MessageSource:
             f'{self.block_struct(version)} = Struct("<{self.layout(version)}")'
             for version in self.versions
         ]
+        for group in self.message.groups:
+            count = group.dimensions.member("numInGroup").type
+            codes = "".join(
+                _padding(field.offset - end) + self.code(field)
+                for field, end in zip(group.fields, _ends(group.fields), strict=False)
+            )
+            codes += _padding(group.block_length - _ends(group.fields)[-1])
+            assert isinstance(count, Encoding)
+            arguments = [
+                f'Struct("<H{count.primitive.code}")', f'Struct("<{codes}")',
+                str(len(group.var_data)),
+            ]  # fmt: skip
+            lines += _call("GroupLayout", arguments, 0, f"{self.group_layout(group)} = ")
         return lines
+
+    def group_layout(self, group: Group) -> str:
+        return f"{self.struct}_{snake_case(group.name).upper()}"
 
     def block_struct(self, version: int) -> str:
         return f"{self.struct}_BLOCK" + (f"_V{version}" if len(self.versions) > 1 else "")
@@ -261,8 +299,12 @@ class _MessageSource:
             lines.append(f"        self.{name} = {name}")
         return lines
 
-    def parameter(self, item: Field | VarData) -> str:
+    def parameter(self, item: Field | Group | VarData) -> str:
         name = snake_case(item.name)
+        if isinstance(item, Group):
+            if not self.since(item):
+                return f"{name}: GroupRows = (),"
+            return f"{name}: GroupRows | None = None,  # since version {self.since(item)}"
         if isinstance(item, VarData):
             kind, empty = ("str", '""') if item.character_encoding else ("bytes", 'b""')
             return f"{name}: {kind}{' | None' if self.since(item) else ''} = {empty},"
@@ -288,14 +330,16 @@ class _MessageSource:
             else:
                 values.append(name)
         lines = ["    def encode(self) -> bytes:", "        try:"]
-        pack = _call(f"{self.struct}.pack", values, 12, "return " if not message.var_data else "")
-        if not message.var_data:
+        pack = _call(f"{self.struct}.pack", values, 12, "return " if not self.tail else "")
+        if not self.tail:
             lines += pack
         else:
             lines += _assign("block", pack)
             data = [
-                f"{'text' if d.character_encoding else 'data'}_field(self.{snake_case(d.name)})"
-                for d in message.var_data
+                f"group_field(self.{snake_case(item.name)}, {self.group_layout(item)})"
+                if isinstance(item, Group)
+                else f"{_kind(item)}_field(self.{snake_case(item.name)})"
+                for item in self.tail
             ]
             lines += _lines("return ", ["block", *data], " + ", 12)
         lines += [
@@ -331,8 +375,8 @@ class _MessageSource:
                 )
                 lines += self.read_block(version, 12)
         lines += self.conversions()
-        for data in message.var_data:
-            lines += self.read_var_data(data)
+        for item in self.tail:
+            lines += self.read_tail(item)
         names = [self.local(item) for item in self.items]
         lines += _call("cls", names, 8, "return ")
         return lines
@@ -341,7 +385,7 @@ class _MessageSource:
         fields = self.known(version)
         needed = max((f.offset + f.type.size_bytes for f in fields), default=0)
         arguments = [f'"{self.message.name}"', "buffer", "offset", "block_length", str(needed)]
-        target = "end = " if self.message.var_data else ""
+        target = "end = " if self.tail else ""
         names = ", ".join(self.local(field) for field in fields)
         unpack = f"{self.block_struct(version)}.unpack_from(buffer, offset)"
         pad = " " * indent
@@ -363,20 +407,32 @@ class _MessageSource:
                 lines += [f"        if {name} == {_null(field)}:", f"            {name} = None"]
         return lines
 
-    def read_var_data(self, data: VarData) -> list[str]:
-        kind = "text" if data.character_encoding else "data"
-        name = self.local(data)
-        where = f'"{self.message.name}.{snake_case(data.name)}"'
-        last = data is self.message.var_data[-1]
-        target = f"{name}, {'_' if last else 'end'} = "
-        if not self.since(data):
-            return _call(f"read_{kind}", ["buffer", "end", where], 8, target)
-        python = "str" if data.character_encoding else "bytes"
+    def read_tail(self, item: Group | VarData) -> list[str]:
+        name = self.local(item)
+        where = f'"{self.message.name}.{snake_case(item.name)}"'
+        target = f"{name}, {'_' if item is self.tail[-1] else 'end'} = "
+        if isinstance(item, Group):
+            function, python = "read_group", "GroupRows"
+            arguments = ["buffer", "end", where, self.group_layout(item)]
+        else:
+            function, python = f"read_{_kind(item)}", "str" if item.character_encoding else "bytes"
+            arguments = ["buffer", "end", where]
+        if not self.since(item):
+            return _call(function, arguments, 8, target)
         return [
             f"        {name}: {python} | None = None",
-            f"        if version >= {self.since(data)}:",
-            *_call(f"read_{kind}", ["buffer", "end", where], 12, target),
+            f"        if version >= {self.since(item)}:",
+            *_call(function, arguments, 12, target),
         ]
+
+
+def _kind(data: VarData) -> str:
+    return "text" if data.character_encoding else "data"
+
+
+def _ends(fields: tuple[Field, ...]) -> list[int]:
+    """The end of the field before each field, and of the last, bytes."""
+    return [0, *(field.offset + field.type.size_bytes for field in fields)]
 
 
 def _null(field: Field) -> str:

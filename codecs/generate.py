@@ -30,6 +30,9 @@ MODULES = {
 OWN_SCHEMAS = Path(__file__).parent / "schemas"
 OWN_MODULES = {
     "ledger-control.xml": "ledger_control.py",
+    "raft-entry.xml": "raft_entry.py",
+    "raft-journal.xml": "raft_journal.py",
+    "raft-replication.xml": "raft_replication.py",
 }
 
 

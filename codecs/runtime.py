@@ -11,13 +11,15 @@ Separate from the generated modules so that a change to a check needs no regener
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from aerotape.errors import CodecError
 
 Buffer = bytes | bytearray | memoryview
+# Entries of a repeating group: each has its fields, then its variable data, in the wire's order.
+GroupRows = Sequence[tuple[Any, ...]]
 
 HEADER = struct.Struct("<HHHH")
 HEADER_LENGTH = HEADER.size
@@ -210,6 +212,58 @@ def data_field(value: bytes | None) -> bytes:
     return VAR_DATA_LENGTH.pack(length) + value
 
 
+class GroupLayout(NamedTuple):
+    """The layout of a repeating group.
+
+    Attributes:
+        dimensions: the length of an entry's block, and the number of entries.
+        block: the fixed fields of an entry.
+        data_count: the variable data of an entry, fields.
+    """
+
+    dimensions: struct.Struct
+    block: struct.Struct
+    data_count: int
+
+
+def read_group(
+    buffer: Buffer, offset: int, name: str, layout: GroupLayout
+) -> tuple[GroupRows, int]:
+    """Read one repeating group and return its entries with the offset after it.
+
+    Raises:
+        CodecError: an entry exceeds the end of the buffer, or its block is too short.
+    """
+    start = check_block(name, buffer, offset, layout.dimensions.size, layout.dimensions.size)
+    block_length, count = layout.dimensions.unpack_from(buffer, offset)
+    rows = []
+    for _ in range(count):
+        end = check_block(name, buffer, start, block_length, layout.block.size)
+        row = layout.block.unpack_from(buffer, start)
+        for _ in range(layout.data_count):
+            data, end = read_data(buffer, end, name)
+            row = (*row, data)
+        rows.append(row)
+        start = end
+    return rows, start
+
+
+def group_field(rows: GroupRows | None, layout: GroupLayout) -> bytes:
+    """Return the wire format of a repeating group.
+
+    Raises:
+        CodecError: variable data is longer than the schema allows.
+        struct.error: a field, or the number of entries, is out of its type's range; `encode`
+            raises a `CodecError` instead.
+    """
+    rows = rows or ()
+    parts = [layout.dimensions.pack(layout.block.size, len(rows))]
+    for row in rows:
+        fixed = len(row) - layout.data_count
+        parts += [layout.block.pack(*row[:fixed]), *map(data_field, row[fixed:])]
+    return b"".join(parts)
+
+
 def text_field(value: str | None) -> bytes:
     """Return the wire format of an ASCII text: its length, then the text.
 
@@ -235,6 +289,8 @@ def encode_error(message: Message, layout: struct.Struct, fault: Exception) -> C
         if value is None and "None" in annotations[name]:
             continue
         try:
+            if annotations[name].startswith("GroupRows"):
+                continue
             if position < len(codes):
                 struct.pack(f"<{codes[position]}", value)
             elif annotations[name].startswith("str"):

@@ -62,9 +62,7 @@ def run(args: argparse.Namespace) -> int:
     [table] = opened
     if args.compact:
         figures = table.compact()
-        note(
-            f"compacted: {figures['numFilesRemoved']} files became {figures['numFilesAdded']}"
-        )
+        note(f"compacted: {figures['numFilesRemoved']} files became {figures['numFilesAdded']}")
     if args.vacuum is not None:
         note(f"vacuumed: {len(table.vacuum(args.vacuum))} files deleted")
     return code

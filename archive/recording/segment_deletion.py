@@ -23,6 +23,7 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.requester import Requester
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.indexes import parse_index_name
 from aerotape.catalog.segment.placement import misplacement
 from aerotape.catalog.segment_files import (
     DELETE_SUFFIX,
@@ -30,7 +31,6 @@ from aerotape.catalog.segment_files import (
     parse_any_segment_file_name,
     parse_segment_file_name,
 )
-from aerotape.catalog.time_index.file import parse_time_index_name
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError, StorageError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
@@ -310,4 +310,4 @@ def _mark(path: Path) -> None:
 def _owner(name: str) -> int | None:
     """Return the recording with which a file is deleted."""
     parsed = parse_any_segment_file_name(name)
-    return parse_time_index_name(name) if parsed is None else parsed[0]
+    return parse_index_name(name) if parsed is None else parsed[0]

@@ -18,6 +18,7 @@ from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.requester import Requester
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.segment.migrate import (
     SegmentMove,
     base_positions,
@@ -32,7 +33,6 @@ from aerotape.catalog.segment_files import (
     list_segment_files,
     segment_file_name,
 )
-from aerotape.catalog.time_index.file import remove_time_index
 from aerotape.catalog.time_index.upkeep import cut_before, hand_over
 from aerotape.clock import epoch_ms
 from aerotape.errors import AerotapeError, ArchiveError, StorageError
@@ -284,7 +284,7 @@ class SegmentMoves:
             finish_moves(moves)
             # Its entries belong to the target now.
             with contextlib.suppress(StorageError):
-                remove_time_index(folder, source_id)
+                remove_indexes(folder, source_id)
 
         # The recorder has created the next file if the last segment is full.
         next_files = [

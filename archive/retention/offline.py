@@ -11,13 +11,13 @@ from pathlib import Path
 
 from aerotape.archive.retention.plan import Removal
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files
 from aerotape.catalog.recovery.suspect_marks import clear_marks
 from aerotape.catalog.segment.migrate import base_positions
 from aerotape.catalog.segment.placement import sort_out
 from aerotape.catalog.segment_files import list_files_to_delete, segment_file_name
-from aerotape.catalog.time_index.file import remove_time_index
 from aerotape.catalog.time_index.upkeep import cut_before
 from aerotape.errors import StorageError
 
@@ -38,7 +38,7 @@ def carry_out(catalog: Catalog, archive_dir: Path, removal: Removal) -> None:
         own, left = sort_out(descriptor, files[::-1])
         delete_files(own)
         clear_marks(archive_dir, recording_id)
-        remove_time_index(archive_dir, recording_id)
+        remove_indexes(archive_dir, recording_id)
         if left:
             raise StorageError("; ".join(left), archive_dir)
         return

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files, index_owned_files, why_not_its
 from aerotape.catalog.segment.hard_links import remove_copies
-from aerotape.catalog.time_index.file import remove_time_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,6 @@ def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
     delete_files(plan.paths)
     remove_copies(archive_dir, set(plan.recording_ids))
     for recording_id in plan.recording_ids:
-        remove_time_index(archive_dir, recording_id)
+        remove_indexes(archive_dir, recording_id)
     catalog.compact()
     return plan

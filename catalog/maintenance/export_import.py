@@ -190,7 +190,7 @@ def import_recording(
                 paths = [segment.path for segment in segments]
                 if reader.time_points:
                     paths.append(_write_time_index(folder, descriptor, reader.time_points))
-                _enter(catalog, archive_dir, descriptor, paths)
+                enter(catalog, archive_dir, descriptor, paths)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError as error:
@@ -239,18 +239,26 @@ def _write(
         finally:
             os.close(file)
         segments.append(SegmentFile(path, int(path.stem.partition("-")[2])))
-    length, base = descriptor.segment_file_length, descriptor.stop_position
-    is_full = bool(segments) and segments[-1].base_position + length == base
-    if is_full and base < max_position(descriptor):
-        # The recorder has created the segment after a full one: without it ArchiveTool's verify
-        # finds that the recording exceeds its files.
-        path = folder / segment_file_name(descriptor.recording_id, base)
-        make_blank_segment(path, length)
-        segments.append(SegmentFile(path, base))
+    add_blank_segment(folder, descriptor, segments)
     for _ in content:  # so that the digest is checked
         raise AssertionError("the length was compared with the header")
     sync_directory(folder)
     return segments
+
+
+def add_blank_segment(
+    folder: Path, descriptor: RecordingDescriptor, segments: list[SegmentFile]
+) -> None:
+    """Add the segment file after a full last one, as the recorder does (OSError).
+
+    Without it ArchiveTool's verify finds that the recording exceeds its files.
+    """
+    length, base = descriptor.segment_file_length, descriptor.stop_position
+    is_full = bool(segments) and segments[-1].base_position + length == base
+    if is_full and base < max_position(descriptor):
+        path = folder / segment_file_name(descriptor.recording_id, base)
+        make_blank_segment(path, length)
+        segments.append(SegmentFile(path, base))
 
 
 def _write_time_index(folder: Path, descriptor: RecordingDescriptor, points: TimePoints) -> Path:
@@ -266,9 +274,15 @@ def _write_time_index(folder: Path, descriptor: RecordingDescriptor, points: Tim
     return path
 
 
-def _enter(
+def enter(
     catalog: Catalog, archive_dir: Path, descriptor: RecordingDescriptor, paths: Sequence[Path]
 ) -> None:
+    """Move the complete files of a recording into the directory, and make it visible.
+
+    Raises:
+        CatalogError: the catalog cannot be written.
+        OSError: a file cannot be moved.
+    """
     # Not INVALID: repair, verify and mark-valid would make it valid with incomplete segments.
     catalog.insert_recording(descriptor, RecordingState.DELETED)
     for path in paths:

@@ -27,6 +27,7 @@ from aerotape.catalog.recovery.suspect_marks import SuspectNote, marked_recordin
 from aerotape.catalog.remote.object_folder import ObjectFolder
 from aerotape.catalog.remote.stop_position import find_remote_end, unnamed_file
 from aerotape.catalog.scopes.layout import find_imported, scope_of_archive
+from aerotape.catalog.seek_index.file import seek_index_name
 from aerotape.catalog.segment_files import (
     SegmentFile,
     belongs,
@@ -110,6 +111,13 @@ class RemoteRecording(StoredRecording):
         """Fetch the file of its time index, None when there is none (StorageError)."""
         try:
             return self._folder.read(time_index_name(self.recording_id))
+        except FileNotFoundError:
+            return None
+
+    def read_seek_index(self) -> bytes | None:
+        """Fetch the file of its seek index, None when there is none (StorageError)."""
+        try:
+            return self._folder.read(seek_index_name(self.recording_id))
         except FileNotFoundError:
             return None
 

@@ -27,6 +27,7 @@ mod large_pages;
 mod ledger_writer;
 pub mod mailbox;
 mod no_follow;
+mod raft_journal;
 mod sbe;
 mod scan;
 pub mod segment;
@@ -55,6 +56,7 @@ mod _native {
         module.add_class::<super::ledger_writer::LedgerWriter>()?;
         super::sbe::register(module)?;
         super::scan::register(module)?;
+        super::raft_journal::register(module)?;
         super::time_points::register(module)?;
         super::worker::register(module)?;
         super::segment::register(module)?;

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.read_mode import Mode
     from aerotape.replay.offline.reader import Message, RecordingRange
     from aerotape.replay.offline.scope import ArchiveScope
+    from aerotape.replay.offline.seek import SeekTarget
     from aerotape.replay.statistics.model import Over, RecordingStatistics
     from aerotape.replay.statistics.plot import Panel
     from aerotape.times import TimeLike
@@ -57,6 +58,8 @@ class Recording(StoredRecording):
         *,
         from_time: TimeLike | None = None,
         to_time: TimeLike | None = None,
+        from_index: int | None = None,
+        from_asqn: int | None = None,
     ) -> Iterator[Message]:
         """Iterate the messages that begin in a range of positions, and of times if given.
 
@@ -72,16 +75,21 @@ class Recording(StoredRecording):
                 `aerotape.times` for the formats of times, and
                 `aerotape.catalog.time_index.index` for the accuracy of times of messages.
             to_time: messages that were certainly recorded then or later are left out.
+            from_index: in a recording of a raft journal, the index of the first record.
+            from_asqn: in a recording of a raft journal, begin at the record with the highest asqn
+                up to this one (`aerotape.replay.offline.seek`).
 
         Raises:
             ConfigurationError: a position, a time or the checksum's name is not valid.
+            CodecError: to find an index or asqn, and a message is not a record of a raft journal.
             SegmentError: a segment file is missing, too short, damaged or fails its checksum; the
                 error names recording, file, offset and position. Messages before it are yielded
                 first.
         """
         from aerotape.replay.offline.reader import messages_of
 
-        part = self._range(from_position, to_position, from_time, to_time)
+        seek = _target(from_index, from_asqn)
+        part = self._range(from_position, to_position, from_time, to_time, seek)
         return messages_of(part, part.scan(checksum=checksum))
 
     def to_batches(
@@ -92,11 +100,14 @@ class Recording(StoredRecording):
         *,
         from_time: TimeLike | None = None,
         to_time: TimeLike | None = None,
+        from_index: int | None = None,
+        from_asqn: int | None = None,
         columns: Sequence[str] | None = None,
         mode: Mode = "FAILFAST",
         schema: PayloadSchema | str | Path | None = None,
         template: str | int | None = None,
         others: Others = "drop",
+        payload: str | None = None,
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
     ) -> pyarrow.RecordBatchReader:
@@ -106,8 +117,8 @@ class Recording(StoredRecording):
         interface, which DuckDB, Polars, pandas and others accept.
 
         Args:
-            from_position: as for `messages`, and so are `to_position`, `checksum`, `from_time` and
-                `to_time`.
+            from_position: as for `messages`, and so are `to_position`, `checksum`, `from_time`,
+                `to_time`, `from_index` and `from_asqn`.
             columns: names of `aerotape.replay.offline.reader.COLUMNS` and of typed columns, in
                 output order. When None all, but `_corrupt` only in mode PERMISSIVE and `payload`
                 only without a schema. Other columns are not built. `scope_id` and `qualified_name`
@@ -121,6 +132,8 @@ class Recording(StoredRecording):
                 the schema is a struct column, and the column `template` has its name.
             others: messages of other templates and schemas are left out ("drop"), or are rows
                 whose typed columns are null ("null").
+            payload: "raft-journal" for the columns of a raft journal's records, instead of a schema
+                (`aerotape.replay.offline.raft_columns`).
             batch_rows: maximum number of messages in a batch.
             batch_bytes: bytes of payload after which a batch ends.
 
@@ -136,11 +149,12 @@ class Recording(StoredRecording):
             columns,
             checksum,
             mode=mode,
-            payloads=payload_columns(schema, template, others, self.storage),
+            payloads=payload_columns(schema, template, others, self.storage, payload),
             batch_rows=batch_rows,
             batch_bytes=batch_bytes,
         )
-        return table.read(self._range(from_position, to_position, from_time, to_time))
+        seek = _target(from_index, from_asqn)
+        return table.read(self._range(from_position, to_position, from_time, to_time, seek))
 
     def to_arrow(
         self,
@@ -150,11 +164,14 @@ class Recording(StoredRecording):
         *,
         from_time: TimeLike | None = None,
         to_time: TimeLike | None = None,
+        from_index: int | None = None,
+        from_asqn: int | None = None,
         columns: Sequence[str] | None = None,
         mode: Mode = "FAILFAST",
         schema: PayloadSchema | str | Path | None = None,
         template: str | int | None = None,
         others: Others = "drop",
+        payload: str | None = None,
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
     ) -> pyarrow.Table:
@@ -168,11 +185,14 @@ class Recording(StoredRecording):
             checksum,
             from_time=from_time,
             to_time=to_time,
+            from_index=from_index,
+            from_asqn=from_asqn,
             columns=columns,
             mode=mode,
             schema=schema,
             template=template,
             others=others,
+            payload=payload,
             batch_rows=batch_rows,
             batch_bytes=batch_bytes,
         ).read_all()
@@ -255,12 +275,22 @@ class Recording(StoredRecording):
         to_position: int | None,
         from_time: TimeLike | None,
         to_time: TimeLike | None,
+        seek: SeekTarget | None = None,
     ) -> RecordingRange:
         from aerotape.replay.offline.reader import recording_range
         from aerotape.times import TimeRange
 
         times = TimeRange.of(from_time, to_time)
-        return recording_range(self, from_position, to_position, times)
+        return recording_range(self, from_position, to_position, times, seek)
+
+
+def _target(from_index: int | None, from_asqn: int | None) -> SeekTarget | None:
+    """Return the record to begin at, None for all (ConfigurationError)."""
+    if from_index is None and from_asqn is None:
+        return None
+    from aerotape.replay.offline.seek import SeekTarget
+
+    return SeekTarget(from_index, from_asqn)
 
 
 class ArchiveDirectory(StoredDirectory[Recording]):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from aerotape import _native
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
@@ -39,6 +39,39 @@ _MALFORMED: Final[Mapping[Mode, Literal["fail", "drop", "null"]]] = {
     "DROPMALFORMED": "drop",
     "PERMISSIVE": "null",
 }
+
+
+class Decoder(Protocol):
+    """Decodes payloads into some of the typed columns, as `PayloadSchema` does."""
+
+    def decode_messages(
+        self,
+        payloads: pyarrow.Array,
+        *,
+        malformed: Literal["fail", "drop", "null"],
+        keep_others: bool,
+    ) -> DecodedMessages: ...
+
+
+class TypedColumns(Protocol):
+    """Typed columns of a table and the selection of its messages; can be pickled."""
+
+    @property
+    def others(self) -> Others: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def arrow_schema(self) -> pyarrow.Schema: ...
+
+    def source(self, name: str) -> str:
+        """Return the name that a column has in the batches of the decoder."""
+        ...
+
+    def decoder(self, chosen: frozenset[str]) -> Decoder:
+        """Return the decoder of at least these columns, by their names in its batches."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -120,6 +153,10 @@ class PayloadColumns:
         """Return the name that a column of the table has in the schema."""
         return self._sources[name]
 
+    def decoder(self, chosen: frozenset[str]) -> Decoder:
+        """Return the decoder of these columns."""
+        return self.schema.choose(chosen)
+
     @cached_property
     def _sources(self) -> dict[str, str]:
         taken = {name.lower() for name in _native.SCAN_COLUMNS}
@@ -143,7 +180,7 @@ class PayloadColumns:
 class PayloadReader:
     """Converts batches of a scan to batches of a table with typed columns."""
 
-    def __init__(self, payloads: PayloadColumns, columns: Sequence[str], mode: Mode) -> None:
+    def __init__(self, payloads: TypedColumns, columns: Sequence[str], mode: Mode) -> None:
         """Prepare for any number of recordings.
 
         Args:
@@ -154,7 +191,7 @@ class PayloadReader:
         self._columns = tuple(columns)
         self._own = [name for name in columns if name in _native.SCAN_COLUMNS]
         self._sources = {name: payloads.source(name) for name in columns if name not in self._own}
-        self._schema = payloads.schema.choose(frozenset(self._sources.values()))
+        self._schema = payloads.decoder(frozenset(self._sources.values()))
         self._typed = payloads.arrow_schema
         self._mode = mode
         self._keep_others = payloads.others == "null"

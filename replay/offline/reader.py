@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from aerotape._native import ChecksumName
     from aerotape.catalog.directory import StoredRecording
+    from aerotape.replay.offline.seek import SeekTarget
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
 """All columns in table order; the last, `_corrupt`, is for mode PERMISSIVE."""
@@ -196,6 +197,7 @@ def recording_range(
     from_position: int | None = None,
     to_position: int | None = None,
     times: TimeRange = ALL_TIMES,
+    seek: SeekTarget | None = None,
 ) -> RecordingRange:
     """Clip a range of positions to the recorded positions; the result may be empty.
 
@@ -205,9 +207,12 @@ def recording_range(
         to_position: position after the last one; the recorded position when None.
         times: messages that were certainly recorded at other times are left out
             (`aerotape.catalog.time_index.index`).
+        seek: records of a raft journal before this one are left out
+            (`aerotape.replay.offline.seek`).
 
     Raises:
         ConfigurationError: a position is negative, or the range goes backwards.
+        CodecError: to seek, and a message is not a record of a raft journal.
     """
     for name, position in (("from_position", from_position), ("to_position", to_position)):
         if position is not None and position < 0:
@@ -228,6 +233,10 @@ def recording_range(
             warnings.warn(index.problem, RuntimeWarning, stacklevel=3)
         earliest, latest = index.positions(times)
         begin, end = max(begin, earliest), min(end, latest)
+    if seek:
+        from aerotape.replay.offline.seek import seek_position
+
+        begin = max(begin, seek_position(recording, range_of(recording, start, limit, limit), seek))
     return range_of(recording, begin, max(begin, end), limit)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aerotape._native import ChecksumName
     from aerotape.catalog.location import StorageOptions
     from aerotape.codecs.payloads import PayloadSchema
-    from aerotape.replay.offline.payload_columns import Others, PayloadColumns
+    from aerotape.replay.offline.payload_columns import Others, TypedColumns
 
 
 _TYPES: Final = dict.fromkeys(COLUMNS, "int32") | {
@@ -32,7 +32,7 @@ _TYPES: Final = dict.fromkeys(COLUMNS, "int32") | {
 }
 
 
-def table_columns(mode: Mode, payloads: PayloadColumns | None = None) -> tuple[str, ...]:
+def table_columns(mode: Mode, payloads: TypedColumns | None = None) -> tuple[str, ...]:
     """Return the default columns of a table.
 
     With typed columns the payload itself is not among them.
@@ -42,7 +42,7 @@ def table_columns(mode: Mode, payloads: PayloadColumns | None = None) -> tuple[s
     return (*own, *typed, "_corrupt") if mode == "PERMISSIVE" else (*own, *typed)
 
 
-def table_schema(mode: Mode, payloads: PayloadColumns | None = None) -> pyarrow.Schema:
+def table_schema(mode: Mode, payloads: TypedColumns | None = None) -> pyarrow.Schema:
     """Return the Arrow schema of a table with the columns of `table_columns`."""
     import pyarrow
 
@@ -66,7 +66,7 @@ class TableReader:
         checksum: ChecksumName = "none",
         *,
         mode: Mode = "FAILFAST",
-        payloads: PayloadColumns | None = None,
+        payloads: TypedColumns | None = None,
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
     ) -> None:
@@ -144,13 +144,23 @@ def payload_columns(
     template: str | int | None,
     others: Others,
     storage: StorageOptions,
-) -> PayloadColumns | None:
-    """Return the typed columns of a schema; None without one.
+    payload: str | None = None,
+) -> TypedColumns | None:
+    """Return the typed columns of a schema, or of a kind of payload; None without either.
 
     Raises:
-        ConfigurationError: a template without a schema, or as for `PayloadColumns.of`.
+        ConfigurationError: a template without a schema, a schema with a kind of payload, or as for
+            `PayloadColumns.of`.
         CodecError: as for `PayloadColumns.of`.
     """
+    if payload is not None:
+        if schema is not None or template is not None:
+            raise ConfigurationError(
+                f"payload: {payload} has its own schema; leave out schema and template", "payload"
+            )
+        from aerotape.replay.offline.raft_columns import raft_columns
+
+        return raft_columns(payload)
     if schema is not None:
         from aerotape.replay.offline.payload_columns import PayloadColumns
 

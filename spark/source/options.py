@@ -26,7 +26,8 @@ from aerotape.units import parse_size
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
     from aerotape.replay.offline.directory import ArchiveDirectory
-    from aerotape.replay.offline.payload_columns import PayloadColumns
+    from aerotape.replay.offline.payload_columns import TypedColumns
+    from aerotape.replay.offline.seek import SeekTarget
 
 _T = TypeVar("_T")
 
@@ -61,8 +62,8 @@ _CHECKSUMS: Final[Mapping[str, ChecksumName]] = {
 }
 _NAMES: Final = (
     "path", "recordingIds", "fromPosition", "toPosition", "fromTime", "toTime", "channel",
-    "streamId", "columns", "checksum", "mode", "schema", "template", "others", "enums", "sets",
-    "partitionBytes", "scopeIds",
+    "fromIndex", "fromAsqn", "streamId", "columns", "checksum", "mode", "schema", "template",
+    "others", "enums", "sets", "payload", "partitionBytes", "scopeIds",
 )  # fmt: skip
 _ABOUT_SCHEMA: Final = ("template", "others", "enums", "sets")
 STORAGE_PREFIX: Final = "storage."
@@ -92,6 +93,7 @@ class ReadOptions:
         from_position: as for `aerotape.replay.offline.reader.recording_range`.
         to_position: as for `aerotape.replay.offline.reader.recording_range`.
         times: as for `aerotape.replay.offline.reader.recording_range`.
+        seek: as for `aerotape.replay.offline.reader.recording_range`.
         channel: only recordings whose original channel contains this.
         stream_id: only recordings of this stream.
         columns: names of columns, in output order.
@@ -110,12 +112,13 @@ class ReadOptions:
     from_position: int | None = None
     to_position: int | None = None
     times: TimeRange = ALL_TIMES
+    seek: SeekTarget | None = None
     channel: str | None = None
     stream_id: int | None = None
     columns: tuple[str, ...] = field(default=MESSAGE_COLUMNS)
     checksum: ChecksumName = "none"
     mode: Mode = "FAILFAST"
-    payloads: PayloadColumns | None = None
+    payloads: TypedColumns | None = None
     partition_bytes: int = DEFAULT_PARTITION_BYTES
     storage: StorageOptions = NO_OPTIONS
     scope_ids: tuple[int, ...] | None = None
@@ -176,6 +179,7 @@ class ReadOptions:
             times=TimeRange(
                 optional(given, "fromTime", parse_time), optional(given, "toTime", parse_time)
             ),
+            seek=_parse_seek(given),
             channel=given.get("channel"),
             stream_id=optional(given, "streamId", parse_stream_id),
             columns=columns,
@@ -286,6 +290,26 @@ def parse_position(text: str, name: str) -> int:
     return position
 
 
+def _parse_seek(given: Mapping[str, str]) -> SeekTarget | None:
+    """Parse the record of a raft journal to begin at; None for all."""
+    index = optional(given, "fromIndex", _number)
+    asqn = optional(given, "fromAsqn", _number)
+    if index is None and asqn is None:
+        return None
+    if index is not None and asqn is not None:
+        raise ConfigurationError("fromIndex and fromAsqn exclude each other: give one", "fromIndex")
+    from aerotape.replay.offline.seek import SeekTarget
+
+    return SeekTarget(index, asqn)
+
+
+def _number(text: str, name: str) -> int:
+    number = digits(text)
+    if number is None:
+        raise ConfigurationError(f"{name}: {text!r} is not a whole number of 0 or more", name)
+    return number
+
+
 def parse_stream_id(text: str, name: str) -> int:
     """Parse a stream id: a number of 32 bits, which may be negative."""
     stream_id = _integer(text, name)
@@ -306,7 +330,7 @@ def parse_columns(
     return columns
 
 
-def _default_columns(mode: Mode, payloads: PayloadColumns | None) -> tuple[str, ...]:
+def _default_columns(mode: Mode, payloads: TypedColumns | None) -> tuple[str, ...]:
     if payloads is not None:
         # Imports the native module, which queries without a schema do not need for planning.
         from aerotape.replay.offline.table import table_columns
@@ -317,8 +341,17 @@ def _default_columns(mode: Mode, payloads: PayloadColumns | None) -> tuple[str, 
 
 def parse_payloads(
     given: Mapping[str, str], storage: StorageOptions = NO_OPTIONS
-) -> PayloadColumns | None:
+) -> TypedColumns | None:
     """Read the SBE schema that the options name; raises as `ReadOptions.parse`."""
+    if "payload" in given:
+        for name in ("schema", *_ABOUT_SCHEMA):
+            if name in given:
+                raise ConfigurationError(
+                    f"{name}: the option payload selects columns of its own; give one of them", name
+                )
+        from aerotape.replay.offline.raft_columns import raft_columns
+
+        return raft_columns(given["payload"])
     if "schema" not in given:
         for name in _ABOUT_SCHEMA:
             if name in given:

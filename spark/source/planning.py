@@ -123,7 +123,9 @@ def without_damaged(recordings: Iterable[Recording], options: ReadOptions) -> li
 
 def wanted_range(recording: Recording, options: ReadOptions) -> RecordingRange:
     """Return the range of a recording that the options select; it may be empty."""
-    return recording_range(recording, options.from_position, options.to_position, options.times)
+    return recording_range(
+        recording, options.from_position, options.to_position, options.times, options.seek
+    )
 
 
 def plan_ranges(recordings: Iterable[Recording], options: ReadOptions) -> list[RecordingRange]:

@@ -1,7 +1,8 @@
 """Filter pushdown: recordings and positions that a query's filters exclude are not planned.
 
-Filters on columns that are constant in a recording, and on positions, limit the plan: a recording
-or a segment file that no row could come from is not opened. A filter that is not applied exactly is
+Filters on columns that are constant in a recording, on positions, and on the index of records of
+raft journals limit the plan: a recording or a segment file that no row could come from is not
+opened. A filter that is not applied exactly is
 returned, so that Spark applies it to the rows.
 """
 
@@ -57,6 +58,7 @@ class Selection:
     stream_id: Values = Values()
     session_id: Values = Values()
     position: Values = Values()
+    index: Values = Values()
 
     def narrow(self, filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
         """Apply filters, all of which must hold.
@@ -98,7 +100,24 @@ class Selection:
             end = min(end, options.to_position)
         if begin >= end:
             return None
-        return dataclasses.replace(options, from_position=begin, to_position=end)
+        narrowed = dataclasses.replace(options, from_position=begin, to_position=end)
+        return self._sought(narrowed)
+
+    def _sought(self, options: ReadOptions) -> ReadOptions:
+        """Begin at the lowest index, if rows are the records of raft journals.
+
+        Other modes leave out messages that are not records, which cannot be searched.
+        """
+        lowest = max(self.index.lowest, min(self.index.among or (), default=0))
+        if lowest <= 0 or options.payloads is None or options.seek or options.mode != "FAILFAST":
+            return options
+        # They import the native module, which other queries do not need for planning.
+        from aerotape.replay.offline.raft_columns import RaftColumns
+        from aerotape.replay.offline.seek import SeekTarget
+
+        if not isinstance(options.payloads, RaftColumns):
+            return options
+        return dataclasses.replace(options, seek=SeekTarget(index=lowest))
 
 
 _EVERYTHING: Final = Values()
@@ -116,6 +135,8 @@ def _column_values(filter: Filter) -> tuple[str, Values, bool]:
     if column == "position":
         # One range is read, from the lowest to the highest: Spark leaves out rows in between.
         return column, values, values.among is None or len(values.among) <= 1
+    if column == "index":
+        return column, values, False
     if column == "end_position":
         # A message begins at a lower position than its end; how much lower is unknown.
         highest = min(values.highest, max(values.among, default=0) if values.among else _HIGHEST)

@@ -23,7 +23,7 @@ from aerotape.catalog.directory import find_ends, key_name, split_key
 from aerotape.errors import DataLossError, UnknownRecordingError
 from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.replay.offline.boundaries import LastMessage, message_checksum
-from aerotape.replay.offline.reader import RecordingRange, range_of
+from aerotape.replay.offline.reader import RecordingRange, range_of, recording_range
 from aerotape.spark.source.planning import matching, recordings_of_scopes, without_damaged
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
 
@@ -161,6 +161,11 @@ class Follower:
             begin = max(recording.start_position, self.options.from_position or 0)
             if self.options.times.from_ns is not None:
                 begin = max(begin, recording.time_index.position_from(self.options.times.from_ns))
+            if self.options.seek is not None:
+                found = recording_range(recording, seek=self.options.seek)
+                if not found.length and recording.descriptor.is_active:
+                    return None  # the record is not recorded yet
+                begin = max(begin, found.from_position)
             return self._from(recording, begin, None, begins=True, target=target)
         position, stop = progress.position, recording.descriptor.stop_position
         is_active = recording.descriptor.is_active

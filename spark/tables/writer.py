@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from aerotape._native import ChecksumName
-    from aerotape.replay.offline.payload_columns import PayloadColumns
+    from aerotape.replay.offline.payload_columns import TypedColumns
     from aerotape.replay.offline.read_mode import Mode
     from aerotape.replay.offline.scan_ahead import Scanned
 
@@ -108,7 +108,7 @@ class WriteSettings:
     columns: tuple[str, ...]
     checksum: ChecksumName
     mode: Mode
-    payloads: PayloadColumns | None
+    payloads: TypedColumns | None
     identities: dict[int, int]
     naming: Naming
 

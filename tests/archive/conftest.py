@@ -52,9 +52,7 @@ def start_daemon(tmp_path: Path, aeron_dir: Path) -> Iterator[Callable[..., Aero
 
 
 @contextmanager
-def running(
-    kind: str, properties: Mapping[str, str] | None = None
-) -> Iterator[ArchiveProcess]:
+def running(kind: str, properties: Mapping[str, str] | None = None) -> Iterator[ArchiveProcess]:
     """Our daemon ("aerotape") or the Java archive ("java") in new directories, in memory."""
     properties = {**PROPERTIES, **(properties or {})}
     with (

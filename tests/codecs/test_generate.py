@@ -97,7 +97,7 @@ def test_check_reports_a_stale_module(
 ) -> None:
     """--check fails for an edited or missing module and does not write it; without it, it is
     written."""
-    for name in ("archive.py", "mark.py"):
+    for name in ("archive.py", "mark.py", *generate.OWN_MODULES.values()):
         shutil.copy(Path(generate.__file__).parent / "generated" / name, tmp_path)
     edited = tmp_path / "archive.py"
     original = edited.read_text()
@@ -114,7 +114,9 @@ def test_check_reports_a_stale_module(
 
 
 UNSUPPORTED = {
-    '<group name="legs" id="1"><field name="a" id="2" type="int32"/></group>': "repeating group",
+    '<group name="legs" id="1"><field name="a" id="2" type="int32"/>'
+    '<group name="m" id="3"><field name="b" id="4" type="int32"/></group></group>': "nested group",
+    '<group name="legs" id="1"><data name="t" id="2" type="text"/></group>': "is text in a group",
     '<field name="price" id="1" type="price"/>': "price is a composite",
     '<field name="flags" id="1" type="flags"/>': "flags is a bitset",
     '<field name="symbol" id="1" type="symbol"/>': "symbol is an array",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from aerotape.context import Closing
-from aerotape.errors import AerotapeError, ConfigurationError, StorageError, UnknownRecordingError
+from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.tools._cli.arguments import (
     add_recording_id,
     add_scope_id,
@@ -28,6 +28,12 @@ from aerotape.tools._cli.arguments import (
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import Progress, emit, emit_line
 from aerotape.tools._cli.times import add_time_options, positions, time_range
+from aerotape.tools.replays._seek import (
+    add_seek_options,
+    find_position,
+    own_recording,
+    seek_target,
+)
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
@@ -40,12 +46,14 @@ _SHOWN_BYTES: Final = 48
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_recording_id(parser)
-    parser.add_argument(
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument(
         "--position",
         metavar="P",
         type=int64,
         help="the start position, bytes (default: the recording's start)",
     )
+    add_seek_options(begin)
     parser.add_argument(
         "--length", metavar="N", type=int64, help="the length, bytes (default: to the end)"
     )
@@ -54,7 +62,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--archive-dir",
         metavar="DIR",
         type=Path,
-        help="the archive's directory on this machine, required for times",
+        help="the archive's directory on this machine, required for times; a search by index or "
+        "asqn is faster with it",
     )
     parser.add_argument(
         "--no-follow",
@@ -100,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigurationError("--framing requires --out", "--framing")
     if args.force and args.out is None:
         raise ConfigurationError("--force requires --out", "--force")
-    times = time_range(args)
+    times, target = time_range(args), seek_target(args)
     if times and args.archive_dir is None:
         raise ConfigurationError(
             "--from-time and --to-time require --archive-dir: the time index is only in the "
@@ -113,6 +122,8 @@ def run(args: argparse.Namespace) -> int:
             "--ledger-scope-id",
         )
     with connect(args) as client:
+        if target is not None:
+            args.position = find_position(client, args, target)
         if times:
             _choose(client, args, times)
         if args.to is not None:
@@ -122,28 +133,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _choose(client: ArchiveClient, args: argparse.Namespace, times: TimeRange) -> None:
     """Replace the times by positions."""
-    from aerotape.replay.offline.directory import open_directory
-
-    recording_id = args.recording_id
-    recording = open_directory(args.archive_dir).recording(recording_id)
-    theirs, ours = client.list_recording(recording_id), recording.descriptor
-    if theirs is None:
-        raise UnknownRecordingError(f"unknown recording id: {recording_id}", recording_id)
-    if (theirs.start_timestamp_ms, theirs.initial_term_id, theirs.stream_id) != (
-        ours.start_timestamp_ms,
-        ours.initial_term_id,
-        ours.stream_id,
-    ):
-        raise ConfigurationError(
-            f"--archive-dir {args.archive_dir} is not the directory of the connected archive: "
-            f"it has another recording {recording_id}",
-            "--archive-dir",
-        )
+    recording_id, recording = args.recording_id, own_recording(client, args)
     begin, end = positions(recording, times)
     begin = max(begin, args.position or 0)
     # Without --to-time, a live recording is followed as usual.
     is_bounded = times.to_ns is not None
-    if begin >= end and (is_bounded or not ours.is_active):
+    if begin >= end and (is_bounded or not recording.descriptor.is_active):
         raise AerotapeError(
             f"no data of recording {recording_id} in the requested range was recorded in that time"
         )

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_ledger
 from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.durability import force_names
+from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.suspect_marks import clear_marks
 from aerotape.catalog.segment.placement import sort_out
 from aerotape.catalog.segment_files import list_files_to_delete
-from aerotape.catalog.time_index.file import remove_time_index
 from aerotape.catalog.time_index.upkeep import cut_after
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError, StorageError
@@ -122,7 +122,7 @@ def _cut_back(archive_dir: Path, descriptor: RecordingDescriptor, position: int)
 
 def _forget(archive_dir: Path, recording_id: int, left: list[str]) -> None:
     clear_marks(archive_dir, recording_id)
-    remove_time_index(archive_dir, recording_id)
+    remove_indexes(archive_dir, recording_id)
     if left:
         raise StorageError("; ".join(left), archive_dir)
 

@@ -12,8 +12,8 @@ mod archive_tool_check;
 mod check;
 mod first_frames;
 mod listing;
-mod parallel;
-mod reader;
+pub mod parallel;
+pub mod reader;
 mod rewrite;
 pub mod walk;
 

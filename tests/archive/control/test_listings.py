@@ -227,9 +227,7 @@ def test_closing_in_the_middle_of_a_listing(archive_dir: Path, aeron_dir: Path) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_listings_for_a_channel_and_by_id(
-    archive_dir: Path, aeron_dir: Path, kind: str
-) -> None:
+def test_listings_for_a_channel_and_by_id(archive_dir: Path, aeron_dir: Path, kind: str) -> None:
     """Matches are found anywhere in a long catalog; missing ids are reported."""
     with Catalog.open(archive_dir) as catalog:
         for stream_id in (8, 8, 9):

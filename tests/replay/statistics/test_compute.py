@@ -33,9 +33,7 @@ def nearest_rank(lengths: list[int], share: float) -> int:
 
 @pytest.mark.parametrize("start_position", [0, 64, 98_304])
 @pytest.mark.parametrize("live", [False, True])
-def test_counts_equal_the_frames_written(
-    tmp_path: Path, start_position: int, live: bool
-) -> None:
+def test_counts_equal_the_frames_written(tmp_path: Path, start_position: int, live: bool) -> None:
     """Counts are right with fragments, padding, several terms and segments, any start, and live."""
     builder = fill(SegmentBuilder(start_position=start_position), 200)
     stats = built(tmp_path, builder, live=live).stats(bins=37)

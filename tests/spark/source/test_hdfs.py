@@ -68,9 +68,7 @@ def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
     file_system, path = reach(UrlPath(table), NO_OPTIONS)
     for _ in range(3):
         upload(tmp_path, f"{url}/archive")
-        with TableJob(
-            options, ParquetFolder(table), TasksHere()
-        ) as job:
+        with TableJob(options, ParquetFolder(table), TasksHere()) as job:
             assert [each.error for each in job.run().recordings] == [None, None]
             assert job.run().files == 0
         folder = dataset.dataset(path, filesystem=file_system, format="parquet")

@@ -10,6 +10,8 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BuiltMessage, SegmentBuilder
 
 import aerotape.spark
+from aerotape.replay.offline.raft_columns import RaftColumns
+from aerotape.replay.offline.seek import SeekTarget
 from aerotape.spark.source.options import ReadOptions
 
 pytest.importorskip("pyspark")
@@ -88,6 +90,33 @@ def test_filters_and_options_combine() -> None:
     assert (both.from_position, both.to_position) == (100, 150)
     outside, _ = Selection().narrow([GreaterThanOrEqual(("position",), 200)])
     assert outside.positions(options) is None
+
+
+@pytest.mark.parametrize(
+    ("filter", "index"),
+    [
+        (GreaterThanOrEqual(("index",), 70), 70),
+        (GreaterThan(("index",), 70), 71),
+        (EqualTo(("index",), 70), 70),
+        (In(("index",), (90, 80)), 80),
+        (LessThan(("index",), 70), None),
+        (GreaterThan(("index",), -7), None),
+    ],
+)
+def test_a_lowest_index_is_sought(filter: Filter, index: int | None) -> None:
+    """Where rows are records of raft journals; Spark selects the rows."""
+    selection, left_to_spark = Selection().narrow([filter])
+    assert left_to_spark == [filter]
+    options = selection.positions(ReadOptions(archive_dir="/a", payloads=RaftColumns()))
+    assert options is not None
+    assert options.seek == (None if index is None else SeekTarget(index=index))
+    for other in (
+        ReadOptions(archive_dir="/a"),
+        ReadOptions(archive_dir="/a", payloads=RaftColumns(), mode="DROPMALFORMED"),
+        ReadOptions(archive_dir="/a", payloads=RaftColumns(), seek=SeekTarget(asqn=1)),
+    ):
+        narrowed = selection.positions(other)
+        assert narrowed is not None and narrowed.seek == other.seek
 
 
 def test_a_session_of_aerotape_pushes_filters_down(spark: SparkSession) -> None:

@@ -44,9 +44,7 @@ def only(kind: Kind, archive_dir: Path, out: Path, **others: Any) -> Any:
 
 
 @both
-def test_rows_are_those_of_the_reader_once(
-    kind: Kind, archive_dir: Path, out: Path
-) -> None:
+def test_rows_are_those_of_the_reader_once(kind: Kind, archive_dir: Path, out: Path) -> None:
     """Small recordings share files with their ids as a column, a large one has several files; a
     second job adds nothing."""
     for id in range(40):

@@ -72,17 +72,27 @@ def find_jar(name: str) -> Path:
 
 @functools.cache
 def compiled_classes() -> Path:
-    """Compile the Java sources, unless the same sources have been compiled before."""
-    sources = sorted(JAVA_SOURCES.glob("*.java"))
+    """Compile the harness, unless the same sources have been compiled before."""
+    return compile_sources(sorted(JAVA_SOURCES.glob("*.java")), str(find_jar(AERON_ALL)))
+
+
+def compile_sources(sources: Sequence[Path], class_path: str) -> Path:
+    """Compile Java sources, unless the same have been compiled before; return the classes' folder.
+
+    Args:
+        sources: the files.
+        class_path: the jars that they need.
+    """
     key = hashlib.sha256()
     for source in sources:
         key.update(source.name.encode() + source.read_bytes())
+    key.update(class_path.encode())
     cache = ROOT / ".make" / "java"
     classes = cache / key.hexdigest()[:16]
     if not classes.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix="compiling-", dir=cache))
-        command = ["javac", "-nowarn", "-cp", str(find_jar(AERON_ALL)), "-d", str(fresh)]
+        command = ["javac", "-nowarn", "-cp", class_path, "-d", str(fresh)]
         done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True)
         if done.returncode != 0:
             shutil.rmtree(fresh)

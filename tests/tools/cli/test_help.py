@@ -9,7 +9,7 @@ from argparse import ArgumentParser
 import pytest
 from support.daemon.command_line import aerotape
 
-from aerotape.tools import tool
+from aerotape.tools import journal, tool
 from aerotape.tools._cli.main import command_files
 
 # From the project's glossary: words that the help must not use, as whole words.
@@ -48,6 +48,12 @@ def check(text: str) -> None:
 def test_help_is_imperative_and_plain(command: str) -> None:
     """The help of each command starts with a verb and contains no word of the list."""
     check(aerotape(command, "--help").out)
+
+
+@pytest.mark.parametrize("name", journal.MODULES)
+def test_help_of_journal_commands_is_imperative_and_plain(name: str) -> None:
+    """The same for the commands of `aerotape journal`."""
+    check(aerotape("journal", name.rstrip("_"), "--help").out)
 
 
 @pytest.mark.parametrize("command", tool_commands())

@@ -1,0 +1,289 @@
+"""A new recording written into an archive directory without an archive, from its messages.
+
+The messages are framed as a publication frames them: fragments of at most the MTU, and a padding
+frame where a message does not fit in the rest of its term. As an import does, the recording becomes
+visible when it is complete (`aerotape.catalog.maintenance.export_import`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import SystemRandom
+from typing import Final
+
+from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
+from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.maintenance.export_import import (
+    IMPORT_FOLDER_NAME,
+    add_blank_segment,
+    enter,
+)
+from aerotape.catalog.maintenance.orphans import ids_with_files
+from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
+from aerotape.catalog.segment_files import SegmentFile, segment_ranges
+from aerotape.channel_uri import ChannelUri, stripped_channel
+from aerotape.clock import epoch_ms
+from aerotape.context import Closing
+from aerotape.errors import ConfigurationError, StorageError
+from aerotape.frame_header import (
+    BEGIN_FLAG,
+    END_FLAG,
+    FRAME_ALIGNMENT,
+    HEADER_LENGTH,
+    TYPE_DATA,
+    TYPE_PADDING,
+    UNFRAGMENTED,
+    FrameHeader,
+    align_frame,
+    term_id_at,
+    to_int32,
+)
+
+_BUFFER_LENGTH: Final = 1 << 20
+_MAX_MTU: Final = 65_504
+_MAX_MESSAGE_LENGTH: Final = 16 << 20
+_TERMS_PER_MESSAGE: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStream:
+    """The stream of a new recording.
+
+    Attributes:
+        channel: its channel, which may have an alias.
+        stream_id: its stream id.
+        term_buffer_length: bytes; a message has an eighth of it at most.
+        segment_file_length: bytes.
+        mtu_length: bytes.
+    """
+
+    channel: str = "aeron:ipc"
+    stream_id: int = 1
+    term_buffer_length: int = 64 << 20
+    segment_file_length: int = 128 << 20
+    mtu_length: int = 1408
+
+    @property
+    def max_message_length(self) -> int:
+        """The length of the longest message, bytes, as Aeron limits it."""
+        return min(self.term_buffer_length // _TERMS_PER_MESSAGE, _MAX_MESSAGE_LENGTH)
+
+    def check(self) -> None:
+        """Raise ConfigurationError if no publication has these lengths."""
+        problem = lengths_problem(self.term_buffer_length, self.segment_file_length)
+        if problem:
+            raise ConfigurationError(problem)
+        mtu = self.mtu_length
+        if not HEADER_LENGTH < mtu <= _MAX_MTU or mtu % FRAME_ALIGNMENT:
+            raise ConfigurationError(
+                f"MTU length {mtu} is not a multiple of {FRAME_ALIGNMENT} from "
+                f"{HEADER_LENGTH + FRAME_ALIGNMENT} to {_MAX_MTU}",
+                "mtu",
+            )
+
+    def descriptor(self, recording_id: int) -> RecordingDescriptor:
+        """Return the descriptor of an empty recording of this stream that starts now."""
+        random = SystemRandom()
+        uri = ChannelUri.parse(self.channel)
+        return RecordingDescriptor(
+            recording_id=recording_id,
+            start_timestamp_ms=epoch_ms(),
+            stop_timestamp_ms=-1,
+            start_position=0,
+            stop_position=0,
+            initial_term_id=to_int32(random.getrandbits(32)),
+            segment_file_length=self.segment_file_length,
+            term_buffer_length=self.term_buffer_length,
+            mtu_length=self.mtu_length,
+            session_id=to_int32(random.getrandbits(32)),
+            stream_id=self.stream_id,
+            stripped_channel=stripped_channel(uri),
+            original_channel=self.channel,
+            source_identity="aeron:ipc" if not uri.is_udp else "127.0.0.1:0",
+        )
+
+
+class RecordingWriter(Closing):
+    """Writes the messages of a recording into segment files of a folder.
+
+    Attributes:
+        position: where the next frame begins, bytes.
+    """
+
+    def __init__(self, folder: Path, stream: NewStream, descriptor: RecordingDescriptor) -> None:
+        self.position = descriptor.start_position
+        self._folder = folder
+        self._stream = stream
+        self._descriptor = descriptor
+        self._buffer = bytearray()
+        self._written_to = self.position
+        self._file = -1
+        self._segments: list[SegmentFile] = []
+
+    def append(self, payload: bytes | memoryview, reserved_value: int = 0) -> int:
+        """Append a message and return its position.
+
+        Raises:
+            ConfigurationError: it is too long for terms of this length.
+            OSError: the folder cannot be written.
+        """
+        length = len(payload)
+        if length > self._stream.max_message_length:
+            raise ConfigurationError(
+                f"a message of {length} bytes is too long for terms of "
+                f"{self._stream.term_buffer_length} bytes: the longest has "
+                f"{self._stream.max_message_length}; choose a longer term",
+                "term-length",
+            )
+        room = self._stream.mtu_length - HEADER_LENGTH
+        whole, rest = divmod(length, room)
+        needed = whole * self._stream.mtu_length
+        if rest or not whole:
+            needed += align_frame(HEADER_LENGTH + rest)
+        left = -self.position % self._stream.term_buffer_length
+        if left and needed > left:
+            self._header(left, UNFRAGMENTED, TYPE_PADDING, 0)
+            self._buffer += bytes(left - HEADER_LENGTH)
+            self.position += left
+        begin = self.position
+        if length <= room:
+            self._frame(payload, UNFRAGMENTED, reserved_value)
+        else:
+            for offset in range(0, length, room):
+                flags = BEGIN_FLAG if offset == 0 else 0
+                flags |= END_FLAG if offset + room >= length else 0
+                self._frame(payload[offset : offset + room], flags, reserved_value)
+        if len(self._buffer) >= _BUFFER_LENGTH:
+            self._flush()
+        return begin
+
+    def _frame(self, payload: bytes | memoryview, flags: int, reserved_value: int) -> None:
+        length = HEADER_LENGTH + len(payload)
+        self._header(length, flags, TYPE_DATA, reserved_value)
+        self._buffer += payload
+        self._buffer += bytes(-length % FRAME_ALIGNMENT)
+        self.position += align_frame(length)
+
+    def _header(self, length: int, flags: int, frame_type: int, reserved_value: int) -> None:
+        descriptor = self._descriptor
+        self._buffer += FrameHeader(
+            length,
+            0,
+            flags,
+            frame_type,
+            self.position % descriptor.term_buffer_length,
+            descriptor.session_id,
+            descriptor.stream_id,
+            term_id_at(descriptor, self.position),
+            reserved_value,
+        ).encode()
+
+    def _flush(self) -> None:
+        data = memoryview(self._buffer)
+        ranges = segment_ranges(self._folder, self._descriptor, self._written_to, self.position)
+        for path, begin, end in ranges:
+            if begin == 0:
+                self._next_file(path)
+            data = data[_write(self._file, data[: end - begin], begin) :]
+        data.release()
+        self._buffer = bytearray()
+        self._written_to = self.position
+
+    def _next_file(self, path: Path) -> None:
+        self._close_file()
+        self._file = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        os.ftruncate(self._file, self._stream.segment_file_length)
+        self._segments.append(SegmentFile(path, int(path.stem.partition("-")[2])))
+
+    def _close_file(self) -> None:
+        if self._file >= 0:
+            os.fsync(self._file)
+            os.close(self._file)
+            self._file = -1
+
+    def finish(self) -> tuple[RecordingDescriptor, list[SegmentFile]]:
+        """Force all to storage; return the stopped recording and its segment files (OSError)."""
+        self._flush()
+        self._close_file()
+        descriptor = replace(
+            self._descriptor, stop_position=self.position, stop_timestamp_ms=epoch_ms()
+        )
+        add_blank_segment(self._folder, descriptor, self._segments)
+        sync_directory(self._folder)
+        return descriptor, self._segments
+
+    def close(self) -> None:
+        """Close the open file. Idempotent."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _write(file: int, data: memoryview, offset: int) -> int:
+    done = 0
+    while done < len(data):
+        done += os.pwrite(file, data[done:], offset + done)
+    return done
+
+
+@contextmanager
+def importing(archive_dir: Path) -> Iterator[Path]:
+    """Create the folder for the files of a new recording; remove it at the end (OSError)."""
+    folder = archive_dir / IMPORT_FOLDER_NAME
+    # The rest of an earlier import that was killed.
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(DIRECTORY_MODE)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_recording(
+    catalog: Catalog,
+    archive_dir: Path,
+    stream: NewStream,
+    write: Callable[[RecordingWriter], None],
+    write_others: Callable[[Path, RecordingDescriptor], list[Path]] = lambda folder, found: [],
+) -> RecordingDescriptor:
+    """Add a recording to a directory that no archive uses.
+
+    Args:
+        catalog: open for writing.
+        archive_dir: the directory.
+        stream: of the recording.
+        write: appends the messages.
+        write_others: writes other files of the recording into the folder that it gets, and returns
+            their paths.
+
+    Returns:
+        The recording.
+
+    Raises:
+        ConfigurationError: the stream is impossible, or a message is too long for it.
+        StorageError: the directory cannot be written.
+        CatalogError: the catalog cannot be written. In each case there is no recording.
+    """
+    stream.check()
+    catalog.check_readable()
+    catalog.avoid_ids(ids_with_files(archive_dir))
+    empty = stream.descriptor(catalog.next_recording_id)
+    try:
+        with importing(archive_dir) as folder, RecordingWriter(folder, stream, empty) as writer:
+            write(writer)
+            descriptor, segments = writer.finish()
+            paths = [segment.path for segment in segments]
+            paths += write_others(folder, descriptor)
+            enter(catalog, archive_dir, descriptor, paths)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write a recording: {error.filename or archive_dir}: {error.strerror}",
+            error.filename or archive_dir,
+        ) from error
+    return descriptor

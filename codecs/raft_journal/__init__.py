@@ -1,0 +1,6 @@
+"""Directories of raft journals as Zeebe writes them: read, verified, written.
+
+`directory` opens a journal for reading, `verify` checks all of it, `writer` writes one. Only the
+writer changes files: a reader never repairs what it reads. The bytes of records and descriptors
+are described in `codecs/raft/`.
+"""

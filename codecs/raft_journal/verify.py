@@ -1,0 +1,173 @@
+"""The check of a whole journal. Every finding is named, not only the first; nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from aerotape import _native
+from aerotape.codecs.raft_journal.directory import (
+    JournalSegment,
+    SegmentPath,
+    load_segment,
+    segment_paths,
+)
+from aerotape.errors import JournalError, StorageError
+
+_NO_ASQN: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in a journal that is not as it must be.
+
+    Attributes:
+        segment: name of the segment file.
+        offset: where in the file, bytes.
+        index: the index that the record there should have; None if it is not known.
+        problem: the kind: UnknownVersion, InvalidChecksum, InvalidIndex, InvalidAsqn,
+            CorruptJournal (bytes that are not what the format requires), InvalidEntry (data that
+            is not a raft entry), TrailingBytes (after a raft entry), PositionGap (between
+            application entries), Unreadable (the file).
+        why: the reason, for people.
+    """
+
+    segment: str
+    offset: int
+    index: int | None
+    problem: str
+    why: str
+
+
+@dataclass(slots=True)
+class JournalCheck:
+    """The result of a check.
+
+    Attributes:
+        segments: segments with a descriptor.
+        records: sound records.
+        first_index: index of the first record; None if there are no segments.
+        next_index: the index after the last record's; None if it is not known.
+        findings: in the order of the segments.
+    """
+
+    segments: int = 0
+    records: int = 0
+    first_index: int | None = None
+    next_index: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+
+def verify_journal(
+    directory: str | Path,
+    name: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> JournalCheck:
+    """Check every descriptor and record of a journal, several segments at a time.
+
+    Args:
+        directory: the directory.
+        name: the journal's name; needed if the directory holds several.
+        progress: receives the bytes that were read so far, several times a second.
+
+    Raises:
+        ConfigurationError: there are several journals, and no name was given.
+        StorageError: the directory cannot be read, or holds no journal.
+    """
+    files = segment_paths(directory, name)
+    loaded = [_load(file) for file in files]
+    while loaded and loaded[-1] is None:  # created for later
+        loaded.pop()
+    sound = [segment for segment in loaded if isinstance(segment, JournalSegment)]
+    tasks = [_Task(each) for each in sound]
+    checks = iter(_native.verify_raft_segments(tasks, progress=progress))
+    joined = _Joined()
+    for file, segment in zip(files, loaded, strict=False):
+        if isinstance(segment, JournalSegment):
+            joined.add(segment, next(checks))
+        else:
+            joined.add_damaged(file, segment)
+    return joined.check
+
+
+class _Task:
+    """The records of a segment, as the native check reads it."""
+
+    def __init__(self, segment: JournalSegment) -> None:
+        self.path = segment.path
+        self.offset = segment.descriptor.length
+        self.limit = segment.limit
+        self.first_index = segment.descriptor.index
+
+
+def _load(file: SegmentPath) -> JournalSegment | Finding | None:
+    try:
+        return load_segment(file)
+    except JournalError as error:
+        kind = type(error).__name__.removesuffix("Error")
+        return Finding(file.path.name, 0, None, kind, str(error))
+    except StorageError as error:
+        return Finding(file.path.name, 0, None, "Unreadable", str(error))
+
+
+class _Joined:
+    """The checks of segments put together, with what holds from one to the next."""
+
+    def __init__(self) -> None:
+        self.check = JournalCheck()
+        self._last_asqn = _NO_ASQN
+        self._last_highest: int | None = None
+
+    def add_damaged(self, file: SegmentPath, finding: Finding | None) -> None:
+        """Add a segment without a valid descriptor; its records cannot be found."""
+        if finding is None:
+            why = "the segment has no descriptor, and later ones have"
+            finding = Finding(file.path.name, 0, None, "CorruptJournal", why)
+        self.check.findings.append(replace(finding, index=self.check.next_index))
+        self.check.next_index = None
+        self._last_highest = None
+
+    def add(self, segment: JournalSegment, found: _native.RaftSegmentCheck) -> None:
+        """Add a segment."""
+        check, name, descriptor = self.check, segment.path.name, segment.descriptor
+        findings = [Finding(name, *each) for each in found.findings]
+
+        def find(problem: str, why: str, offset: int = 0, index: int | None = None) -> None:
+            index = descriptor.index if index is None else index
+            findings.append(Finding(name, offset, index, problem, why))
+
+        if descriptor.id != segment.id:
+            find("CorruptJournal", f"the descriptor has id {descriptor.id}")
+        length = segment.path.stat().st_size
+        if length > descriptor.max_segment_size:
+            why = f"the descriptor has a size of {descriptor.max_segment_size} bytes, not {length}"
+            find("CorruptJournal", why)
+        if check.first_index is None:
+            check.first_index = descriptor.index
+        elif check.next_index not in (None, descriptor.index):
+            why = f"the segment begins with index {descriptor.index}, expected {check.next_index}"
+            find("InvalidIndex", why, index=check.next_index)
+        if found.first_asqn is not None and 0 <= found.first_asqn[2] <= self._last_asqn:
+            offset, index, asqn = found.first_asqn
+            why = f"the asqn is {asqn}, expected -1 or more than {self._last_asqn}"
+            find("InvalidAsqn", why, offset, index)
+        if found.first_lowest is not None and self._last_highest is not None:
+            offset, index, lowest = found.first_lowest
+            # Positions of a record that could not be read are not known.
+            is_next = all(each[0] >= offset for each in found.findings)
+            if is_next and lowest != self._last_highest + 1:
+                why = f"the lowest asqn is {lowest}, expected {self._last_highest + 1}"
+                find("PositionGap", why, offset, index)
+        last_index = descriptor.last_index
+        if found.is_complete and last_index not in (0, found.next_index - 1):
+            why = f"the records end here, and the descriptor has last index {last_index}"
+            find("CorruptJournal", why, found.end_offset, found.next_index)
+        check.findings += sorted(findings, key=lambda each: each.offset)
+        check.segments += 1
+        check.records += found.records
+        check.next_index = found.next_index if found.is_complete else None
+        self._last_asqn = max(self._last_asqn, found.last_asqn)
+        if found.first_lowest is not None or not found.is_complete:
+            self._last_highest = found.last_highest if found.is_complete else None

@@ -1,0 +1,51 @@
+"""Streams of raft journals that begin at an index, without a Spark session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_recording
+from support.builders.raft_recording import records
+from support.builders.segment_builder import SegmentBuilder
+
+from aerotape.errors import ConfigurationError
+from aerotape.spark.source.options import ReadOptions
+
+pytest.importorskip("pyspark")
+
+from support.spark.stream_query import Query
+
+RECORDS = records(400)
+
+
+def test_a_stream_waits_for_its_first_record(tmp_path: Path) -> None:
+    """A live recording that has not reached the index has no rows until it does; then no row is
+    left out and none comes twice."""
+    live, stopped = SegmentBuilder(), SegmentBuilder(stream_id=5)
+    for _, _, record in RECORDS[:50]:
+        stopped.message(record)
+    add_recording(tmp_path, stopped)
+    add_recording(tmp_path, live, live=True)
+    query = Query(tmp_path, payload="raft-journal", fromIndex=120, columns="recording_id,index")
+    assert query.run() == []
+    for first in range(0, 400, 40):
+        for _, _, record in RECORDS[first : first + 40]:
+            live.message(record)
+        live.write(tmp_path)
+        rows = [(row["recording_id"], row["index"]) for row in query.run()]
+        assert rows == [(1, n) for n in range(max(first + 1, 120), first + 41)]
+
+
+def test_options_that_are_not_valid_are_refused() -> None:
+    """Numbers, both at once, and a schema beside the payload."""
+    for given, problem in (
+        ({"fromIndex": "-1"}, "fromIndex: '-1' is not a whole number"),
+        ({"fromAsqn": "x"}, "fromAsqn: 'x' is not a whole number"),
+        ({"fromIndex": "1", "fromAsqn": "1"}, "exclude each other"),
+        ({"payload": "json"}, "payload: 'json' is not raft-journal"),
+        ({"payload": "raft-journal", "schema": "x.xml"}, "schema: the option payload selects"),
+        ({"payload": "raft-journal", "columns": "term,price"}, "unknown column 'price'"),
+    ):
+        with pytest.raises(ConfigurationError, match=problem):
+            ReadOptions.parse({"path": "x", **given})

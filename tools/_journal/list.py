@@ -1,0 +1,113 @@
+"""List the records of a journal, one a line.
+
+With --json each line is an object with the serialized raft entry in hexadecimal; the fields of a
+record whose data is not a raft entry are null. At a damaged record the list ends with an error;
+`aerotape journal verify` shows all damage.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aerotape.errors import CodecError, JournalError
+from aerotape.tools._cli.arguments import count, identity
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.output import emit_line, note
+from aerotape.tools._cli.times import utc_time
+
+if TYPE_CHECKING:
+    from aerotape.codecs.raft.entries import Member
+    from aerotape.codecs.raft_journal.directory import StoredRecord
+
+_COLUMNS = "{:>12}  {:>12}  {:>8}  {:13}  {:>12}  {:>12}  {:>10}  {}"
+_NAMES = ("index", "asqn", "term", "type", "lowest_asqn", "highest_asqn", "length", "members")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("directory", metavar="DIR", type=Path, help="the journal's directory")
+    parser.add_argument(
+        "--name", metavar="NAME", help="the journal's name, if the directory holds several"
+    )
+    parser.add_argument(
+        "--from-index",
+        metavar="N",
+        type=identity,
+        help="the index of the first record (default: the journal's first)",
+    )
+    parser.add_argument("--count", metavar="N", type=count, help="the maximum number of records")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the records up to the journal's end, or to the first damaged one."""
+    from itertools import islice
+
+    from aerotape.codecs.raft_journal.directory import RaftJournal
+
+    journal = RaftJournal.open(args.directory, args.name)
+    if not args.json:
+        # Not a table of `emit`, which would hold all rows to align them.
+        print(_COLUMNS.format(*_NAMES))
+    try:
+        for record in islice(journal.records(args.from_index), args.count):
+            row = _row(record)
+            emit_line(row, "" if args.json else _line(record, row), args)
+    except JournalError as error:
+        note(f"{error}; run `aerotape journal verify` for all damage")
+        return EXIT_DATA_SUSPECT
+    return EXIT_OK
+
+
+def _row(record: StoredRecord) -> dict[str, Any]:
+    from aerotape.codecs.raft.entries import ConfigurationEntry, decode_entry
+
+    data = record.data
+    row: dict[str, Any] = {
+        "index": record.index,
+        "asqn": record.asqn,
+        "checksum": record.checksum,
+        "term": record.term,
+        "type": None if record.type is None else record.type.name,
+        "lowest_asqn": record.lowest_asqn,
+        "highest_asqn": record.highest_asqn,
+        "raft_record": data,
+    }
+    if row["type"] == "CONFIGURATION":
+        try:
+            entry = decode_entry(data)
+        except CodecError:  # verify shows why
+            return {**row, "timestamp": None, "members": None, "old_members": None}
+        assert isinstance(entry, ConfigurationEntry)
+        row["timestamp"] = entry.timestamp_ms
+        row["members"] = _members(entry.members)
+        row["old_members"] = None if entry.old_members is None else _members(entry.old_members)
+    return row
+
+
+def _members(members: tuple[Member, ...]) -> list[dict[str, Any]]:
+    return [
+        {"member_id": each.member_id, "type": each.type.name, "updated": each.updated_ms}
+        for each in members
+    ]
+
+
+def _line(record: StoredRecord, row: dict[str, Any]) -> str:
+    shown = [row[name] for name in _NAMES[:6]]
+    members = ""
+    if row.get("members") is not None:
+        members = f"at {_time(row['timestamp'])}: {_names(row['members'])}"
+        if row["old_members"]:
+            members += f", before {_names(row['old_members'])}"
+    cells = ("-" if value is None else value for value in shown)
+    return _COLUMNS.format(*cells, len(record.record), members).rstrip()
+
+
+def _names(members: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{each['member_id']} {each['type']}" for each in members) or "none"
+
+
+def _time(timestamp_ms: int) -> str:
+    time = utc_time(timestamp_ms)
+    return f"{timestamp_ms} ms" if time is None else f"{time:%Y-%m-%d %H:%M:%SZ}"

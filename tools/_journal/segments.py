@@ -1,0 +1,113 @@
+"""Segment files of an exported journal, as they were when the journal was imported."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from aerotape.catalog.no_follow import open_no_follow
+from aerotape.codecs.raft.descriptor import Descriptor, encode_descriptor
+from aerotape.codecs.raft.origin import Origin
+from aerotape.codecs.raft.record import check_index, decode_record
+from aerotape.context import Closing
+from aerotape.errors import JournalError
+
+_BUFFER_LENGTH = 1 << 20
+
+
+class RestoredSegments(Closing):
+    """Writes records into segment files with the ids, lengths and descriptors of their origin.
+
+    Bytes after a segment's last record are zero.
+    """
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory = directory
+        self._name = name
+        self._file = -1
+        self._origin: Origin | None = None
+        self._descriptor = Descriptor(0, 0, 0)
+        self._buffer = bytearray()
+        self._written_to = 0
+        self._last_offset = 0
+        self._next_index: int | None = None
+
+    def append(self, record: bytes, origin: Origin) -> None:
+        """Append a record.
+
+        Raises:
+            JournalError: it is damaged, not the next one, or does not fit in its segment.
+            OSError: a file cannot be written.
+        """
+        decoded = decode_record(record)
+        if decoded is None or decoded.length != len(record):
+            raise JournalError(f"a message of {len(record)} bytes is not one record of a journal")
+        if self._next_index is not None:
+            check_index(decoded.index, self._next_index)
+        if self._origin is None or origin.segment_id != self._origin.segment_id:
+            self._finish_segment()
+            self._begin(origin, decoded.index)
+        end = self._written_to + len(self._buffer)
+        if end + len(record) > origin.segment_size:
+            raise JournalError(
+                f"record {decoded.index} does not fit in segment {origin.segment_id} of "
+                f"{origin.segment_size} bytes: give a segment size, to divide the records anew",
+                index=decoded.index,
+            )
+        self._last_offset = end
+        self._buffer += record
+        self._next_index = decoded.index + 1
+        if len(self._buffer) >= _BUFFER_LENGTH:
+            self._flush()
+
+    def _begin(self, origin: Origin, index: int) -> None:
+        self._create(origin.segment_id, origin.segment_size)
+        self._origin = origin
+        self._descriptor = Descriptor(origin.segment_id, index, origin.segment_size)
+        self._buffer = bytearray(encode_descriptor(self._descriptor, origin.format))
+        self._written_to = 0
+
+    def _create(self, segment_id: int, length: int) -> None:
+        path = self._directory / f"{self._name}-{segment_id}.log"
+        self._file = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        os.ftruncate(self._file, length)
+
+    def _flush(self) -> None:
+        data = memoryview(self._buffer)
+        while data:
+            done = os.pwrite(self._file, data, self._written_to)
+            self._written_to += done
+            data = data[done:]
+        self._buffer = bytearray()
+
+    def _finish_segment(self) -> None:
+        if self._origin is None or self._next_index is None:
+            return
+        self._flush()
+        if self._origin.is_complete:
+            complete = replace(
+                self._descriptor,
+                last_index=self._next_index - 1,
+                last_position=self._last_offset,
+            )
+            os.pwrite(self._file, encode_descriptor(complete, self._origin.format), 0)
+        self._sync_file()
+
+    def _sync_file(self) -> None:
+        os.fsync(self._file)
+        self.close()
+
+    def finish(self) -> None:
+        """Complete the last segment, and create the files after it that had no segment yet."""
+        self._finish_segment()
+        if self._origin is not None:
+            for number in range(1, self._origin.unused + 1):
+                self._create(self._origin.segment_id + number, self._origin.segment_size)
+                self._sync_file()
+
+    def close(self) -> None:
+        """Close the open file. Idempotent."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

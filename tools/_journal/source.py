@@ -1,0 +1,114 @@
+"""A journal as the source of an import: its records, each with the segment that it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from aerotape.catalog.seek_index.file import SeekPoint
+from aerotape.codecs.raft.origin import Origin
+from aerotape.codecs.raft_journal.directory import JournalSegment, RaftJournal, segment_paths
+from aerotape.errors import JournalError
+from aerotape.replay.offline.seek import PointCollector
+
+Progress = Callable[[int], object]
+
+
+class Append(Protocol):
+    """Appends a message to a recording and returns its position, -1 if that is not known."""
+
+    def __call__(self, payload: memoryview, reserved_value: int, /) -> int: ...
+
+
+@dataclass(slots=True)
+class Copied:
+    """The records that were copied.
+
+    Attributes:
+        records: their number.
+        first_index: index of the first one.
+        last_index: index of the last one.
+        points: of the seek index.
+        damage: why the records after the last one were not read; None at the journal's end.
+    """
+
+    records: int = 0
+    first_index: int | None = None
+    last_index: int | None = None
+    points: list[SeekPoint] = field(default_factory=list)
+    damage: JournalError | None = None
+
+
+class JournalSource:
+    """Reads a journal for an import.
+
+    Attributes:
+        journal: the journal.
+        length: of its segment files, bytes.
+    """
+
+    def __init__(self, directory: Path, name: str | None) -> None:
+        """Open the journal (JournalError, ConfigurationError, StorageError)."""
+        self.journal = RaftJournal.open(directory, name)
+        self._segments = {segment.path: segment for segment in self.journal.segments()}
+        self.length = sum(segment.limit for segment in self._segments.values())
+        last_id = max((segment.id for segment in self._segments.values()), default=0)
+        ids = [file.id for file in segment_paths(directory, self.journal.name)]
+        self._unused = 0
+        while last_id + self._unused + 1 in ids:
+            self._unused += 1
+
+    def copy(self, append: Append, progress: Progress) -> Copied:
+        """Append each record up to the end, or to the first that is damaged.
+
+        Args:
+            append: takes a record and its reserved value.
+            progress: called with the number of bytes read.
+        """
+        copied, collector = Copied(), PointCollector()
+        try:
+            for payload, index, asqn, origin, done in self._records():
+                position = append(payload, origin)
+                if position >= 0:
+                    collector.add(index, asqn, position)
+                copied.records += 1
+                if copied.first_index is None:
+                    copied.first_index = index
+                copied.last_index = index
+                progress(done)
+        except JournalError as error:
+            copied.damage = error
+        copied.points = collector.points
+        return copied
+
+    def _records(self) -> Iterator[tuple[memoryview, int, int, int, int]]:
+        """Yield each record, its index, asqn and origin, and the bytes read so far."""
+        before = dict.fromkeys(self._segments, 0)
+        total = 0
+        for path, segment in self._segments.items():
+            before[path] = total
+            total += segment.limit
+        for columns in self.journal.batches(with_data=True):
+            segment = self._segments[columns.segment]
+            origin = self._origin(segment).encode()
+            data, begin = memoryview(columns.data), 0
+            offset = before[columns.segment] + columns.offset[0]
+            for index, asqn, length in zip(
+                columns.index, columns.asqn, columns.length, strict=True
+            ):
+                end = begin + length
+                yield data[begin:end], index, asqn, origin, offset + end
+                begin = end
+
+    def _origin(self, segment: JournalSegment) -> Origin:
+        descriptor = segment.descriptor
+        is_last = segment.path == self.journal.segments()[-1].path
+        return Origin(
+            segment.id,
+            descriptor.max_segment_size,
+            descriptor.format,
+            bool(descriptor.last_position),
+            self._unused if is_last else 0,
+        )

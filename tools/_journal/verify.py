@@ -1,0 +1,43 @@
+"""Check every record and segment descriptor of a journal.
+
+Prints each finding: the segment file, the offset in it, the index that the record there should
+have, the kind of problem and the reason. The exit code is 3 if there are findings. No file is
+changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.output import Progress, emit, emit_line, note
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("directory", metavar="DIR", type=Path, help="the journal's directory")
+    parser.add_argument(
+        "--name", metavar="NAME", help="the journal's name, if the directory holds several"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the journal and print the findings."""
+    from aerotape.codecs.raft_journal.directory import segment_paths
+    from aerotape.codecs.raft_journal.verify import verify_journal
+
+    length = sum(file.path.stat().st_size for file in segment_paths(args.directory, args.name))
+    with Progress(length >> 20, "verifying", unit="MiB") as bar:
+        check = verify_journal(args.directory, args.name, lambda done: bar.update(done >> 20))
+    if args.json:
+        for finding in check.findings:
+            emit_line(finding, "", args)
+    else:
+        emit(check.findings, args)
+    note(
+        f"{check.records} records in {check.segments} segments, {len(check.findings)} findings"
+        if check.findings
+        else f"{check.records} records in {check.segments} segments, no damage"
+    )
+    return EXIT_DATA_SUSPECT if check.findings else EXIT_OK

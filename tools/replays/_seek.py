@@ -1,0 +1,137 @@
+"""Seeking by index or asqn in a recording of a running archive, over its protocol.
+
+The seek index is a file of the archive's directory. Without that directory, the first records of
+terms are replayed in a binary search, because a term begins with a frame and no message spans two
+terms; then the records of one term are replayed up to the target.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
+from aerotape.tools._cli.arguments import identity
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.replay.offline.directory import Recording
+    from aerotape.replay.offline.seek import SeekTarget
+
+
+def add_seek_options(group: argparse._ActionsContainer) -> None:
+    """Add --from-index and --from-asqn."""
+    group.add_argument(
+        "--from-index",
+        metavar="N",
+        type=identity,
+        help="begin at this index of a raft journal",
+    )
+    group.add_argument(
+        "--from-asqn",
+        metavar="N",
+        type=identity,
+        help="begin at the record of a raft journal with the highest asqn up to N",
+    )
+
+
+def seek_target(args: argparse.Namespace) -> SeekTarget | None:
+    """Return the record given by the options of `add_seek_options`, None without them."""
+    if args.from_index is None and args.from_asqn is None:
+        return None
+    from aerotape.replay.offline.seek import SeekTarget
+
+    return SeekTarget(args.from_index, args.from_asqn)
+
+
+def own_recording(client: ArchiveClient, args: argparse.Namespace) -> Recording:
+    """Open the recording in --archive-dir, which must be the archive's directory.
+
+    Raises:
+        ConfigurationError: it is another directory.
+        UnknownRecordingError: the archive has no such recording.
+    """
+    from aerotape.replay.offline.directory import open_directory
+
+    recording_id = args.recording_id
+    recording = open_directory(args.archive_dir).recording(recording_id)
+    theirs, ours = _descriptor(client, recording_id), recording.descriptor
+    if (theirs.start_timestamp_ms, theirs.initial_term_id, theirs.stream_id) != (
+        ours.start_timestamp_ms,
+        ours.initial_term_id,
+        ours.stream_id,
+    ):
+        raise ConfigurationError(
+            f"--archive-dir {args.archive_dir} is not the directory of the connected archive: "
+            f"it has another recording {recording_id}",
+            "--archive-dir",
+        )
+    return recording
+
+
+def find_position(client: ArchiveClient, args: argparse.Namespace, target: SeekTarget) -> int:
+    """Return the position of the record to begin at.
+
+    Raises:
+        AerotapeError: no record with this index is recorded.
+        CodecError: a message is not a record of a raft journal.
+    """
+    if args.archive_dir is not None:
+        from aerotape.replay.offline.reader import recording_range
+
+        part = recording_range(own_recording(client, args), seek=target)
+        found = part.from_position if part.length else None
+    else:
+        found = _search(client, args.recording_id, target)
+    if found is None:
+        wanted = f" with index {target.index} or higher" if target.index is not None else ""
+        raise AerotapeError(f"recording {args.recording_id} has no record{wanted}")
+    return found
+
+
+def _search(client: ArchiveClient, recording_id: int, target: SeekTarget) -> int | None:
+    from aerotape.replay.offline.seek import Search, record_key
+
+    descriptor = _descriptor(client, recording_id)
+    start, term = descriptor.start_position, descriptor.term_buffer_length
+    end = client.max_recorded_position(recording_id)
+    begins = range(start & -term, end, term)  # the first may be before the start
+    search = Search(target)
+    low, high = 0, len(begins)
+    while high - low > 1:
+        middle = (low + high) // 2
+        key = _first_key(client, recording_id, begins[middle], end, target)
+        if key is not None and search.is_before(*key):
+            low = middle
+        else:
+            high = middle
+    begin = max(start, begins[low]) if begins else end
+    with client.replay(recording_id, begin, end - begin, follow=False) as replay:
+        for message in replay:
+            key = record_key(message.payload, recording_id, message.position)
+            if search.feed(*key, message.position):
+                break
+    return search.position
+
+
+def _first_key(
+    client: ArchiveClient, recording_id: int, begin: int, end: int, target: SeekTarget
+) -> tuple[int, int] | None:
+    """Return index and asqn of the first record from a position on that has what is searched."""
+    from aerotape.catalog.seek_index.file import NO_ASQN
+    from aerotape.replay.offline.seek import record_key
+
+    with client.replay(recording_id, begin, end - begin, follow=False) as replay:
+        for message in replay:
+            index, asqn = record_key(message.payload, recording_id, message.position)
+            if target.index is not None or asqn != NO_ASQN:
+                return index, asqn
+    return None
+
+
+def _descriptor(client: ArchiveClient, recording_id: int) -> RecordingDescriptor:
+    found = client.list_recording(recording_id)
+    if found is None:
+        raise UnknownRecordingError(f"unknown recording id: {recording_id}", recording_id)
+    return found
