@@ -3,10 +3,11 @@
     python -m aerotape.codecs.generate [--schemas DIR] [--sbe-jar JAR] [--out DIR] [--check]
     python -m aerotape.codecs.generate SCHEMA MODULE [--sbe-jar JAR] [--check]
 
-The first form writes the committed modules of Aeron Archive's messages, the second one the module
-of any schema that `codecs/emitter.py` supports. Both run sbe-tool, read its intermediate
-representation (`codecs/ir.py`) and write one module per schema. Aeron's schemas are not part of
-this project: they come with the Aeron sources that the native core is built from.
+The first form writes the committed modules, of Aeron Archive's messages and of the schemas in
+`codecs/schemas/`, the second one the module of any schema that `codecs/emitter.py` supports. Both
+run sbe-tool, read its intermediate representation (`codecs/ir.py`) and write one module per schema.
+Aeron's schemas are not part of this project: they come with the Aeron sources that the native core
+is built from.
 """
 
 from __future__ import annotations
@@ -25,18 +26,29 @@ MODULES = {
     "aeron-archive-codecs.xml": "archive.py",
     "aeron-archive-mark-codecs.xml": "mark.py",
 }
+# The same for schemas of this package.
+OWN_SCHEMAS = Path(__file__).parent / "schemas"
+OWN_MODULES = {
+    "entity.xml": "entity.py",
+}
 
 
 def generate_archive_modules(schema_folder: Path, sbe_jar: Path) -> dict[str, str]:
-    """Generate the modules of Aeron Archive's schemas and return their text by file name.
+    """Generate the committed modules and return their text by file name.
+
+    Args:
+        schema_folder: folder of Aeron's schemas.
+        sbe_jar: sbe-tool.
 
     Raises:
         CodecError: a schema is invalid, or has a construct that is not supported.
         ConfigurationError: a schema is missing, or sbe-tool cannot be run.
     """
+    sources = {schema_folder / name: module for name, module in MODULES.items()}
+    sources |= {OWN_SCHEMAS / name: module for name, module in OWN_MODULES.items()}
     return {
-        module: module_source(schema_from_xml(schema_folder / schema_file, sbe_jar), schema_file)
-        for schema_file, module in MODULES.items()
+        module: module_source(schema_from_xml(schema_file, sbe_jar), schema_file.name)
+        for schema_file, module in sources.items()
     }
 
 
