@@ -267,3 +267,19 @@ class ArchiveInUseError(MarkFileError):
     def __init__(self, message: str, path: str | Path = "", pid: int = 0) -> None:
         super().__init__(message, path)
         self.pid = pid
+
+
+class EntityStoreError(AerotapeError):
+    """An entity store is gone, refuses a statement, or has another schema version.
+
+    Attributes:
+        url: the store, without a password.
+    """
+
+    def __init__(self, message: str, url: str = "") -> None:
+        super().__init__(message)
+        self.url = url
+
+
+class StoreLockedError(EntityStoreError):
+    """Another replicator has the lock of the namespace of an entity store."""

@@ -1,0 +1,1 @@
+"""Actions and stores for the tests of entities."""
