@@ -267,3 +267,15 @@ class ArchiveInUseError(MarkFileError):
     def __init__(self, message: str, path: str | Path = "", pid: int = 0) -> None:
         super().__init__(message, path)
         self.pid = pid
+
+
+class EntityError(AerotapeError):
+    """A journal of an entity cannot be written or read.
+
+    Attributes:
+        topic: the journal's topic.
+    """
+
+    def __init__(self, message: str, topic: str = "") -> None:
+        super().__init__(message)
+        self.topic = topic
