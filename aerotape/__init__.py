@@ -29,6 +29,7 @@ from aerotape.errors import (
     CodecError as CodecError,
     ConfigurationError as ConfigurationError,
     EmptyRecordingError as EmptyRecordingError,
+    EntityError as EntityError,
     InvalidExtensionError as InvalidExtensionError,
     InvalidPositionError as InvalidPositionError,
     LimitError as LimitError,

@@ -269,6 +269,18 @@ class ArchiveInUseError(MarkFileError):
         self.pid = pid
 
 
+class EntityError(AerotapeError):
+    """A journal of an entity cannot be written or read.
+
+    Attributes:
+        topic: the journal's topic.
+    """
+
+    def __init__(self, message: str, topic: str = "") -> None:
+        super().__init__(message)
+        self.topic = topic
+
+
 class EntityStoreError(AerotapeError):
     """An entity store is gone, refuses a statement, or has another schema version.
 

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from aerotape.codecs.entity.actions import Event
+
+
+class EntityOptions(TypedDict, total=False):
+    """Options of `ArchiveClient.entities`.
+
+    Attributes:
+        channel: of the publications, on the archive's media driver. Default: ``aeron:ipc``.
+        origin: written into each record: the host or the application.
+        timeout_ns: how long to wait until a record is recorded. Default: the client's timeout.
+        buffer_length: how much of the log a read may buffer, bytes. Default: 16 MiB.
+    """
+
+    channel: str
+    origin: str
+    timeout_ns: int | None
+    buffer_length: int
 
 
 class Pointer(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+from functools import lru_cache
 from typing import Any, Final
 
 from aerotape.codecs.entity.actions import (
@@ -21,13 +22,17 @@ from aerotape.codecs.entity.actions import (
 )
 from aerotape.codecs.generated import entity as codecs
 from aerotape.codecs.generated.entity import ActionKind, PayloadType
-from aerotape.codecs.runtime import HEADER_LENGTH, Buffer
+from aerotape.codecs.runtime import HEADER_LENGTH, VAR_DATA_LENGTH, Buffer, data_field
 from aerotape.errors import CodecError
 
 # Header (block length, template, schema, version), block, length of the entity's id.
 _START: Final = struct.Struct("<HHHHqqqBB6xI")
 _KINDS: Final = {int(kind): kind for kind in ActionKind}
 _PREFIX: Final = (codecs.Action.BLOCK_LENGTH, codecs.Action.TEMPLATE_ID, codecs.SCHEMA_ID)
+_HEADER: Final = (*_PREFIX, codecs.SCHEMA_VERSION)
+_EMPTY: Final = VAR_DATA_LENGTH.pack(0)
+_PREFIX_BYTES: Final = struct.pack("<HHH", *_PREFIX)
+_ID_FIELD: Final = _START.size - VAR_DATA_LENGTH.size
 
 
 def encode(action: Action) -> bytes:
@@ -36,29 +41,59 @@ def encode(action: Action) -> bytes:
     Raises:
         CodecError: a field is out of its range.
     """
-    message = codecs.Action(
-        timestamp_ms=action.timestamp_ms,
-        entity_id=action.id.encode(),
-        origin=action.origin.encode(),
-        writer_version=action.version.encode(),
-        metadata=b"" if action.metadata is None else _json(action.metadata),
-    )
-    if isinstance(action, Append):
-        message.kind = ActionKind.APPEND
-        message.from_seq_nr = action.from_seq_nr
-        message.to_seq_nr = action.to_seq_nr
-        message.payload_type = action.payload_type
-        message.payload = action.payload
-    elif isinstance(action, Delete):
-        message.kind = ActionKind.DELETE
-        message.to_seq_nr = action.to_seq_nr
-    elif isinstance(action, Mark):
-        message.kind = ActionKind.MARK
-        message.mark_id = action.mark_id.encode()
-    else:
-        message.kind = ActionKind.PURGE
-    _check_range(message)
-    return message.encode()
+    about = (action.id, action.timestamp_ms, action.origin, action.version, action.metadata)
+    match action:
+        case Append(from_seq_nr=first, to_seq_nr=last, payload_type=form, payload=payload):
+            return encode_fields(ActionKind.APPEND, *about, first, last, form, payload)
+        case Delete(to_seq_nr=last):
+            return encode_fields(ActionKind.DELETE, *about, to_seq_nr=last)
+        case Mark(mark_id=mark_id):
+            return encode_fields(ActionKind.MARK, *about, mark_id=mark_id)
+    return encode_fields(ActionKind.PURGE, *about)
+
+
+def encode_fields(
+    kind: ActionKind,
+    id: str,
+    timestamp_ms: int = 0,
+    origin: str = "",
+    version: str = "",
+    metadata: Any = None,
+    from_seq_nr: int = 0,
+    to_seq_nr: int = 0,
+    payload_type: PayloadType = PayloadType.NONE,
+    payload: bytes = b"",
+    mark_id: str = "",
+) -> bytes:
+    """Return the message of an action given by its fields, for which `encode` creates no object.
+
+    Raises:
+        CodecError: a field is out of its range.
+    """
+    _check_range(kind, from_seq_nr, to_seq_nr, payload_type)
+    try:
+        key = id.encode()
+        start = _START.pack(
+            *_HEADER,
+            timestamp_ms,
+            from_seq_nr,
+            to_seq_nr,
+            kind,
+            payload_type,
+            len(key),
+        )
+        mark = data_field(mark_id.encode()) if mark_id else _EMPTY
+        about = _EMPTY if metadata is None else data_field(_json(metadata))
+        writer = _writer_fields(origin, version)
+        length = VAR_DATA_LENGTH.pack(len(payload))
+        return b"".join((start, key, mark, writer, about, length, payload))
+    except (UnicodeError, struct.error) as error:
+        raise CodecError(f"{kind.name.lower()} of {id!r} cannot be encoded: {error}") from None
+
+
+@lru_cache(maxsize=64)
+def _writer_fields(origin: str, version: str) -> bytes:
+    return data_field(origin.encode()) + data_field(version.encode())
 
 
 def decode(buffer: Buffer) -> Action:
@@ -69,7 +104,7 @@ def decode(buffer: Buffer) -> Action:
     """
     message = codecs.decode(buffer)
     assert isinstance(message, codecs.Action)
-    _check_range(message)
+    _check_range(message.kind, message.from_seq_nr, message.to_seq_nr, message.payload_type)
     common: dict[str, Any] = {
         "id": _text(message.entity_id, "id"),
         "timestamp_ms": message.timestamp_ms,
@@ -114,6 +149,34 @@ def read_header(buffer: Buffer) -> ActionHeader:
     )
 
 
+class Selector:
+    """Tells the actions of one entity from those of others, without decoding these.
+
+    Attributes:
+        id: the entity's id.
+    """
+
+    def __init__(self, id: str) -> None:
+        """Select the actions of the entity `id`."""
+        self.id = id
+        self._id = id.encode()
+        self._end = _START.size + len(self._id)
+        self._field = VAR_DATA_LENGTH.pack(len(self._id)) + self._id
+
+    def header(self, message: bytes) -> ActionHeader | None:
+        """Return the header of an action of the entity, None for another one.
+
+        Raises:
+            CodecError: the message is not an action, or damaged.
+        """
+        if message[:6] != _PREFIX_BYTES:  # of a later version with a longer block; or an error
+            header = read_header(message)
+            return header if header.id == self._id else None
+        if message[_ID_FIELD : self._end] != self._field:
+            return None
+        return read_header(message)
+
+
 def _header(action: Action) -> ActionHeader:
     id = action.id.encode()
     match action:
@@ -126,13 +189,13 @@ def _header(action: Action) -> ActionHeader:
     return ActionHeader(ActionKind.PURGE, id, 0, 0, action.timestamp_ms)
 
 
-def _check_range(message: codecs.Action) -> None:
-    first, last = message.from_seq_nr, message.to_seq_nr
-    if message.kind is ActionKind.APPEND and not 1 <= first <= last <= MAX_SEQ_NR:
-        raise CodecError(f"append of events {first} to {last}: expected a range from 1 up")
-    if message.kind is ActionKind.APPEND and message.payload_type is PayloadType.NONE:
-        raise CodecError("append without a payload type: expected BINARY or JSON")
-    if message.kind is ActionKind.DELETE and not 1 <= last <= MAX_SEQ_NR:
+def _check_range(kind: ActionKind, first: int, last: int, payload_type: PayloadType) -> None:
+    if kind is ActionKind.APPEND:
+        if not 1 <= first <= last <= MAX_SEQ_NR:
+            raise CodecError(f"append of events {first} to {last}: expected a range from 1 up")
+        if payload_type is PayloadType.NONE:
+            raise CodecError("append without a payload type: expected BINARY or JSON")
+    elif kind is ActionKind.DELETE and not 1 <= last <= MAX_SEQ_NR:
         raise CodecError(f"delete up to event {last}: expected a sequence number from 1 up")
 
 

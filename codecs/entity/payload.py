@@ -53,7 +53,7 @@ def encode_events(
     if metadata is not None:
         about["data"] = metadata
     try:
-        if any(event.payload_type == "binary" for event in events):
+        if "binary" in [event.payload_type for event in events]:
             return _binary(events, about), PayloadType.BINARY
         return _json(events, about), PayloadType.JSON
     except (struct.error, TypeError, ValueError, AttributeError, KeyError) as error:
@@ -118,12 +118,9 @@ def check_order(events: Sequence[Event]) -> None:
 def _binary(events: Sequence[Event], about: dict[str, Any]) -> bytes:
     parts = [_HEAD.pack(_VERSION, len(events))]
     for event in events:
-        tags = b""
-        for tag in event.tags:
-            text = tag.encode()
-            tags += _LENGTH.pack(len(text)) + text
+        tags = _packed_tags(event.tags) if event.tags else b""
         payload = event.payload or b""
-        size = 8 + 4 + len(tags) + 5 + len(payload)
+        size = 17 + len(tags) + len(payload)
         parts += (
             _EVENT.pack(size, event.seq_nr, len(tags)),
             tags,
@@ -132,6 +129,11 @@ def _binary(events: Sequence[Event], about: dict[str, Any]) -> bytes:
         )
     parts.append(_dumps(about).encode() if about else b"{}")
     return b"".join(parts)
+
+
+def _packed_tags(tags: Sequence[str]) -> bytes:
+    texts = [tag.encode() for tag in tags]
+    return b"".join(_LENGTH.pack(len(text)) + text for text in texts)
 
 
 def _from_binary(payload: bytes) -> Events:

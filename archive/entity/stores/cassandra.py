@@ -180,7 +180,7 @@ class CassandraStore(EntityStore):
             results = self._run_all(
                 (statement, (topic, self.segment_of(id), id)) for id in ids
             )
-            rows = (result.one() for result in results)
+            rows = [result.one() for result in results]
             return {row.id: _head_of(row) for row in rows if row is not None}
 
     def events(
@@ -239,9 +239,8 @@ class CassandraStore(EntityStore):
         with self._errors():
             self._renew()
             changed = [(id, change) for id, change in changes.items() if not change.is_empty]
-            self._run_all(each for id, change in changed for each in self._deletes(topic, id, change))
-            self._run_all(each for id, change in changed for each in self._inserts(topic, id, change))
-            self._run_all(self._put_head(topic, id, change) for id, change in changed)
+            for step in (self._deletes, self._inserts, self._put_head):
+                self._run_all(each for id, change in changed for each in step(topic, id, change))
             self._put_pointer(topic, partition, pointer)
 
     def _deletes(self, topic: str, id: str, change: Change) -> Iterator[tuple[Any, Any]]:
@@ -279,15 +278,16 @@ class CassandraStore(EntityStore):
                     batch.add(statement, each)
                 yield batch, ()
 
-    def _put_head(self, topic: str, id: str, change: Change) -> tuple[Any, Any]:
+    def _put_head(self, topic: str, id: str, change: Change) -> Iterator[tuple[Any, Any]]:
         segment, head = self.segment_of(id), change.head
         if head is None:
-            return self._statements["delete_head"], (topic, segment, id)
+            yield self._statements["delete_head"], (topic, segment, id)
+            return
         after = head.expire_after_ns
         duration = None
         if after is not None:
             duration = self._driver.util.Duration(0, after // _DAY_NS, after % _DAY_NS)
-        return self._statements["put_head"], (
+        yield self._statements["put_head"], (
             topic,
             segment,
             id,

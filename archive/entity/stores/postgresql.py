@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
+from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 from aerotape.archive.entity.stores.base import (
     SCHEMA_VERSION,
@@ -142,4 +142,4 @@ class PostgresqlStore(SqlStore):
 
 def _formatted(sql: str) -> LiteralString:
     """Return a statement with psycopg's parameter markers. Names in it were checked."""
-    return cast("LiteralString", sql.replace("?", "%s"))
+    return sql.replace("?", "%s")

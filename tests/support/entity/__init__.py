@@ -1,1 +1,1 @@
-"""Actions and stores for the tests of entities."""
+"""Journals of entities: a model, and a store in memory."""

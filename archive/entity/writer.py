@@ -1,0 +1,250 @@
+"""Writing to one partition: a publication that all writers on a media driver share.
+
+Their messages are one stream and one recording. The first writer creates the recording, or extends
+it after a pause; the recording stops when the last writer closes its publication.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from aerotape.aeron import Publication
+from aerotape.archive.client import channels
+from aerotape.archive.counters import CounterType
+from aerotape.archive.entity.topic import Partition, recordings_of
+from aerotape.context import Closing
+from aerotape.errors import (
+    ActiveRecordingError,
+    ActiveSubscriptionError,
+    AeronError,
+    AeronTimeoutError,
+    EntityError,
+    InvalidExtensionError,
+)
+from aerotape.frame_header import HEADER_LENGTH, align_frame
+from aerotape.protocol import NULL_POSITION
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+_RETRY_S: Final = 0.01
+_YIELDS: Final = 200
+_SLEEP_S: Final = 0.00005
+
+
+class _BusyError(Exception):
+    """Another writer has the partition's stream, perhaps only for a moment."""
+
+
+# What other writers can do between the look-up of the recording and our request.
+_RACES: Final = (_BusyError, ActiveRecordingError, ActiveSubscriptionError, InvalidExtensionError)
+
+
+class RecordPosition(NamedTuple):
+    """The place of a record in its partition.
+
+    Attributes:
+        partition: the partition's index.
+        offset: where the record's first frame begins, bytes.
+        next_position: where its last frame ends, bytes.
+    """
+
+    partition: int
+    offset: int
+    next_position: int
+
+
+class PartitionWriter(Closing):
+    """A publication of one partition, recorded. Thread-safe.
+
+    Attributes:
+        recording_id: the partition's recording.
+        max_length: the longest message, bytes.
+    """
+
+    def __init__(
+        self, client: ArchiveClient, partition: Partition, channel: str, timeout_ns: int
+    ) -> None:
+        """Join the partition's stream, or begin it.
+
+        Args:
+            client: of the archive that records.
+            channel: of the publication, without the alias.
+            timeout_ns: how long to wait for the driver, the archive and other writers.
+
+        Raises:
+            EntityError: a writer on another media driver is writing to the partition.
+            ArchiveError: the archive refuses.
+            AeronTimeoutError: no recording in time.
+        """
+        self._client = client
+        self._partition = partition
+        self._channel = partition.channel(channel)
+        self._timeout_ns = timeout_ns
+        self._deadline_ns = time.monotonic_ns() + timeout_ns
+        self._publication, self.recording_id = self._open()
+        self._max_payload_length = self._publication.max_payload_length
+        self.max_length = self._publication.max_message_length
+        self._counters = client.aeron.counters()
+        self._counter_id: int | None = None
+
+    # -- opening -------------------------------------------------------------------------------
+
+    def _open(self) -> tuple[Publication, int]:
+        while True:
+            found = recordings_of(self._partition.topic, self._client.list_recordings())
+            recording = found.get(self._partition)
+            try:
+                publication = self._published(recording)
+                try:
+                    return publication, self._recorded(publication, recording)
+                except BaseException:
+                    publication.close()
+                    raise
+            except _RACES as error:
+                if time.monotonic_ns() >= self._deadline_ns:
+                    raise EntityError(
+                        f"cannot write to {self._partition}: {error}", self._partition.topic
+                    ) from error
+            time.sleep(_RETRY_S)
+
+    def _published(self, recording: RecordingDescriptor | None) -> Publication:
+        """Add the publication: shared, new, or at the end of the recording."""
+        add, stream_id = self._client.aeron.add_publication, self._partition.stream_id
+        if recording is not None and not recording.is_active:
+            channel = channels.extension_channel(recording, self._channel)
+            try:
+                return add(channel, stream_id, self._timeout_ns)
+            except AeronError as error:
+                raise _BusyError(f"cannot continue at the end of its recording: {error}") from error
+        publication = add(self._channel, stream_id, self._timeout_ns)
+        if recording is not None and publication.session_id != recording.session_id:
+            publication.close()
+            # Or the last writer of this driver has just left, and the recording stops in a moment.
+            raise _BusyError(
+                f"a writer on another media driver is writing to recording "
+                f"{recording.recording_id}; write through that driver, or close the writer"
+            )
+        return publication
+
+    def _recorded(self, publication: Publication, recording: RecordingDescriptor | None) -> int:
+        """Record the publication unless it is, and return the recording's id."""
+        client, stream_id = self._client, self._partition.stream_id
+        own = channels.with_session_id(self._channel, publication.session_id)
+        if recording is None:
+            client.start_recording(own, stream_id, "local", auto_stop=True)
+        elif not recording.is_active:
+            client.extend_recording(recording.recording_id, own, stream_id, "local", auto_stop=True)
+        while True:
+            recording_id = client.find_last_matching_recording(
+                0, f"alias={self._partition.alias}", stream_id, publication.session_id
+            )
+            if recording_id >= 0 and client.recording_position(recording_id) != NULL_POSITION:
+                return recording_id
+            if time.monotonic_ns() >= self._deadline_ns:
+                raise AeronTimeoutError(
+                    f"the archive does not record {self._partition} within "
+                    f"{self._timeout_ns / 1e9:g} s"
+                )
+            time.sleep(_RETRY_S)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def send(self, message: bytes) -> RecordPosition:
+        """Send a record; it is not recorded yet.
+
+        Raises:
+            EntityError: the message is too long.
+            AeronTimeoutError: the archive does not record, or not fast enough.
+            ClosedError: the publication is closed.
+        """
+        length = len(message)
+        if length > self.max_length:
+            raise EntityError(
+                f"a record of {length} bytes is too long for {self._partition}: at most "
+                f"{self.max_length}; append fewer events at once, or create the topic with a "
+                "channel that has a longer term-length",
+                self._partition.topic,
+            )
+        end = self._publication.offer(message)
+        if end <= 0:
+            end = self._publication.send(message, self._timeout_ns)
+        return RecordPosition(self._partition.index, end - self._stored_length(length), end)
+
+    def _stored_length(self, length: int) -> int:
+        """Return the length of a message's frames, bytes."""
+        if length <= self._max_payload_length:
+            return align_frame(length + HEADER_LENGTH)
+        whole, rest = divmod(length, self._max_payload_length)
+        frames = whole * (self._max_payload_length + HEADER_LENGTH)
+        return frames + (align_frame(rest + HEADER_LENGTH) if rest else 0)
+
+    def await_recorded(self, position: int) -> None:
+        """Wait until the recording has reached a position.
+
+        Raises:
+            EntityError: it stopped at a lower one; what was sent may be lost.
+            AeronTimeoutError: it has not in time.
+        """
+        yields = 0
+        deadline_ns = time.monotonic_ns() + self._timeout_ns
+        while (recorded := self._recorded_position()) < position:
+            if recorded == NULL_POSITION:
+                self._check_stopped(position)
+                return
+            if time.monotonic_ns() >= deadline_ns:
+                raise AeronTimeoutError(
+                    f"{self._partition} is recorded up to {recorded} and not to {position} within "
+                    f"{self._timeout_ns / 1e9:g} s"
+                )
+            yields += 1
+            time.sleep(0 if yields <= _YIELDS else _SLEEP_S)
+
+    def _recorded_position(self) -> int:
+        """Return how far the recording is, -1 when it is not live."""
+        if self._counter_id is None:
+            self._counter_id = self._find_counter()
+        if self._counter_id is None:  # an archive with another driver, or a stopped recording
+            return self._client.recording_position(self.recording_id)
+        position = self._counters.value(self._counter_id)
+        if self._is_counter(self._counter_id):
+            return position
+        self._counter_id = None
+        return NULL_POSITION
+
+    def _find_counter(self) -> int | None:
+        archive_id = struct.pack("<q", self._client.archive_id)
+        for row in self._counters.rows(CounterType.RECORDING_POSITION):
+            if row[2][:8] == struct.pack("<q", self.recording_id) and archive_id in row[2]:
+                return row[0]
+        return None
+
+    def _is_counter(self, counter_id: int) -> bool:
+        return (
+            self._counters.state(counter_id) == 1
+            and self._counters.type_id(counter_id) == CounterType.RECORDING_POSITION
+            and self._counters.key(counter_id)[:8] == struct.pack("<q", self.recording_id)
+        )
+
+    def _check_stopped(self, position: int) -> None:
+        stopped_at = self._client.max_recorded_position(self.recording_id)
+        if stopped_at < position:
+            raise EntityError(
+                f"recording {self.recording_id} of {self._partition} stopped at {stopped_at}, "
+                f"before {position}: records sent after that are lost; repeat the operation",
+                self._partition.topic,
+            )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the publication is open and someone records it."""
+        return self._publication.is_connected
+
+    def close(self) -> None:
+        """Close the publication. Idempotent."""
+        with contextlib.suppress(AeronError):
+            self._publication.close()
