@@ -206,6 +206,15 @@ class Entities(Closing):
         head = None if self._store is None else self._store.head(self.topic, id)
         return last_seq_nr(view.info, None if head is None else head.seq_nr)
 
+    def unreplicated(self, id: str) -> HeadInfo:
+        """Return the state of a journal in the end of the log that the store does not have.
+
+        Raises:
+            EntityError: as `read`.
+            AeronTimeoutError: as `read`.
+        """
+        return self._view(id).info
+
     def _view(self, id: str) -> Tail:
         """Push a mark, and look through the log from where the store ends up to the mark."""
         index = self._partition_of(id)
