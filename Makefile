@@ -29,9 +29,9 @@ export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
-setup: $(STAMPS)/installed $(STAMPS)/jars/.complete ## Set everything up: packages, .venv, native extension, jars
+setup: $(STAMPS)/installed $(STAMPS)/jars/.complete $(STAMPS)/cassandra/.complete ## Set everything up: packages, .venv, native extension, jars
 
-jars: $(STAMPS)/jars/.complete ## Fetch the Java archive and sbe-tool from Maven Central
+jars: $(STAMPS)/jars/.complete $(STAMPS)/cassandra/.complete ## Fetch the Java archive, sbe-tool and Cassandra from Maven Central
 
 demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Parquet (DEMO_ARGS=…)
 	@$(PY) tests/demo/demo.py $(DEMO_ARGS)
@@ -86,4 +86,9 @@ $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 $(STAMPS)/jars/.complete: tests/support/jvm/pom.xml | $(STAMPS)/prerequisites
 	@echo "aerotape: fetching the jars"
 	@mvn --quiet --batch-mode -f tests/support/jvm/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(STAMPS)/jars
+	@touch $@
+
+$(STAMPS)/cassandra/.complete: tests/support/stores/pom.xml | $(STAMPS)/prerequisites
+	@echo "aerotape: fetching Cassandra, for tests of entity stores"
+	@mvn --quiet --batch-mode -f tests/support/stores/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(STAMPS)/cassandra
 	@touch $@

@@ -279,3 +279,19 @@ class EntityError(AerotapeError):
     def __init__(self, message: str, topic: str = "") -> None:
         super().__init__(message)
         self.topic = topic
+
+
+class EntityStoreError(AerotapeError):
+    """An entity store is gone, refuses a statement, or has another schema version.
+
+    Attributes:
+        url: the store, without a password.
+    """
+
+    def __init__(self, message: str, url: str = "") -> None:
+        super().__init__(message)
+        self.url = url
+
+
+class StoreLockedError(EntityStoreError):
+    """Another replicator has the lock of the namespace of an entity store."""

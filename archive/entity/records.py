@@ -52,6 +52,7 @@ class Head:
         record_id: identifies this incarnation of the journal.
         created_ms: milliseconds since the epoch.
         updated_ms: milliseconds since the epoch.
+        origin: writer of the first record; empty: unknown.
     """
 
     partition: int
@@ -64,6 +65,7 @@ class Head:
     record_id: str = ""
     created_ms: int = 0
     updated_ms: int = 0
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

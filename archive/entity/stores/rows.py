@@ -1,0 +1,155 @@
+"""Rows of the tables `metajournal` and `journal` from changes, and events from rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from typing import Any, Final, NamedTuple, cast
+
+from aerotape.archive.entity.records import EventRecord, Head
+from aerotape.archive.entity.transitions import Change
+from aerotape.codecs.entity.actions import Append, Event, EventPayloadType, Events
+from aerotape.codecs.entity.durations import format_expire_after, parse_expire_after
+
+_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+HEAD_COLUMNS: Final = (
+    "topic", "id", "segment", "partition", "offset", "segment_size", "seq_nr", "delete_to",
+    "created", "updated", "expire_after", "expire_on", "record_id", "origin",
+)  # fmt: skip
+"""Columns of `metajournal`; times are milliseconds, `expire_after` nanoseconds."""
+
+EVENT_COLUMNS: Final = (
+    "topic", "id", "seq_nr", "segment", "partition", "offset", "timestamp", "origin", "version",
+    "meta_record_id", "tags", "payload_type", "payload_txt", "payload_bin", "metadata",
+)  # fmt: skip
+"""Columns of `journal`; `tags` is a JSON array, null if there are none."""
+
+
+class EventRow(NamedTuple):
+    """A row of `journal`, the attributes in the order of EVENT_COLUMNS."""
+
+    topic: str
+    id: str
+    seq_nr: int
+    segment: int
+    partition: int
+    offset: int
+    timestamp: int
+    origin: str | None
+    version: str | None
+    meta_record_id: str
+    tags: str | None
+    payload_type: str | None
+    payload_txt: str | None
+    payload_bin: bytes | None
+    metadata: str | None
+
+
+def event_rows(topic: str, id: str, change: Change) -> Iterator[EventRow]:
+    """Yield the rows of the events that a change inserts (CodecError: an append is damaged)."""
+    assert change.head is not None
+    segment_size = change.head.segment_size
+    for each in change.insertions:
+        append, events = each.action.append, each.action.events
+        metadata = _metadata(append, events)
+        origin, version = append.origin or None, append.version or None
+        for event in events.events:
+            if event.seq_nr <= each.after:
+                continue
+            kind, payload = event.payload_type, event.payload
+            is_text = kind in ("json", "text")
+            yield EventRow(
+                topic,
+                id,
+                event.seq_nr,
+                (event.seq_nr - 1) // segment_size,
+                each.action.partition,
+                each.action.offset,
+                append.timestamp_ms,
+                origin,
+                version,
+                each.record_id,
+                _json(event.tags) if event.tags else None,
+                None if kind == "none" else kind,
+                (payload or b"").decode() if is_text else None,
+                payload or b"" if kind == "binary" else None,
+                metadata,
+            )
+
+
+def head_row(topic: str, id: str, segment: int, head: Head) -> tuple[Any, ...]:
+    """Return the row of a head, in the order of HEAD_COLUMNS."""
+    on = head.expire_on
+    return (
+        topic,
+        id,
+        segment,
+        head.partition,
+        head.offset,
+        head.segment_size,
+        head.seq_nr,
+        head.delete_to,
+        head.created_ms,
+        head.updated_ms,
+        head.expire_after_ns,
+        None if on is None else on.isoformat(),
+        head.record_id,
+        head.origin or None,
+    )
+
+
+def head_of(row: tuple[Any, ...]) -> Head:
+    """Return the head of a row, in the order of HEAD_COLUMNS."""
+    on = row[11]
+    return Head(
+        partition=row[3],
+        offset=row[4],
+        segment_size=row[5],
+        seq_nr=row[6],
+        delete_to=row[7],
+        created_ms=row[8],
+        updated_ms=row[9],
+        expire_after_ns=row[10],
+        expire_on=None if on is None else date.fromisoformat(on),
+        record_id=row[12],
+        origin=row[13] or "",
+    )
+
+
+def event_of(row: EventRow) -> EventRecord:
+    """Return the event of a row."""
+    payload = row.payload_bin if row.payload_txt is None else row.payload_txt.encode()
+    kind = cast("EventPayloadType", row.payload_type or "none")
+    about = json.loads(row.metadata) if row.metadata else {}
+    events = about.get("payload") or {}
+    expire_after = events.get("expireAfter")
+    return EventRecord(
+        event=Event(
+            row.seq_nr,
+            None if kind == "none" else payload,
+            kind,
+            tuple(json.loads(row.tags)) if row.tags else (),
+        ),
+        partition=row.partition,
+        offset=row.offset,
+        timestamp_ms=row.timestamp,
+        origin=row.origin or "",
+        version=row.version or "",
+        metadata=about.get("header"),
+        payload_metadata=events.get("data"),
+        expire_after_ns=None if expire_after is None else parse_expire_after(expire_after),
+    )
+
+
+def _metadata(append: Append, events: Events) -> str | None:
+    """Return the metadata of an append and of its events, as kafka-journal nests them."""
+    of_events: dict[str, Any] = {}
+    if events.expire_after_ns is not None:
+        of_events["expireAfter"] = format_expire_after(events.expire_after_ns)
+    if events.metadata is not None:
+        of_events["data"] = events.metadata
+    if append.metadata is None and not of_events:
+        return None
+    return _json({"header": append.metadata, "payload": of_events})

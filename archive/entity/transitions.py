@@ -1,0 +1,230 @@
+"""The replicator's state transitions: how actions change the stored journal of an entity.
+
+`collapse` is a pure function of the stored head and of actions in log order. It returns one
+change for all of them, equal to applying them one by one: events that a later delete or purge
+of the same batch removes are never decoded or stored.
+
+Rules beyond the table of the design (no entry, entry) x (mark, append, delete, purge):
+
+- An action at an offset that the head already includes is ignored, so a batch may be repeated. A
+  purge is repeated also at the head's offset.
+- A delete is limited to the events that exist, and never undoes an earlier, higher one.
+- A journal whose first append begins at k > 1 has `delete_to` k - 1.
+- Each incarnation of a journal has a record id, which its events repeat. Events left over from
+  an earlier incarnation have another one and are not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from aerotape.archive.entity.records import Head
+from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append, Events
+from aerotape.codecs.entity.messages import decode, read_header
+from aerotape.codecs.entity.payload import events_of
+from aerotape.errors import CodecError
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class LoggedAction:
+    """An action in the log, decoded only as far as it is needed.
+
+    Attributes:
+        partition: index of the recording in the topic.
+        offset: position of its first frame, bytes.
+        header: kind, id, range and time.
+    """
+
+    __slots__ = ("_append", "_events", "_message", "header", "offset", "partition")
+
+    def __init__(self, partition: int, offset: int, message: bytes) -> None:
+        """Read the header.
+
+        Raises:
+            CodecError: it is not an action, or damaged.
+        """
+        self.partition = partition
+        self.offset = offset
+        self.header: ActionHeader = read_header(message)
+        self._message = message
+        self._append: Append | None = None
+        self._events: Events | None = None
+
+    @property
+    def origin(self) -> str:
+        """The writer."""
+        return self.append.origin if self._is_append else decode(self._message).origin
+
+    @property
+    def append(self) -> Append:
+        """The action, which must be an append (CodecError: it is damaged)."""
+        if self._append is None:
+            action = decode(self._message)
+            assert isinstance(action, Append)
+            self._append = action
+        return self._append
+
+    @property
+    def events(self) -> Events:
+        """The events of an append (CodecError: the payload is damaged or of another version)."""
+        if self._events is None:
+            try:
+                self._events = events_of(self.append)
+            except CodecError as error:
+                raise CodecError(
+                    f"partition {self.partition}, position {self.offset}: {error}"
+                ) from error
+        return self._events
+
+    @property
+    def _is_append(self) -> bool:
+        return self.header.kind is ActionKind.APPEND
+
+
+@dataclass(slots=True)
+class Insertion:
+    """The events of an append that are stored: those after `after`."""
+
+    action: LoggedAction
+    after: int
+    record_id: str
+
+
+@dataclass(slots=True)
+class Change:
+    """The change of one key by a batch of actions, to be stored in the order of the attributes.
+
+    Attributes:
+        before: the stored head.
+        is_purged: delete all stored events of the journal.
+        delete: first and last of the stored events to delete; None: none.
+        insertions: appends whose events are added, in log order.
+        head: the head to store; None: no entry.
+    """
+
+    before: Head | None
+    is_purged: bool = False
+    delete: tuple[int, int] | None = None
+    insertions: list[Insertion] = field(default_factory=list)
+    head: Head | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return not self.is_purged and self.head is self.before
+
+
+def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: int) -> Change:
+    """Return the change of a journal by actions of its key, in log order.
+
+    Args:
+        head: the stored head; None: no entry.
+        actions: of one key, in the order of the log.
+        segment_size: events in a segment of a journal that these actions begin.
+
+    Raises:
+        CodecError: an append that has to be stored is damaged.
+    """
+    change = Change(before=head)
+    last_append: LoggedAction | None = None
+    last: LoggedAction | None = None
+    offset, seq_nr, deleted = (
+        (-1, 0, 0) if head is None else (head.offset, head.seq_nr, head.delete_to or 0)
+    )
+    for action in actions:
+        header = action.header
+        kind = header.kind
+        if kind is ActionKind.PURGE:
+            if head is not None and action.offset >= offset:
+                change.is_purged = change.before is not None
+                change.delete, change.insertions = None, []
+                head = last = last_append = None
+                offset, seq_nr, deleted = -1, 0, 0
+            continue
+        if kind is ActionKind.MARK or (head is not None and action.offset <= offset):
+            continue
+        if head is None:
+            head = _first(action, segment_size)
+            seq_nr, deleted = head.seq_nr, head.delete_to or 0
+        elif kind is ActionKind.APPEND:
+            seq_nr = max(seq_nr, header.to_seq_nr)
+        else:
+            to = max(deleted, min(header.to_seq_nr, max(seq_nr, deleted)))
+            if to > deleted:
+                _delete(change, deleted + 1, to)
+                deleted = to
+        if kind is ActionKind.APPEND:
+            change.insertions.append(Insertion(action, deleted, head.record_id))
+            last_append = action
+        offset, last = action.offset, action
+    if head is not None and last is not None:
+        head = replace(
+            head,
+            partition=last.partition,
+            offset=offset,
+            seq_nr=seq_nr,
+            delete_to=deleted or None,
+            updated_ms=last.header.timestamp_ms,
+        )
+        if last_append is not None:
+            head = _expiring(head, last_append)
+    change.insertions = [
+        each for each in change.insertions if each.action.header.to_seq_nr > each.after
+    ]
+    change.head = head
+    return change
+
+
+def record_id(partition: int, offset: int, id: bytes) -> str:
+    """Return the id of the incarnation that the action at this offset begins.
+
+    It depends on the log alone, so that a repeated batch stores the same.
+    """
+    text = b"%d/%d/%b" % (partition, offset, id)
+    return str(UUID(bytes=hashlib.md5(text, usedforsecurity=False).digest()))
+
+
+def expire_on(timestamp_ms: int, expire_after_ns: int) -> date:
+    """Return the day (UTC) of a time in milliseconds plus a duration in nanoseconds."""
+    when = _EPOCH + timedelta(milliseconds=timestamp_ms + expire_after_ns // 1_000_000)
+    return when.date()
+
+
+def _first(action: LoggedAction, segment_size: int) -> Head:
+    """Return the head that an append or a delete creates."""
+    header = action.header
+    # Of an append, the events preceding its first do not exist; of a delete, none does.
+    deleted = header.to_seq_nr if header.kind is ActionKind.DELETE else header.from_seq_nr - 1
+    return Head(
+        partition=action.partition,
+        offset=action.offset,
+        seq_nr=header.to_seq_nr,
+        delete_to=deleted or None,
+        segment_size=segment_size,
+        record_id=record_id(action.partition, action.offset, header.id),
+        created_ms=header.timestamp_ms,
+        updated_ms=header.timestamp_ms,
+        origin=action.origin,
+    )
+
+
+def _delete(change: Change, first: int, to: int) -> None:
+    """Record that a delete removes stored events and those of the batch."""
+    for insertion in change.insertions:
+        insertion.after = to
+    if change.before is not None and not change.is_purged:
+        change.delete = (change.delete[0] if change.delete else first, to)
+
+
+def _expiring(head: Head, action: LoggedAction) -> Head:
+    after_ns = action.events.expire_after_ns
+    if after_ns is None and head.expire_after_ns is None:
+        return head
+    on = None if after_ns is None else expire_on(action.header.timestamp_ms, after_ns)
+    return replace(head, expire_after_ns=after_ns, expire_on=on)
