@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -79,12 +80,15 @@ class AsyncEntities(AsyncClosing):
 
     async def read(self, id: str, from_seq_nr: int = 1) -> AsyncIterator[EventRecord]:
         """As `Entities.read`; it begins with the first event that is awaited."""
-        records: Iterator[EventRecord] = await asyncio.to_thread(
-            self._entities.read, id, from_seq_nr
-        )
-        while batch := await asyncio.to_thread(lambda: list(islice(records, _BATCH))):
-            for record in batch:
-                yield record
+        records = await asyncio.to_thread(self._entities.read, id, from_seq_nr)
+        try:
+            while batch := await asyncio.to_thread(lambda: list(islice(records, _BATCH))):
+                for record in batch:
+                    yield record
+        finally:
+            # A cancelled read may still run in its thread, which then ends the generator.
+            with contextlib.suppress(ValueError):
+                await asyncio.to_thread(records.close)
 
     async def close(self) -> None:
         """As `Entities.close`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
@@ -177,7 +177,7 @@ class Entities(Closing):
 
     # -- reading -------------------------------------------------------------------------------
 
-    def read(self, id: str, from_seq_nr: int = 1) -> Iterator[EventRecord]:
+    def read(self, id: str, from_seq_nr: int = 1) -> Generator[EventRecord, None, None]:
         """Return an iterator over the events of a journal, by strictly rising sequence number.
 
         It has everything that was acknowledged before the call, and may have later appends. The
@@ -240,7 +240,7 @@ class Entities(Closing):
             tail.scan(begin)
         return tail
 
-    def _events(self, id: str, tail: Tail, from_seq_nr: int) -> Iterator[EventRecord]:
+    def _events(self, id: str, tail: Tail, from_seq_nr: int) -> Generator[EventRecord, None, None]:
         info = tail.info
         if self._store is not None and not _is_purged(info):
             head = self._store.head(self.topic, id)

@@ -32,6 +32,8 @@ _LENGTH: Final = struct.Struct(">i")
 _KIND: Final = struct.Struct(">Bi")
 _PAYLOAD_TYPES: Final[tuple[EventPayloadType, ...]] = ("none", "binary", "json", "text")
 _CODES: Final = {name: code for code, name in enumerate(_PAYLOAD_TYPES)}
+# Of struct, json and str for what is no payload.
+_FAULTS: Final = (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -49,6 +51,12 @@ def encode_events(
         CodecError: there is no event, they are out of order, or one is invalid.
     """
     check_order(events)
+    for event in events:
+        if (event.payload is None) != (event.payload_type == "none"):
+            raise CodecError(
+                f"event {event.seq_nr} of type {event.payload_type} with payload "
+                f"{event.payload!r}: only type none is without a payload"
+            )
     about = {} if expire_after_ns is None else {"expireAfter": format_expire_after(expire_after_ns)}
     if metadata is not None:
         about["data"] = metadata
@@ -56,7 +64,7 @@ def encode_events(
         if "binary" in [event.payload_type for event in events]:
             return _binary(events, about), PayloadType.BINARY
         return _json(events, about), PayloadType.JSON
-    except (struct.error, TypeError, ValueError, AttributeError, KeyError) as error:
+    except _FAULTS as error:
         raise CodecError(f"events cannot be encoded: {error}") from error
 
 
@@ -73,11 +81,11 @@ def decode_events(payload: bytes, payload_type: PayloadType) -> Events:
             events = _from_json(payload)
         else:
             raise CodecError("an append without a payload type")
-    except (struct.error, UnicodeError, ValueError, TypeError, KeyError, AttributeError) as error:
+        check_order(events.events)
+    except _FAULTS as error:
         raise CodecError(
             f"payload of {len(payload)} bytes, {payload_type.name}, is damaged: {error!r}"
         ) from error
-    check_order(events.events)
     return events
 
 
@@ -184,7 +192,7 @@ def _json(events: Sequence[Event], about: dict[str, Any]) -> bytes:
         item: dict[str, Any] = {"seqNr": event.seq_nr, "tags": event.tags}
         if event.payload_type != "none":
             content = (event.payload or b"").decode()
-            item["payloadType"] = event.payload_type
+            item["payloadType"] = _PAYLOAD_TYPES[_CODES[event.payload_type]]
             item["payload"] = json.loads(content) if event.payload_type == "json" else content
         listed.append(item)
     return _dumps({"events": listed, "metadata": about}).encode()
