@@ -129,14 +129,18 @@ class Entities(Closing):
             AeronTimeoutError: as `append`.
         """
         places = []
+        writers: dict[int, PartitionWriter] = {}
         ends: dict[int, int] = {}
         for id, events in appends:
             message = self._append_message(id, events, None, None, None)
-            place = self._writer(self._partition_of(id)).send(message)
-            ends[place.partition] = place.next_position
+            index = self._partition_of(id)
+            if (writer := writers.get(index)) is None:
+                writer = writers[index] = self._writer(index)
+            place = writer.send(message)
+            ends[index] = place.next_position
             places.append(place)
         for index, end in ends.items():
-            self._writer(index).await_recorded(end)
+            writers[index].await_recorded(end)
         return places
 
     def delete(self, id: str, to_seq_nr: int) -> RecordPosition | None:

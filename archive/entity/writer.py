@@ -97,6 +97,13 @@ class PartitionWriter(Closing):
     def _open(self) -> tuple[Publication, int]:
         while True:
             found = recordings_of(self._partition.topic, self._client.list_recordings())
+            for other in found:
+                if other.count != self._partition.count:
+                    raise EntityError(
+                        f"topic {other.topic} has {other.count} partitions by now, not "
+                        f"{self._partition.count}; open it again",
+                        other.topic,
+                    )
             recording = found.get(self._partition)
             try:
                 publication = self._published(recording)
@@ -233,6 +240,7 @@ class PartitionWriter(Closing):
     def _check_stopped(self, position: int) -> None:
         stopped_at = self._client.max_recorded_position(self.recording_id)
         if stopped_at < position:
+            self.close()
             raise EntityError(
                 f"recording {self.recording_id} of {self._partition} stopped at {stopped_at}, "
                 f"before {position}: records sent after that are lost; repeat the operation",
@@ -241,8 +249,10 @@ class PartitionWriter(Closing):
 
     @property
     def is_open(self) -> bool:
-        """Whether the publication is open and someone records it."""
-        return self._publication.is_connected
+        """Whether the publication is open and still recorded, as far as is known."""
+        if not self._publication.is_connected:
+            return False
+        return self._counter_id is None or self._is_counter(self._counter_id)
 
     def close(self) -> None:
         """Close the publication. Idempotent."""
