@@ -18,6 +18,9 @@ MODULES: Final = (
     "pointer",
     "delete",
     "purge",
+    "replicate",
+    "purge_expired",
+    "retention",
 )
 
 

@@ -209,6 +209,16 @@ class Entities(Closing):
         tail, head = self._view(id)
         return last_seq_nr(tail.info, None if head is None else head.seq_nr)
 
+    def unreplicated(self, id: str) -> HeadInfo:
+        """Return the state of a journal in the end of the log that the store does not have.
+
+        Raises:
+            EntityError: as `read`.
+            AeronTimeoutError: as `read`.
+        """
+        tail, _ = self._view(id)
+        return tail.info
+
     def _view(self, id: str) -> tuple[Tail, Head | None]:
         """Push a mark, and look through the log from where the store ends up to the mark.
 

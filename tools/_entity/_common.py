@@ -79,6 +79,17 @@ def add_topic(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", metavar="T", required=True, help="the topic's name")
 
 
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the replicator's store."""
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        required=True,
+        help="sqlite:PATH, postgresql://HOST/DATABASE or cassandra://HOST:PORT/KEYSPACE; options "
+        "as ?namespace=NAME&segment_size=N&segments=N",
+    )
+
+
 def partitions(text: str) -> int:
     """Parse a number of partitions."""
     return integer(text, 1, 10_000)
