@@ -77,6 +77,8 @@ class Entities(Closing):
         self._buffer_length = buffer_length
         self._lock = threading.Lock()
         self._writers: dict[int, PartitionWriter] = {}
+        # By partition: a range of positions at the end of the log with nothing but marks.
+        self._marks: dict[int, tuple[int, int]] = {}
         self._is_closed = False
         self._origin = origin
         self._version = f"aerotape {__version__}"
@@ -246,9 +248,13 @@ class Entities(Closing):
             begin = self._client.start_position(writer.recording_id)
         else:
             begin = pointer.next_position
-        if begin < place.offset:
+        first, after_last = self._marks.get(index, (place.offset, place.offset))
+        if begin >= first and after_last == place.offset:
+            tail.marks_from = first
+        elif begin < place.offset:
             writer.await_recorded(place.next_position)
             tail.scan(begin)
+        self._marks[index] = tail.marks_from, place.next_position
         return tail, head
 
     def _events(
@@ -292,6 +298,7 @@ class Entities(Closing):
             partition = Partition(self.topic, index, self.partitions)
             writer = PartitionWriter(self._client, partition, self._channel, self._timeout_ns)
             self._writers[index] = writer
+            self._marks.pop(index, None)
             return writer
 
     def _append_message(

@@ -230,3 +230,26 @@ def test_replication_of_another_partition(client: aerotape.ArchiveClient) -> Non
         journal.append_many((id, events(3)) for id in ids)
         for id in ids:
             assert numbers(journal.read(id)) == [1, 2, 3]
+
+
+def test_marks_alone_are_not_read_again(topic: Replicated) -> None:
+    """Marks of earlier reads that are not replicated need no pass over the log."""
+    statistics = topic.journal.statistics
+    for _ in range(5):
+        assert topic.read() == [1, 2, 3, 4, 5]
+    assert statistics.passes == 0
+    topic.journal.append("other", events(1))
+    for _ in range(3):
+        assert topic.read() == [1, 2, 3, 4, 5]
+    assert statistics.passes == 3
+    topic.replicate()
+    topic.journal.append("k", events(6))
+    assert topic.read() == [1, 2, 3, 4, 5, 6]
+    assert statistics.passes == 4
+    topic.replicate()
+    assert topic.read() == [1, 2, 3, 4, 5, 6]
+    with topic.client.entities(topic.journal.topic, 1, topic.store) as other:
+        assert numbers(other.read("k")) == [1, 2, 3, 4, 5, 6]
+        topic.journal.append("k", events(7))
+        assert numbers(other.read("k")) == [1, 2, 3, 4, 5, 6, 7]
+    assert statistics.passes == 4
