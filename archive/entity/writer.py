@@ -21,6 +21,7 @@ from aerotape.errors import (
     ActiveSubscriptionError,
     AeronError,
     AeronTimeoutError,
+    AerotapeError,
     EntityError,
     InvalidExtensionError,
 )
@@ -142,20 +143,34 @@ class PartitionWriter(Closing):
         """Record the publication unless it is, and return the recording's id."""
         client, stream_id = self._client, self._partition.stream_id
         own = channels.with_session_id(self._channel, publication.session_id)
+        subscription_id = None
         if recording is None:
-            client.start_recording(own, stream_id, "local", auto_stop=True)
+            subscription_id = client.start_recording(own, stream_id, "local", auto_stop=True)
         elif not recording.is_active:
-            client.extend_recording(recording.recording_id, own, stream_id, "local", auto_stop=True)
+            subscription_id = client.extend_recording(
+                recording.recording_id, own, stream_id, "local", auto_stop=True
+            )
+        try:
+            return self._await_recording(publication)
+        except BaseException:
+            if subscription_id is not None:
+                with contextlib.suppress(AerotapeError):
+                    client.try_stop_recording_subscription(subscription_id)
+            raise
+
+    def _await_recording(self, publication: Publication) -> int:
+        """Wait until the publication is recorded, and return the recording's id."""
+        client, alias = self._client, f"alias={self._partition.alias}"
         while True:
             recording_id = client.find_last_matching_recording(
-                0, f"alias={self._partition.alias}", stream_id, publication.session_id
+                0, alias, self._partition.stream_id, publication.session_id
             )
             if recording_id >= 0 and client.recording_position(recording_id) != NULL_POSITION:
                 return recording_id
             if time.monotonic_ns() >= self._deadline_ns:
                 raise AeronTimeoutError(
                     f"the archive does not record {self._partition} within "
-                    f"{self._timeout_ns / 1e9:g} s"
+                    f"{self._timeout_ns / 1e9:g} s: is this client on the archive's media driver?"
                 )
             time.sleep(_RETRY_S)
 

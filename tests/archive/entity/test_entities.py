@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.daemon.archives import KINDS, ServedArchive, serve
@@ -15,7 +16,7 @@ from aerotape.archive.entity.topic import Partition, recordings_of
 from aerotape.codecs.entity import Event, head_segment
 from aerotape.codecs.entity.actions import Append, Delete, Mark, Purge
 from aerotape.codecs.entity.messages import decode
-from aerotape.errors import ConfigurationError, EntityError
+from aerotape.errors import AeronTimeoutError, ConfigurationError, EntityError
 
 DAY_NS = 86_400_000_000_000
 
@@ -148,6 +149,13 @@ def test_delete_is_limited_to_what_exists(
     assert [(each.id, each.to_seq_nr) for each in deletes] == [("k", 2)]
     with pytest.raises(EntityError, match="begin at 1"):
         journal.delete("k", 0)
+
+
+def test_delete_to_a_snapshot(journal: Entities) -> None:
+    """With a snapshot made at event 13, the events up to it can go; the others are left."""
+    journal.append("k", events(*range(1, 16)))
+    journal.delete("k", 13)
+    assert (numbers(journal.read("k")), journal.pointer("k")) == ([14, 15], 15)
 
 
 def test_purge(journal: Entities) -> None:
@@ -324,20 +332,36 @@ def test_stopped_recording_is_continued(client: aerotape.ArchiveClient) -> None:
         assert len(recordings(client, journal.topic)) == 1
 
 
-def test_writer_of_another_driver(client: aerotape.ArchiveClient) -> None:
-    """A partition that another stream writes to is refused, with the recording and the reason."""
+@pytest.fixture
+def elsewhere(archive: ServedArchive, aeron_dir: Path) -> Iterator[aerotape.ArchiveClient]:
+    """A client of the archive on another media driver."""
+    driver = aerotape.MediaDriver.launch(aeron_dir)
+    try:
+        with archive.connect(aeron_dir=aeron_dir) as connected:
+            yield connected
+    finally:
+        driver.close()
+
+
+def test_writer_of_another_driver(
+    client: aerotape.ArchiveClient, elsewhere: aerotape.ArchiveClient
+) -> None:
+    """A writer on another driver than the archive's is refused, and leaves nothing behind."""
     topic = new_topic()
-    partition = Partition(topic, 0, 1)
-    channel = partition.channel("aeron:ipc")
-    with client.add_recorded_exclusive_publication(
-        channel, partition.stream_id, auto_stop=True
-    ) as publication:
-        publication.send(b"x")
+    with client.entities(topic) as journal:
         with (
-            client.entities(topic, timeout_ns=200_000_000) as journal,
-            pytest.raises(EntityError, match="another media driver"),
+            elsewhere.entities(topic, timeout_ns=200_000_000) as other,
+            pytest.raises(AeronTimeoutError, match="on the archive's media driver"),
         ):
-            journal.append("k", events(1))
+            other.append("k", events(1))
+        assert list(client.list_recording_subscriptions(topic)) == []
+        journal.append("k", events(1))
+        with (
+            elsewhere.entities(topic, timeout_ns=200_000_000) as other,
+            pytest.raises(EntityError, match="another media driver is writing to recording"),
+        ):
+            other.append("k", events(2))
+        assert numbers(journal.read("k")) == [1]
 
 
 def test_two_recordings_of_a_partition(client: aerotape.ArchiveClient) -> None:
