@@ -97,15 +97,7 @@ class PartitionWriter(Closing):
 
     def _open(self) -> tuple[Publication, int]:
         while True:
-            found = recordings_of(self._partition.topic, self._client.list_recordings())
-            for other in found:
-                if other.count != self._partition.count:
-                    raise EntityError(
-                        f"topic {other.topic} has {other.count} partitions by now, not "
-                        f"{self._partition.count}; open it again",
-                        other.topic,
-                    )
-            recording = found.get(self._partition)
+            recording = self._find_recording()
             try:
                 publication = self._published(recording)
                 try:
@@ -119,6 +111,21 @@ class PartitionWriter(Closing):
                         f"cannot write to {self._partition}: {error}", self._partition.topic
                     ) from error
             time.sleep(_RETRY_S)
+
+    def _find_recording(self) -> RecordingDescriptor | None:
+        """Return the partition's recording, None when there is none yet."""
+        partition, client = self._partition, self._client
+        own = client.list_recordings_for_uri(f"alias={partition.alias}", partition.stream_id)
+        recording = recordings_of(partition.topic, own).get(partition)
+        if recording is None:
+            for other in recordings_of(partition.topic, client.list_recordings()):
+                if other.count != partition.count:
+                    raise EntityError(
+                        f"topic {other.topic} has {other.count} partitions by now, not "
+                        f"{partition.count}; open it again",
+                        other.topic,
+                    )
+        return recording
 
     def _published(self, recording: RecordingDescriptor | None) -> Publication:
         """Add the publication: shared, new, or at the end of the recording."""
