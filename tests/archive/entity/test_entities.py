@@ -307,6 +307,31 @@ def test_first_writers_at_the_same_time(archive: ServedArchive) -> None:
         assert len(actions(one, topics[0])) == 3
 
 
+def test_writers_that_come_and_go(archive: ServedArchive) -> None:
+    """Writers that open and close a topic at random lose nothing and share one recording."""
+    topic, failures = new_topic(), []
+
+    def use(name: str) -> None:
+        try:
+            with archive.connect(timeout_ns=60_000_000_000) as client:
+                for number in range(1, 11):
+                    with client.entities(topic, 1) as journal:
+                        journal.append(name, events(number))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=use, args=(f"id-{number}",)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with archive.connect() as client, client.entities(topic) as journal:
+        assert len(recordings(client, topic)) == 1
+        for number in range(3):
+            assert numbers(journal.read(f"id-{number}")) == list(range(1, 11))
+
+
 def test_recording_is_extended_after_a_pause(client: aerotape.ArchiveClient) -> None:
     """The first writer after a pause continues the recording, at once or later."""
     topic = new_topic()
