@@ -22,6 +22,7 @@ from aerotape.errors import (
     AeronError,
     AeronTimeoutError,
     AerotapeError,
+    ArchiveError,
     EntityError,
     InvalidExtensionError,
 )
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 _RETRY_S: Final = 0.01
+_ATTEMPT_NS: Final = 1_000_000_000
 _YIELDS: Final = 200
 _SLEEP_S: Final = 0.00005
 
@@ -101,7 +103,10 @@ class PartitionWriter(Closing):
             try:
                 publication = self._published(recording)
                 try:
-                    return publication, self._recorded(publication, recording)
+                    recording_id = self._recorded(publication, recording)
+                    if recording is None:
+                        self._check_first(publication, recording_id)
+                    return publication, recording_id
                 except BaseException:
                     publication.close()
                     raise
@@ -133,9 +138,14 @@ class PartitionWriter(Closing):
         if recording is not None and not recording.is_active:
             channel = channels.extension_channel(recording, self._channel)
             try:
-                return add(channel, stream_id, self._timeout_ns)
+                publication = add(channel, stream_id, self._timeout_ns)
             except AeronError as error:
                 raise _BusyError(f"cannot continue at the end of its recording: {error}") from error
+            now = self._find_recording()
+            if now is None or now.stop_position != recording.stop_position:
+                publication.close()
+                raise _BusyError(f"another writer has continued recording {recording.recording_id}")
+            return publication
         publication = add(self._channel, stream_id, self._timeout_ns)
         if recording is not None and publication.session_id != recording.session_id:
             publication.close()
@@ -168,6 +178,7 @@ class PartitionWriter(Closing):
     def _await_recording(self, publication: Publication) -> int:
         """Wait until the publication is recorded, and return the recording's id."""
         client, alias = self._client, f"alias={self._partition.alias}"
+        attempt_ends_ns = time.monotonic_ns() + _ATTEMPT_NS
         while True:
             recording_id = client.find_last_matching_recording(
                 0, alias, self._partition.stream_id, publication.session_id
@@ -179,7 +190,28 @@ class PartitionWriter(Closing):
                     f"the archive does not record {self._partition} within "
                     f"{self._timeout_ns / 1e9:g} s: is this client on the archive's media driver?"
                 )
+            if time.monotonic_ns() >= attempt_ends_ns:  # stopped just before we joined
+                raise _BusyError("its recording has stopped")
             time.sleep(_RETRY_S)
+
+    def _check_first(self, publication: Publication, recording_id: int) -> None:
+        """Check that no other writer has begun the partition; delete our recording if so.
+
+        Every writer of a new recording does this before it sends, so it is empty.
+        """
+        first = self._find_recording()
+        if first is None or first.recording_id == recording_id:
+            return
+        publication.close()
+        client = self._client
+        while client.recording_position(recording_id) != NULL_POSITION:
+            if time.monotonic_ns() >= self._deadline_ns:
+                break
+            time.sleep(_RETRY_S)
+        with contextlib.suppress(ArchiveError):
+            if client.stop_position(recording_id) == client.start_position(recording_id):
+                client.purge_recording(recording_id)
+        raise _BusyError("another writer has begun it at the same time")
 
     # -- writing -------------------------------------------------------------------------------
 

@@ -390,16 +390,19 @@ def test_writer_of_another_driver(
 
 
 def test_two_recordings_of_a_partition(client: aerotape.ArchiveClient) -> None:
-    """A second recording of a partition is an error that names both."""
+    """A second recording of a partition with data is an error that names both."""
     topic = new_topic()
     partition = Partition(topic, 0, 1)
     for _ in range(2):
-        client.add_recorded_exclusive_publication(
+        with client.add_recorded_exclusive_publication(
             partition.channel("aeron:ipc"), partition.stream_id, auto_stop=True
-        )
+        ) as publication:
+            publication.send(b"x")
+            with client.signals(aerotape.RecordingSignal.STOP) as stops:
+                publication.close()
+                next(stops)
     with pytest.raises(EntityError, match=r"two recordings, [0-9]+ and [0-9]+"):
-        for _ in range(1000):  # the recordings begin later
-            client.entities(topic)
+        client.entities(topic)
 
 
 def test_partitions_are_fixed(client: aerotape.ArchiveClient, journal: Entities) -> None:
