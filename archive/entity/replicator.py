@@ -8,7 +8,7 @@ one. When the archive or the store goes away, it reconnects and resumes at the p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -102,7 +102,7 @@ class Replicator(Closing):
         self._listed_at = 0.0
         self._renew_at = 0.0
 
-    def run(self, until_caught_up: bool = False) -> Iterator[Progress]:
+    def run(self, until_caught_up: bool = False) -> Generator[Progress, None, None]:
         """Replicate, and yield the progress after each batch.
 
         Args:

@@ -10,6 +10,8 @@ Rules beyond the table of the design (no entry, entry) x (mark, append, delete, 
   purge is repeated also at the head's offset.
 - A delete is limited to the events that exist, and never undoes an earlier, higher one.
 - A journal whose first append begins at k > 1 has `delete_to` k - 1.
+- An append adds events after the last one. Others, of a writer that did not know it, are left out,
+  as by a reader of the log, whose events rise strictly.
 - Each incarnation of a journal has a record id, which its events repeat. Events left over from
   an earlier incarnation have another one and are not read.
 """
@@ -149,19 +151,21 @@ def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: i
             continue
         if kind is ActionKind.MARK or (head is not None and action.offset <= offset):
             continue
-        if head is None:
+        if kind is ActionKind.APPEND:
+            last_append = action
+            if head is None:
+                head = _first(action, segment_size)
+                deleted = head.delete_to or 0
+            change.insertions.append(Insertion(action, max(seq_nr, deleted), head.record_id))
+            seq_nr = max(seq_nr, header.to_seq_nr)
+        elif head is None:
             head = _first(action, segment_size)
             seq_nr, deleted = head.seq_nr, head.delete_to or 0
-        elif kind is ActionKind.APPEND:
-            seq_nr = max(seq_nr, header.to_seq_nr)
         else:
             to = max(deleted, min(header.to_seq_nr, max(seq_nr, deleted)))
             if to > deleted:
                 _delete(change, deleted + 1, to)
                 deleted = to
-        if kind is ActionKind.APPEND:
-            change.insertions.append(Insertion(action, deleted, head.record_id))
-            last_append = action
         offset, last = action.offset, action
     if head is not None and last is not None:
         head = replace(
@@ -217,7 +221,7 @@ def _first(action: LoggedAction, segment_size: int) -> Head:
 def _delete(change: Change, first: int, to: int) -> None:
     """Record that a delete removes stored events and those of the batch."""
     for insertion in change.insertions:
-        insertion.after = to
+        insertion.after = max(insertion.after, to)
     if change.before is not None and not change.is_purged:
         change.delete = (change.delete[0] if change.delete else first, to)
 

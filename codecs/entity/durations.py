@@ -19,13 +19,14 @@ _UNITS: Final = (
     (1_000, ("µs", "μs", "micro", "microsecond")),
     (1, ("ns", "nano", "nanosecond")),
 )
-_FACTORS: Final = {
+FACTORS: Final = {
     text + plural: factor
     for factor, texts in _UNITS
     for text in texts
     for plural in ("", "s")
     if len(text) > 2 or not plural
 }
+"""Nanoseconds of a unit by its text."""
 _PATTERN: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([a-zµμ]+)")
 
 
@@ -39,7 +40,7 @@ def parse_expire_after(value: object) -> int:
         return _checked(value * 1_000_000, value)
     if isinstance(value, str):
         found = _PATTERN.fullmatch(value.strip())
-        factor = _FACTORS.get(found[2]) if found else None
+        factor = FACTORS.get(found[2]) if found else None
         if found and factor is not None:
             return _checked(int(Decimal(found[1]) * factor), value)
     raise CodecError(f"{value!r} is not a duration: expected one like '1 day' or '90 minutes'")

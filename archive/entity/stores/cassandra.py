@@ -198,8 +198,7 @@ class CassandraStore(EntityStore):
                     row = next(rows, None)
                 if row is None:
                     break
-                if row.meta_record_id == record_id and row.seq_nr > after:
-                    after = row.seq_nr  # the first of two with one number counts
+                if row.meta_record_id == record_id:
                     yield _event_of(row, topic, id, segment)
 
     def pointer(self, topic: str, partition: int) -> Pointer | None:
@@ -262,7 +261,7 @@ class CassandraStore(EntityStore):
         if change.head is None:
             return
         statement = self._statements["put_event"]
-        for _, rows in groupby(event_rows(topic, id, change), lambda row: row.segment):
+        for _, rows in groupby(event_rows(topic, change), lambda row: row.segment):
             parameters = [_event_parameters(row) for row in rows]
             if len(parameters) == 1:
                 yield statement, parameters[0]

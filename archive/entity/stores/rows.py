@@ -47,36 +47,58 @@ class EventRow(NamedTuple):
     metadata: str | None
 
 
-def event_rows(topic: str, id: str, change: Change) -> Iterator[EventRow]:
+def event_rows(topic: str, change: Change) -> Iterator[EventRow]:
     """Yield the rows of the events that a change inserts (CodecError: an append is damaged)."""
     assert change.head is not None
-    segment_size = change.head.segment_size
     for each in change.insertions:
-        append, events = each.action.append, each.action.events
-        metadata = _metadata(append, events)
-        origin, version = append.origin or None, append.version or None
-        for event in events.events:
-            if event.seq_nr <= each.after:
-                continue
-            kind, payload = event.payload_type, event.payload
-            is_text = kind in ("json", "text")
-            yield EventRow(
-                topic,
-                id,
-                event.seq_nr,
-                (event.seq_nr - 1) // segment_size,
-                each.action.partition,
-                each.action.offset,
-                append.timestamp_ms,
-                origin,
-                version,
-                each.record_id,
-                _json(event.tags) if event.tags else None,
-                None if kind == "none" else kind,
-                (payload or b"").decode() if is_text else None,
-                payload or b"" if kind == "binary" else None,
-                metadata,
-            )
+        action = each.action
+        yield from append_rows(
+            topic,
+            action.partition,
+            action.offset,
+            action.append,
+            action.events,
+            each.after,
+            change.head.segment_size,
+            each.record_id,
+        )
+
+
+def append_rows(
+    topic: str,
+    partition: int,
+    offset: int,
+    append: Append,
+    events: Events,
+    after: int,
+    segment_size: int,
+    record_id: str,
+) -> Iterator[EventRow]:
+    """Yield the rows of the events of an append that follow event `after`."""
+    metadata = _metadata(append, events)
+    origin, version = append.origin or None, append.version or None
+    for event in events.events:
+        if event.seq_nr <= after:
+            continue
+        kind, payload = event.payload_type, event.payload
+        is_text = kind in ("json", "text")
+        yield EventRow(
+            topic,
+            append.id,
+            event.seq_nr,
+            (event.seq_nr - 1) // segment_size,
+            partition,
+            offset,
+            append.timestamp_ms,
+            origin,
+            version,
+            record_id,
+            _json(event.tags) if event.tags else None,
+            None if kind == "none" else kind,
+            (payload or b"").decode() if is_text else None,
+            payload or b"" if kind == "binary" else None,
+            metadata,
+        )
 
 
 def head_row(topic: str, id: str, segment: int, head: Head) -> tuple[Any, ...]:

@@ -186,7 +186,7 @@ class SqlStore(EntityStore):
                 elif change.delete is not None:
                     deleted.append((topic, id, *change.delete))
                 if change.head is not None:
-                    rows.extend(event_rows(topic, id, change))
+                    rows.extend(event_rows(topic, change))
                     heads.append(head_row(topic, id, self.segment_of(id), change.head))
             for table in (journal, metajournal):
                 self._execute_many(f"DELETE FROM {table} WHERE topic = ? AND id = ?", purged)

@@ -96,6 +96,14 @@ def test_delete_is_limited_to_existing_events(to: int, expected: int) -> None:
     assert (head.seq_nr, head.delete_to) == (5, expected)
 
 
+def test_events_up_to_the_last_one_are_left_out() -> None:
+    """Events of an append that are not after the last event are not inserted."""
+    done = change(A, append(ID, 3, 5, 6))
+    assert done.head == replace(A, seq_nr=6, offset=64, updated_ms=0)
+    assert inserted(done) == [6]
+    assert change(A, append(ID, 3, 4)).insertions == []
+
+
 def test_head_with_delete_to_above_its_sequence_number() -> None:
     """A stored head with deleteTo > seqNr keeps it; later events follow it."""
     strange = replace(A, delete_to=8)

@@ -29,7 +29,7 @@ from aerotape.codecs.entity.segments import event_segment
 from aerotape.errors import EntityStoreError, StoreLockedError
 
 ID = "Order-7"
-Open = Callable[[str], str]
+Open = Callable[..., str]
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def aggregate(store: EntityStore, id: str = ID) -> tuple[int, int | None, int] |
     return None if head is None else (head.seq_nr, head.delete_to, head.segment_size)
 
 
-ROWS = {
+ROWS: dict[str, tuple[int, list[Action], tuple[int, int | None, int], list[tuple[int, int]]]] = {
     "one segment": (5, [append(ID, 1, 2, 3)], (3, None, 5), [(1, 0), (2, 0), (3, 0)]),
     "two segments": (
         3,
@@ -236,11 +236,15 @@ def test_expired(store: EntityStore) -> None:
 
 def test_namespaces_are_separate(store_url: Open) -> None:
     """Two namespaces of one store have separate tables and locks."""
-    with open_store(store_url()) as one, open_store(store_url()) as two:
-        with one.replicating(), two.replicating():
-            apply(one, logged([append(ID, 1)]))
-            assert two.head(TOPIC, ID) is None
-            assert two.topics() == []
+    with (
+        open_store(store_url()) as one,
+        open_store(store_url()) as two,
+        one.replicating(),
+        two.replicating(),
+    ):
+        apply(one, logged([append(ID, 1)]))
+        assert two.head(TOPIC, ID) is None
+        assert two.topics() == []
 
 
 def test_one_replicator(store_url: Open) -> None:
@@ -248,9 +252,9 @@ def test_one_replicator(store_url: Open) -> None:
     url = store_url()
     with open_store(url) as one, open_store(url) as two:
         with one.replicating():
-            with pytest.raises(StoreLockedError, match="another replicator has its lock") as caught:
-                with two.replicating():
-                    pass
+            refused = pytest.raises(StoreLockedError, match="another replicator has its lock")
+            with refused as caught, two.replicating():
+                pass
             assert one.owner in str(caught.value)
             with pytest.raises(StoreLockedError):
                 two.apply(TOPIC, 0, {}, Pointer(0, 64))
@@ -266,9 +270,8 @@ def test_lock_of_a_replicator_that_is_gone(
     url = store_url("lease_ms=1000")
     with open_store(url) as one, open_store(url) as two:
         assert one.try_lock(base.REPLICATOR_LOCK) == one.owner
-        with two.replicating(wait_ms=10_000):
-            with pytest.raises(StoreLockedError):
-                one.apply(TOPIC, 0, {}, Pointer(0, 64))
+        with two.replicating(wait_ms=10_000), pytest.raises(StoreLockedError):
+            one.apply(TOPIC, 0, {}, Pointer(0, 64))
     with open_store(store_url()) as one, open_store(url) as two:
         host = one.owner.split("/")[0]
         one.owner = two.owner = f"{host}/{(1 << 22) - 1}/gone"
