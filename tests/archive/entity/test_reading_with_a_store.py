@@ -65,6 +65,17 @@ def test_unreplicated_appends_follow_the_store(topic: Replicated) -> None:
     assert topic.journal.pointer("nobody") is None
 
 
+def test_events_that_were_appended_before(topic: Replicated) -> None:
+    """Of events with the same number, the first is given, also if the log repeats it."""
+    (first,) = (each.event for each in topic.journal.read("k", 5))
+    topic.journal.append("k", [Event(4, b"again", "text"), Event(5, b"again", "text")])
+    assert [each.event for each in topic.journal.read("k", 5)] == [first]
+    assert topic.journal.pointer("k") == 5
+    topic.journal.append("k", [Event(5, b"again", "text"), *events(6)])
+    assert topic.read() == [1, 2, 3, 4, 5, 6]
+    assert [each.event for each in topic.journal.read("k", 5)] == [first, *events(6)]
+
+
 def test_unreplicated_delete(topic: Replicated) -> None:
     """Events that a delete in the log covers are not given, though the store has them."""
     topic.journal.delete("k", 3)
