@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape import __version__
 from aerotape.archive.entity.head_info import Appended, Deleted, HeadInfo, Purged, last_seq_nr
 from aerotape.archive.entity.log import DEFAULT_BUFFER_LENGTH, LogStatistics, Tail
-from aerotape.archive.entity.records import EventRecord
+from aerotape.archive.entity.records import EventRecord, Head
 from aerotape.archive.entity.stores.store import Store
 from aerotape.archive.entity.topic import (
     MAX_PARTITIONS,
@@ -77,6 +77,8 @@ class Entities(Closing):
         self._buffer_length = buffer_length
         self._lock = threading.Lock()
         self._writers: dict[int, PartitionWriter] = {}
+        # By partition: a range of positions at the end of the log with nothing but marks.
+        self._marks: dict[int, tuple[int, int]] = {}
         self._is_closed = False
         self._origin = origin
         self._version = f"aerotape {__version__}"
@@ -129,14 +131,18 @@ class Entities(Closing):
             AeronTimeoutError: as `append`.
         """
         places = []
+        writers: dict[int, PartitionWriter] = {}
         ends: dict[int, int] = {}
         for id, events in appends:
             message = self._append_message(id, events, None, None, None)
-            place = self._writer(self._partition_of(id)).send(message)
-            ends[place.partition] = place.next_position
+            index = self._partition_of(id)
+            if (writer := writers.get(index)) is None:
+                writer = writers[index] = self._writer(index)
+            place = writer.send(message)
+            ends[index] = place.next_position
             places.append(place)
         for index, end in ends.items():
-            self._writer(index).await_recorded(end)
+            writers[index].await_recorded(end)
         return places
 
     def delete(self, id: str, to_seq_nr: int) -> RecordPosition | None:
@@ -192,8 +198,8 @@ class Entities(Closing):
             EntityError: the log is damaged, or purged where it is not replicated.
             AeronTimeoutError: the archive does not respond.
         """
-        view = self._view(id)
-        return self._events(id, view, max(from_seq_nr, 1))
+        tail, head = self._view(id)
+        return self._events(id, tail, head, max(from_seq_nr, 1))
 
     def pointer(self, id: str) -> int | None:
         """Return the last sequence number of a journal, None when there is no journal.
@@ -202,9 +208,8 @@ class Entities(Closing):
             EntityError: as `read`.
             AeronTimeoutError: as `read`.
         """
-        view = self._view(id)
-        head = None if self._store is None else self._store.head(self.topic, id)
-        return last_seq_nr(view.info, None if head is None else head.seq_nr)
+        tail, head = self._view(id)
+        return last_seq_nr(tail.info, None if head is None else head.seq_nr)
 
     def unreplicated(self, id: str) -> HeadInfo:
         """Return the state of a journal in the end of the log that the store does not have.
@@ -213,15 +218,23 @@ class Entities(Closing):
             EntityError: as `read`.
             AeronTimeoutError: as `read`.
         """
-        return self._view(id).info
+        tail, _ = self._view(id)
+        return tail.info
 
-    def _view(self, id: str) -> Tail:
-        """Push a mark, and look through the log from where the store ends up to the mark."""
+    def _view(self, id: str) -> tuple[Tail, Head | None]:
+        """Push a mark, and look through the log from where the store ends up to the mark.
+
+        Returns:
+            The end of the log, and the head in the store.
+        """
         index = self._partition_of(id)
         writer = self._writer(index)
         place = writer.send(self._message(ActionKind.MARK, id, mark_id=uuid.uuid4().hex))
         # Meanwhile the mark is being recorded.
-        pointer = None if self._store is None else self._store.pointer(self.topic, index)
+        pointer, head = None, None
+        if self._store is not None:
+            pointer = self._store.pointer(self.topic, index)
+            head = self._store.head(self.topic, id)
         tail = Tail(
             self._client,
             Partition(self.topic, index, self.partitions),
@@ -235,19 +248,28 @@ class Entities(Closing):
             begin = self._client.start_position(writer.recording_id)
         else:
             begin = pointer.next_position
-        if begin < place.offset:
+        first, after_last = self._marks.get(index, (place.offset, place.offset))
+        if begin >= first and after_last == place.offset:
+            tail.marks_from = first
+        elif begin < place.offset:
             writer.await_recorded(place.next_position)
             tail.scan(begin)
-        return tail
+        self._marks[index] = tail.marks_from, place.next_position
+        return tail, head
 
-    def _events(self, id: str, tail: Tail, from_seq_nr: int) -> Generator[EventRecord, None, None]:
+    def _events(
+        self, id: str, tail: Tail, head: Head | None, from_seq_nr: int
+    ) -> Generator[EventRecord, None, None]:
         info = tail.info
         if self._store is not None and not _is_purged(info):
-            head = self._store.head(self.topic, id)
+            if head is not None:
+                now = self._store.head(self.topic, id)
+                if now is None or now.record_id != head.record_id:
+                    return  # purged since the call
+                if now.offset < tail.end:
+                    from_seq_nr = max(from_seq_nr, (now.delete_to or 0) + 1)
             if isinstance(info, Appended | Deleted):
                 from_seq_nr = max(from_seq_nr, (info.delete_to or 0) + 1)
-            if head is not None and head.offset < tail.end:
-                from_seq_nr = max(from_seq_nr, (head.delete_to or 0) + 1)
             for record in self._store.events(self.topic, id, from_seq_nr):
                 # Records after the mark may be of a journal that replaced this one.
                 if from_seq_nr <= record.seq_nr and record.offset < tail.end:
@@ -276,6 +298,7 @@ class Entities(Closing):
             partition = Partition(self.topic, index, self.partitions)
             writer = PartitionWriter(self._client, partition, self._channel, self._timeout_ns)
             self._writers[index] = writer
+            self._marks.pop(index, None)
             return writer
 
     def _append_message(

@@ -86,8 +86,8 @@ def last_seq_nr(info: HeadInfo, stored: int | None) -> int | None:
         stored: the last sequence number in the store; None: no journal there.
     """
     match info:
-        case Appended(seq_nr=seq_nr):
-            return seq_nr
+        case Appended(seq_nr=seq_nr, is_purged=is_purged):
+            return seq_nr if is_purged or stored is None else max(seq_nr, stored)
         case Deleted(reset_to=reset_to, is_purged=is_purged):
             return reset_to if is_purged or stored is None else stored
         case Purged():
@@ -98,7 +98,8 @@ def last_seq_nr(info: HeadInfo, stored: int | None) -> int | None:
 def _append(info: HeadInfo, first: int, last: int, offset: int) -> HeadInfo:
     match info:
         case Appended():
-            return replace(info, seq_nr=last)
+            # As in stores, the last sequence number never falls.
+            return replace(info, seq_nr=max(info.seq_nr, last))
         case Deleted(delete_to, _, is_purged):
             kept = min(delete_to, first - 1)
             return Appended(offset, last, kept or None, is_purged)

@@ -14,7 +14,7 @@ from aerotape.archive.entity.head_info import Appended, Empty, HeadInfo, Purged,
 from aerotape.archive.entity.records import EventRecord
 from aerotape.archive.entity.topic import Partition
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append
-from aerotape.codecs.entity.messages import Selector, decode
+from aerotape.codecs.entity.messages import Selector, decode, is_mark
 from aerotape.codecs.entity.payload import events_of
 from aerotape.errors import CodecError, EntityError, InvalidPositionError
 
@@ -47,6 +47,7 @@ class Tail:
     Attributes:
         info: the state of the journal in it.
         end: the position of the mark, bytes.
+        marks_from: from here up to the mark `scan` found only marks.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Tail:
             buffer_length: the most to buffer, bytes.
         """
         self.info: HeadInfo = Empty()
+        self.marks_from = end
         self._client = client
         self._partition = partition
         self._recording_id = recording_id
@@ -87,6 +89,7 @@ class Tail:
         Raises:
             EntityError: the log does not reach back so far, or has a record that is no action.
         """
+        self.marks_from = begin
         for header, offset, message in self._pass(begin):
             self.info = fold(self.info, header, offset)
             if header.kind is ActionKind.APPEND:
@@ -158,6 +161,8 @@ class Tail:
                         header = header_of(message.payload)
                     except CodecError as error:
                         raise self._damaged(message.position, error) from error
+                    if not is_mark(message.payload):
+                        self.marks_from = message.end_position
                     if header is not None:
                         yield header, message.position, message.payload
         except InvalidPositionError as error:

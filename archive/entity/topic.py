@@ -98,21 +98,26 @@ def recordings_of(
 ) -> dict[Partition, RecordingDescriptor]:
     """Return the recordings of a topic by partition, in their order.
 
+    The first recording of a partition is its log. Writers that begin it at the same time may create
+    a second one, write nothing to it and delete it.
+
     Raises:
-        EntityError: a partition has two recordings, or the number of partitions is ambiguous.
+        EntityError: a partition has two recordings with data, or the number of partitions is
+            ambiguous.
     """
     found: dict[Partition, RecordingDescriptor] = {}
-    for recording in recordings:
+    for recording in sorted(recordings, key=lambda each: each.recording_id):
         partition = partition_in(recording)
         if partition is None or partition.topic != topic:
             continue
-        if partition in found:
+        if partition not in found:
+            found[partition] = recording
+        elif recording.stop_position > recording.start_position:
             raise EntityError(
                 f"{partition} has two recordings, {found[partition].recording_id} and "
                 f"{recording.recording_id}: purge the one that is not its log",
                 topic,
             )
-        found[partition] = recording
     counts = sorted({partition.count for partition in found})
     if len(counts) > 1:
         raise EntityError(

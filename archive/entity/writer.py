@@ -21,6 +21,8 @@ from aerotape.errors import (
     ActiveSubscriptionError,
     AeronError,
     AeronTimeoutError,
+    AerotapeError,
+    ArchiveError,
     EntityError,
     InvalidExtensionError,
 )
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 _RETRY_S: Final = 0.01
+_ATTEMPT_NS: Final = 1_000_000_000
 _YIELDS: Final = 200
 _SLEEP_S: Final = 0.00005
 
@@ -96,12 +99,14 @@ class PartitionWriter(Closing):
 
     def _open(self) -> tuple[Publication, int]:
         while True:
-            found = recordings_of(self._partition.topic, self._client.list_recordings())
-            recording = found.get(self._partition)
+            recording = self._find_recording()
             try:
                 publication = self._published(recording)
                 try:
-                    return publication, self._recorded(publication, recording)
+                    recording_id = self._recorded(publication, recording)
+                    if recording is None:
+                        self._check_first(publication, recording_id)
+                    return publication, recording_id
                 except BaseException:
                     publication.close()
                     raise
@@ -112,15 +117,35 @@ class PartitionWriter(Closing):
                     ) from error
             time.sleep(_RETRY_S)
 
+    def _find_recording(self) -> RecordingDescriptor | None:
+        """Return the partition's recording, None when there is none yet."""
+        partition, client = self._partition, self._client
+        own = client.list_recordings_for_uri(f"alias={partition.alias}", partition.stream_id)
+        recording = recordings_of(partition.topic, own).get(partition)
+        if recording is None:
+            for other in recordings_of(partition.topic, client.list_recordings()):
+                if other.count != partition.count:
+                    raise EntityError(
+                        f"topic {other.topic} has {other.count} partitions by now, not "
+                        f"{partition.count}; open it again",
+                        other.topic,
+                    )
+        return recording
+
     def _published(self, recording: RecordingDescriptor | None) -> Publication:
         """Add the publication: shared, new, or at the end of the recording."""
         add, stream_id = self._client.aeron.add_publication, self._partition.stream_id
         if recording is not None and not recording.is_active:
             channel = channels.extension_channel(recording, self._channel)
             try:
-                return add(channel, stream_id, self._timeout_ns)
+                publication = add(channel, stream_id, self._timeout_ns)
             except AeronError as error:
                 raise _BusyError(f"cannot continue at the end of its recording: {error}") from error
+            now = self._find_recording()
+            if now is None or now.stop_position != recording.stop_position:
+                publication.close()
+                raise _BusyError(f"another writer has continued recording {recording.recording_id}")
+            return publication
         publication = add(self._channel, stream_id, self._timeout_ns)
         if recording is not None and publication.session_id != recording.session_id:
             publication.close()
@@ -135,22 +160,58 @@ class PartitionWriter(Closing):
         """Record the publication unless it is, and return the recording's id."""
         client, stream_id = self._client, self._partition.stream_id
         own = channels.with_session_id(self._channel, publication.session_id)
+        subscription_id = None
         if recording is None:
-            client.start_recording(own, stream_id, "local", auto_stop=True)
+            subscription_id = client.start_recording(own, stream_id, "local", auto_stop=True)
         elif not recording.is_active:
-            client.extend_recording(recording.recording_id, own, stream_id, "local", auto_stop=True)
+            subscription_id = client.extend_recording(
+                recording.recording_id, own, stream_id, "local", auto_stop=True
+            )
+        try:
+            return self._await_recording(publication)
+        except BaseException:
+            if subscription_id is not None:
+                with contextlib.suppress(AerotapeError):
+                    client.try_stop_recording_subscription(subscription_id)
+            raise
+
+    def _await_recording(self, publication: Publication) -> int:
+        """Wait until the publication is recorded, and return the recording's id."""
+        client, alias = self._client, f"alias={self._partition.alias}"
+        attempt_ends_ns = time.monotonic_ns() + _ATTEMPT_NS
         while True:
             recording_id = client.find_last_matching_recording(
-                0, f"alias={self._partition.alias}", stream_id, publication.session_id
+                0, alias, self._partition.stream_id, publication.session_id
             )
             if recording_id >= 0 and client.recording_position(recording_id) != NULL_POSITION:
                 return recording_id
             if time.monotonic_ns() >= self._deadline_ns:
                 raise AeronTimeoutError(
                     f"the archive does not record {self._partition} within "
-                    f"{self._timeout_ns / 1e9:g} s"
+                    f"{self._timeout_ns / 1e9:g} s: is this client on the archive's media driver?"
                 )
+            if time.monotonic_ns() >= attempt_ends_ns:  # stopped just before we joined
+                raise _BusyError("its recording has stopped")
             time.sleep(_RETRY_S)
+
+    def _check_first(self, publication: Publication, recording_id: int) -> None:
+        """Check that no other writer has begun the partition; delete our recording if so.
+
+        Every writer of a new recording does this before it sends, so it is empty.
+        """
+        first = self._find_recording()
+        if first is None or first.recording_id == recording_id:
+            return
+        publication.close()
+        client = self._client
+        while client.recording_position(recording_id) != NULL_POSITION:
+            if time.monotonic_ns() >= self._deadline_ns:
+                break
+            time.sleep(_RETRY_S)
+        with contextlib.suppress(ArchiveError):
+            if client.stop_position(recording_id) == client.start_position(recording_id):
+                client.purge_recording(recording_id)
+        raise _BusyError("another writer has begun it at the same time")
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -233,6 +294,7 @@ class PartitionWriter(Closing):
     def _check_stopped(self, position: int) -> None:
         stopped_at = self._client.max_recorded_position(self.recording_id)
         if stopped_at < position:
+            self.close()
             raise EntityError(
                 f"recording {self.recording_id} of {self._partition} stopped at {stopped_at}, "
                 f"before {position}: records sent after that are lost; repeat the operation",
@@ -241,8 +303,10 @@ class PartitionWriter(Closing):
 
     @property
     def is_open(self) -> bool:
-        """Whether the publication is open and someone records it."""
-        return self._publication.is_connected
+        """Whether the publication is open and still recorded, as far as is known."""
+        if not self._publication.is_connected:
+            return False
+        return self._counter_id is None or self._is_counter(self._counter_id)
 
     def close(self) -> None:
         """Close the publication. Idempotent."""

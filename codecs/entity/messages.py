@@ -32,6 +32,7 @@ _PREFIX: Final = (codecs.Action.BLOCK_LENGTH, codecs.Action.TEMPLATE_ID, codecs.
 _HEADER: Final = (*_PREFIX, codecs.SCHEMA_VERSION)
 _EMPTY: Final = VAR_DATA_LENGTH.pack(0)
 _PREFIX_BYTES: Final = struct.pack("<HHH", *_PREFIX)
+_KIND_OFFSET: Final = struct.calcsize("<HHHHqqq")
 _ID_FIELD: Final = _START.size - VAR_DATA_LENGTH.size
 
 
@@ -147,6 +148,11 @@ def read_header(buffer: Buffer) -> ActionHeader:
     return ActionHeader(
         kind, bytes(buffer[_START.size : end]), from_seq_nr, to_seq_nr, timestamp_ms
     )
+
+
+def is_mark(message: bytes) -> bool:
+    """Whether a message, known to be an action, is a mark."""
+    return message[_KIND_OFFSET] == ActionKind.MARK
 
 
 class Selector:

@@ -50,7 +50,7 @@ def encode_events(
     Raises:
         CodecError: there is no event, they are out of order, or one is invalid.
     """
-    check_order(events)
+    check_events(events)
     for event in events:
         if (event.payload is None) != (event.payload_type == "none"):
             raise CodecError(
@@ -81,7 +81,7 @@ def decode_events(payload: bytes, payload_type: PayloadType) -> Events:
             events = _from_json(payload)
         else:
             raise CodecError("an append without a payload type")
-        check_order(events.events)
+        check_events(events.events)
     except _FAULTS as error:
         raise CodecError(
             f"payload of {len(payload)} bytes, {payload_type.name}, is damaged: {error!r}"
@@ -105,22 +105,24 @@ def events_of(append: Append) -> Events:
     return events
 
 
-def check_order(events: Sequence[Event]) -> None:
+def check_events(events: Sequence[Event]) -> None:
     """Check that there is an event and that sequence numbers rise strictly from 1 or more.
 
     Raises:
-        CodecError: otherwise.
+        CodecError: otherwise, or a tag is not a text.
     """
     if not events:
         raise CodecError("an append without events: expected at least one")
     last = 0
     for event in events:
-        if not last < event.seq_nr <= MAX_SEQ_NR:
+        if type(event.seq_nr) is not int or not last < event.seq_nr <= MAX_SEQ_NR:
             after = f"after {last}" if last else "first"
             raise CodecError(
-                f"event {event.seq_nr} {after}: expected sequence numbers that rise from 1 up"
+                f"event {event.seq_nr!r} {after}: expected sequence numbers that rise from 1 up"
             )
         last = event.seq_nr
+        if event.tags and not all(isinstance(tag, str) for tag in event.tags):
+            raise CodecError(f"event {last} has the tags {event.tags!r}: expected texts")
 
 
 def _binary(events: Sequence[Event], about: dict[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape.errors import ConfigurationError
+from aerotape.errors import CodecError, ConfigurationError
 from aerotape.tools._cli.output import emit
 from aerotape.tools._entity._common import Commands, add_journal_command, journals
 
@@ -30,6 +30,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "--expire-after",
         metavar="TIME",
+        type=_expire_after_ns,
         help="the journal may be purged after so long without an append: '1 day', '90 minutes'",
     )
     parser.add_argument("--metadata", metavar="JSON", help="metadata of the record")
@@ -45,10 +46,7 @@ def _append(args: argparse.Namespace) -> int:
       payload_type  json, text, binary or none (default: json with a payload, else none)
       tags          a list of texts
     """
-    from aerotape.codecs.entity.durations import parse_expire_after
-
     given = list(_given(args.events))
-    expire_after_ns = None if args.expire_after is None else parse_expire_after(args.expire_after)
     metadata = None if args.metadata is None else _parsed(args.metadata, "--metadata")
     with journals(args) as entities:
         numbered = ["seq_nr" in fields for fields in given]
@@ -57,7 +55,7 @@ def _append(args: argparse.Namespace) -> int:
         first = 1 if all(numbered) else (entities.pointer(args.key) or 0) + 1
         events = [_event(fields, number) for number, fields in enumerate(given, first)]
         place = entities.append(
-            args.key, events, expire_after_ns=expire_after_ns, metadata=metadata
+            args.key, events, expire_after_ns=args.expire_after, metadata=metadata
         )
     emit(
         {
@@ -70,6 +68,15 @@ def _append(args: argparse.Namespace) -> int:
         args,
     )
     return 0
+
+
+def _expire_after_ns(text: str) -> int:
+    from aerotape.codecs.entity.durations import parse_expire_after
+
+    try:
+        return parse_expire_after(text)
+    except CodecError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _given(texts: list[str]) -> Iterator[dict[str, Any]]:

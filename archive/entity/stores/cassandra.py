@@ -177,9 +177,7 @@ class CassandraStore(EntityStore):
     def heads(self, topic: str, ids: Sequence[str]) -> dict[str, Head]:
         statement = self._statements["head"]
         with self._errors():
-            results = self._run_all(
-                (statement, (topic, self.segment_of(id), id)) for id in ids
-            )
+            results = self._run_all((statement, (topic, self.segment_of(id), id)) for id in ids)
             rows = [result.one() for result in results]
             return {row.id: _head_of(row) for row in rows if row is not None}
 
@@ -286,22 +284,25 @@ class CassandraStore(EntityStore):
         duration = None
         if after is not None:
             duration = self._driver.util.Duration(0, after // _DAY_NS, after % _DAY_NS)
-        yield self._statements["put_head"], (
-            topic,
-            segment,
-            id,
-            head.partition,
-            head.offset,
-            head.segment_size,
-            head.seq_nr,
-            head.delete_to,
-            head.created_ms,
-            datetime.fromtimestamp(head.created_ms / 1000, UTC).date(),
-            head.updated_ms,
-            duration,
-            head.expire_on,
-            UUID(head.record_id),
-            head.origin or None,
+        yield (
+            self._statements["put_head"],
+            (
+                topic,
+                segment,
+                id,
+                head.partition,
+                head.offset,
+                head.segment_size,
+                head.seq_nr,
+                head.delete_to,
+                head.created_ms,
+                datetime.fromtimestamp(head.created_ms / 1000, UTC).date(),
+                head.updated_ms,
+                duration,
+                head.expire_on,
+                UUID(head.record_id),
+                head.origin or None,
+            ),
         )
 
     def _put_pointer(self, topic: str, partition: int, pointer: Pointer) -> None:

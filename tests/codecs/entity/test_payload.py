@@ -134,6 +134,11 @@ def test_round_trips(
         [Event(2), Event(2)],
         [Event(2), Event(1)],
         [Event(MAX_SEQ_NR + 1)],
+        [Event(1.5)],  # type: ignore[arg-type]
+        [Event(True)],
+        [Event(1, tags=(1,))],  # type: ignore[arg-type]
+        [Event(1, b"x")],
+        [Event(1, None, "text")],
         [Event(1, b"no json", "json")],
         [Event(1, b"\xff", "text")],
         [Event(1, b"", "xml")],  # type: ignore[arg-type]
@@ -186,6 +191,8 @@ def test_flipped_bytes_are_decoded_or_refused(data: st.DataObject) -> None:
         {"events": []},
         {"events": [{"tags": []}]},
         {"events": [{"seqNr": "1"}]},
+        {"events": [{"seqNr": 1.0}]},
+        {"events": [{"seqNr": 1, "tags": [1]}]},
         {"events": [{"seqNr": 1, "payloadType": "binary", "payload": "x"}]},
         {"events": [{"seqNr": 1}], "metadata": {"expireAfter": "soon"}},
         {"events": [{"seqNr": 1}], "metadata": {"expireAfter": "Inf"}},

@@ -19,7 +19,7 @@ class MemoryStore:
     Attributes:
         model: the replicated journals.
         pointers: by partition.
-        heads: offsets of the records that last changed the journals.
+        offsets: partition and offset of the record that last changed each journal.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,14 @@ class MemoryStore:
         if journal is None:
             return None
         partition, offset = self.offsets[id]
-        return Head(partition, offset, journal.seq_nr, journal.delete_to or None, 10_000)
+        return Head(
+            partition,
+            offset,
+            journal.seq_nr,
+            journal.delete_to or None,
+            10_000,
+            record_id=journal.incarnation,
+        )
 
     def events(self, topic: str, id: str, from_seq_nr: int) -> Iterator[EventRecord]:
         return iter(self.model.read(id, from_seq_nr))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 from aerotape.archive.entity.records import EventRecord
 
@@ -14,6 +15,7 @@ class Journal:
     seq_nr: int
     delete_to: int = 0
     events: dict[int, EventRecord] = field(default_factory=dict)
+    incarnation: str = field(default_factory=lambda: uuid4().hex)
 
 
 class Model:
