@@ -20,17 +20,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
-from uuid import UUID
 
 from aerotape.archive.entity.records import Head
-from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append, Events
-from aerotape.codecs.entity.messages import decode, read_header
-from aerotape.codecs.entity.payload import events_of
+from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append, Events, PayloadType
+from aerotape.codecs.entity.messages import AppendFields, append_fields, decode, read_header
+from aerotape.codecs.entity.payload import events_of, single_event
 from aerotape.errors import CodecError
 
+# Offset, last event and last deleted event of no journal.
+_START: Final = (-1, 0, 0)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -43,7 +44,7 @@ class LoggedAction:
         header: kind, id, range and time.
     """
 
-    __slots__ = ("_append", "_events", "_message", "header", "offset", "partition")
+    __slots__ = ("_events", "_fields", "_message", "_single", "header", "offset", "partition")
 
     def __init__(self, partition: int, offset: int, message: bytes) -> None:
         """Read the header.
@@ -55,38 +56,56 @@ class LoggedAction:
         self.offset = offset
         self.header: ActionHeader = read_header(message)
         self._message = message
-        self._append: Append | None = None
+        self._fields: AppendFields | None = None
+        self._single: tuple[str, str] | None = None
         self._events: Events | None = None
 
     @property
     def origin(self) -> str:
         """The writer."""
-        return self.append.origin if self._is_append else decode(self._message).origin
+        if self.header.kind is ActionKind.APPEND:
+            return self.fields.origin.decode()
+        return decode(self._message).origin
 
     @property
-    def append(self) -> Append:
-        """The action, which must be an append (CodecError: it is damaged)."""
-        if self._append is None:
-            action = decode(self._message)
-            assert isinstance(action, Append)
-            self._append = action
-        return self._append
+    def fields(self) -> AppendFields:
+        """The fields of an append (CodecError: it is damaged)."""
+        if self._fields is None:
+            self._fields = append_fields(self._message, len(self.header.id))
+        return self._fields
+
+    @property
+    def single(self) -> tuple[str, str] | None:
+        """Tags and payload, JSON, of the only event of an append without metadata; else None."""
+        header = self.header
+        if self._single is None and header.from_seq_nr == header.to_seq_nr:
+            fields = self.fields
+            if fields.payload_type == PayloadType.JSON:
+                try:
+                    self._single = single_event(fields.payload, header.to_seq_nr)
+                except CodecError as error:
+                    raise self._damaged(error) from error
+        return self._single
 
     @property
     def events(self) -> Events:
         """The events of an append (CodecError: the payload is damaged or of another version)."""
         if self._events is None:
             try:
-                self._events = events_of(self.append)
+                append = decode(self._message)
+                assert isinstance(append, Append)
+                self._events = events_of(append)
             except CodecError as error:
-                raise CodecError(
-                    f"partition {self.partition}, position {self.offset}: {error}"
-                ) from error
+                raise self._damaged(error) from error
         return self._events
 
     @property
-    def _is_append(self) -> bool:
-        return self.header.kind is ActionKind.APPEND
+    def expire_after_ns(self) -> int | None:
+        """The expiry of an append, nanoseconds (CodecError: the payload is damaged)."""
+        return None if self.single is not None else self.events.expire_after_ns
+
+    def _damaged(self, error: CodecError) -> CodecError:
+        return CodecError(f"partition {self.partition}, position {self.offset}: {error}")
 
 
 @dataclass(slots=True)
@@ -96,6 +115,13 @@ class Insertion:
     action: LoggedAction
     after: int
     record_id: str
+
+    @property
+    def count(self) -> int:
+        """The number of these events (CodecError: the append is damaged)."""
+        if self.action.single is not None:
+            return 1
+        return sum(event.seq_nr > self.after for event in self.action.events.events)
 
 
 @dataclass(slots=True)
@@ -137,7 +163,7 @@ def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: i
     last_append: LoggedAction | None = None
     last: LoggedAction | None = None
     offset, seq_nr, deleted = (
-        (-1, 0, 0) if head is None else (head.offset, head.seq_nr, head.delete_to or 0)
+        _START if head is None else (head.offset, head.seq_nr, head.delete_to or 0)
     )
     for action in actions:
         header = action.header
@@ -147,7 +173,7 @@ def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: i
                 change.is_purged = change.before is not None
                 change.delete, change.insertions = None, []
                 head = last = last_append = None
-                offset, seq_nr, deleted = -1, 0, 0
+                offset, seq_nr, deleted = _START
             continue
         if kind is ActionKind.MARK or (head is not None and action.offset <= offset):
             continue
@@ -168,14 +194,14 @@ def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: i
                 deleted = to
         offset, last = action.offset, action
     if head is not None and last is not None:
-        head = replace(
-            head,
-            partition=last.partition,
-            offset=offset,
-            seq_nr=seq_nr,
-            delete_to=deleted or None,
-            updated_ms=last.header.timestamp_ms,
-        )
+        if last.offset != head.offset:
+            head = head._replace(
+                partition=last.partition,
+                offset=offset,
+                seq_nr=seq_nr,
+                delete_to=deleted or None,
+                updated_ms=last.header.timestamp_ms,
+            )
         if last_append is not None:
             head = _expiring(head, last_append)
     change.insertions = [
@@ -191,7 +217,8 @@ def record_id(partition: int, offset: int, id: bytes) -> str:
     It depends on the log alone, so that a repeated batch stores the same.
     """
     text = b"%d/%d/%b" % (partition, offset, id)
-    return str(UUID(bytes=hashlib.md5(text, usedforsecurity=False).digest()))
+    digest = hashlib.md5(text, usedforsecurity=False).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
 
 
 def expire_on(timestamp_ms: int, expire_after_ns: int) -> date:
@@ -227,8 +254,8 @@ def _delete(change: Change, first: int, to: int) -> None:
 
 
 def _expiring(head: Head, action: LoggedAction) -> Head:
-    after_ns = action.events.expire_after_ns
+    after_ns = action.expire_after_ns
     if after_ns is None and head.expire_after_ns is None:
         return head
     on = None if after_ns is None else expire_on(action.header.timestamp_ms, after_ns)
-    return replace(head, expire_after_ns=after_ns, expire_on=on)
+    return head._replace(expire_after_ns=after_ns, expire_on=on)

@@ -1,6 +1,6 @@
 """Benchmark: journals of entities: appends, reads, replicators, Spark.
 
-    python tests/bench/entities.py [--events N] [--entities N] [--rounds N] [--cases NAME …] [--json]
+    python tests/bench/entities.py [--events N] [--entities N] [--cases NAME …] [--rounds N]
 
 Events have 256 bytes of payload in JSON; each append has one event. `append` is one caller that
 pipelines its appends to an archive with an embedded driver. `read` reads one of all entities with a
@@ -109,7 +109,7 @@ class Bench:
         for name in ("metajournal", "journal", "pointer2"):
             out = str(self.folder / "tables" / name)
             getattr(tables, name).write.mode("overwrite").parquet(out)
-        return self.options.events / (time.perf_counter() - began)
+        return float(self.options.events / (time.perf_counter() - began))
 
 
 def measure(bench: Bench, case: str) -> float:

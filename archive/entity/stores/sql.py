@@ -177,7 +177,7 @@ class SqlStore(EntityStore):
         with self._transaction():
             self._renew(now_ms)
             purged, deleted, heads = [], [], []
-            rows: list[EventRow] = []
+            rows: list[tuple[Any, ...]] = []
             for id, change in changes.items():
                 if change.is_empty:
                     continue
