@@ -30,8 +30,6 @@ from aerotape.codecs.entity.messages import AppendFields, append_fields, decode,
 from aerotape.codecs.entity.payload import events_of, single_event
 from aerotape.errors import CodecError
 
-# Offset, last event and last deleted event of no journal.
-_START: Final = (-1, 0, 0)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -159,55 +157,63 @@ def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: i
     Raises:
         CodecError: an append that has to be stored is damaged.
     """
-    change = Change(before=head)
+    change = Change(head)
+    insertions = change.insertions
     last_append: LoggedAction | None = None
     last: LoggedAction | None = None
-    offset, seq_nr, deleted = (
-        _START if head is None else (head.offset, head.seq_nr, head.delete_to or 0)
-    )
+    begin: LoggedAction | None = None  # the action that creates the head
+    exists, id, offset, seq_nr, deleted = _state(head)
     for action in actions:
         header = action.header
         kind = header.kind
         if kind is ActionKind.PURGE:
-            if head is not None and action.offset >= offset:
+            if exists and action.offset >= offset:
                 change.is_purged = change.before is not None
-                change.delete, change.insertions = None, []
-                head = last = last_append = None
-                offset, seq_nr, deleted = _START
+                change.delete, insertions = None, []
+                head = begin = last = last_append = None
+                exists, id, offset, seq_nr, deleted = _state(None)
             continue
-        if kind is ActionKind.MARK or (head is not None and action.offset <= offset):
+        if kind is ActionKind.MARK or (exists and action.offset <= offset):
             continue
-        if kind is ActionKind.APPEND:
-            last_append = action
-            if head is None:
-                head = _first(action, segment_size)
-                deleted = head.delete_to or 0
-            change.insertions.append(Insertion(action, max(seq_nr, deleted), head.record_id))
-            seq_nr = max(seq_nr, header.to_seq_nr)
-        elif head is None:
-            head = _first(action, segment_size)
-            seq_nr, deleted = head.seq_nr, head.delete_to or 0
-        else:
-            to = max(deleted, min(header.to_seq_nr, max(seq_nr, deleted)))
-            if to > deleted:
-                _delete(change, deleted + 1, to)
-                deleted = to
         offset, last = action.offset, action
-    if head is not None and last is not None:
-        if last.offset != head.offset:
-            head = head._replace(
-                partition=last.partition,
-                offset=offset,
-                seq_nr=seq_nr,
-                delete_to=deleted or None,
-                updated_ms=last.header.timestamp_ms,
-            )
-        if last_append is not None:
-            head = _expiring(head, last_append)
-    change.insertions = [
-        each for each in change.insertions if each.action.header.to_seq_nr > each.after
-    ]
-    change.head = head
+        to = header.to_seq_nr
+        if not exists:
+            exists, begin = True, action
+            id = record_id(action.partition, offset, header.id)
+            # Of an append, the events preceding its first do not exist; of a delete, none does.
+            deleted = header.from_seq_nr - 1 if kind is ActionKind.APPEND else to
+            if kind is not ActionKind.APPEND:
+                seq_nr = to
+        if kind is ActionKind.APPEND:
+            insertions.append(Insertion(action, max(seq_nr, deleted), id))
+            seq_nr, last_append = max(seq_nr, to), action
+        elif min(to, seq_nr) > deleted:
+            to = min(to, seq_nr)
+            _delete(change, insertions, deleted + 1, to)
+            deleted = to
+    if last is not None:
+        if begin is not None:
+            created_ms, origin = begin.header.timestamp_ms, begin.origin
+        else:
+            assert head is not None
+            created_ms, origin, segment_size = head.created_ms, head.origin, head.segment_size
+        expire_after_ns, expires = _expiry(head, last_append)
+        change.head = Head(
+            last.partition,
+            offset,
+            seq_nr,
+            deleted or None,
+            segment_size,
+            expire_after_ns,
+            expires,
+            id,
+            created_ms,
+            last.header.timestamp_ms,
+            origin,
+        )
+    else:
+        change.head = head
+    change.insertions = [each for each in insertions if each.action.header.to_seq_nr > each.after]
     return change
 
 
@@ -227,35 +233,26 @@ def expire_on(timestamp_ms: int, expire_after_ns: int) -> date:
     return when.date()
 
 
-def _first(action: LoggedAction, segment_size: int) -> Head:
-    """Return the head that an append or a delete creates."""
-    header = action.header
-    # Of an append, the events preceding its first do not exist; of a delete, none does.
-    deleted = header.to_seq_nr if header.kind is ActionKind.DELETE else header.from_seq_nr - 1
-    return Head(
-        partition=action.partition,
-        offset=action.offset,
-        seq_nr=header.to_seq_nr,
-        delete_to=deleted or None,
-        segment_size=segment_size,
-        record_id=record_id(action.partition, action.offset, header.id),
-        created_ms=header.timestamp_ms,
-        updated_ms=header.timestamp_ms,
-        origin=action.origin,
-    )
+def _state(head: Head | None) -> tuple[bool, str, int, int, int]:
+    """Return whether there is a head; its record id, offset, last and last deleted event."""
+    if head is None:
+        return False, "", -1, 0, 0
+    return True, head.record_id, head.offset, head.seq_nr, head.delete_to or 0
 
 
-def _delete(change: Change, first: int, to: int) -> None:
+def _delete(change: Change, insertions: list[Insertion], first: int, to: int) -> None:
     """Record that a delete removes stored events and those of the batch."""
-    for insertion in change.insertions:
+    for insertion in insertions:
         insertion.after = max(insertion.after, to)
     if change.before is not None and not change.is_purged:
         change.delete = (change.delete[0] if change.delete else first, to)
 
 
-def _expiring(head: Head, action: LoggedAction) -> Head:
-    after_ns = action.expire_after_ns
-    if after_ns is None and head.expire_after_ns is None:
-        return head
-    on = None if after_ns is None else expire_on(action.header.timestamp_ms, after_ns)
-    return head._replace(expire_after_ns=after_ns, expire_on=on)
+def _expiry(head: Head | None, last_append: LoggedAction | None) -> tuple[int | None, date | None]:
+    """Return expiry (nanoseconds) and its day after the last append of a batch."""
+    if last_append is None:
+        return (None, None) if head is None else (head.expire_after_ns, head.expire_on)
+    after_ns = last_append.expire_after_ns
+    if after_ns is None:
+        return None, None
+    return after_ns, expire_on(last_append.header.timestamp_ms, after_ns)

@@ -20,6 +20,12 @@ HEAD_COLUMNS: Final = (
 )  # fmt: skip
 """Columns of `metajournal`; times are milliseconds, `expire_after` nanoseconds."""
 
+READ_HEAD_COLUMNS: Final = (
+    "id", "partition", "offset", "seq_nr", "delete_to", "segment_size", "expire_after",
+    "expire_on", "record_id", "created", "updated", "origin",
+)  # fmt: skip
+"""The id, and the columns of `metajournal` in the order of the fields of `Head`."""
+
 EVENT_COLUMNS: Final = (
     "topic", "id", "seq_nr", "segment", "partition", "offset", "timestamp", "origin", "version",
     "meta_record_id", "tags", "payload_type", "payload_txt", "payload_bin", "metadata",
@@ -152,21 +158,11 @@ def head_row(topic: str, id: str, segment: int, head: Head) -> tuple[Any, ...]:
 
 
 def head_of(row: tuple[Any, ...]) -> Head:
-    """Return the head of a row, in the order of HEAD_COLUMNS."""
-    on = row[11]
-    return Head(
-        partition=row[3],
-        offset=row[4],
-        segment_size=row[5],
-        seq_nr=row[6],
-        delete_to=row[7],
-        created_ms=row[8],
-        updated_ms=row[9],
-        expire_after_ns=row[10],
-        expire_on=None if on is None else date.fromisoformat(on),
-        record_id=row[12],
-        origin=row[13] or "",
-    )
+    """Return the head of a row, in the order of READ_HEAD_COLUMNS."""
+    head = Head._make(row[1:])
+    if row[7] is not None:
+        head = head._replace(expire_on=date.fromisoformat(row[7]))
+    return head
 
 
 def event_of(row: EventRow) -> EventRecord:
