@@ -118,13 +118,16 @@ class SqlStore(EntityStore):
 
     def heads(self, topic: str, ids: Sequence[str]) -> dict[str, Head]:
         found = {}
+        sql = f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ?"
         for begin in range(0, len(ids), _PAGE):
-            some = ids[begin : begin + _PAGE]
-            marks = ", ".join("?" * len(some))
-            sql = f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ?"
-            for row in self._query(f"{sql} AND id IN ({marks})", (topic, *some)):
+            condition, values = self._among(ids[begin : begin + _PAGE])
+            for row in self._query(f"{sql} AND id {condition}", (topic, *values)):
                 found[row[0]] = head_of(row)
         return found
+
+    def _among(self, ids: Sequence[str]) -> tuple[str, Sequence[Any]]:
+        """Return the condition that an id is one of these, and its parameters."""
+        return f"IN ({', '.join('?' * len(ids))})", ids
 
     def events(
         self, topic: str, id: str, from_seq_nr: int = 1, to_seq_nr: int | None = None
