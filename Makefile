@@ -15,7 +15,7 @@ PROFILE     ?= release
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMPS := .make
-JARS   := $(STAMPS)/jars/.complete $(STAMPS)/bookkeeper-jars/.complete
+JARS   := $(foreach name,jars bookkeeper-jars cassandra,$(STAMPS)/$(name)/.complete)
 NATIVE := $(shell find native/src -name '*.rs') native/Cargo.toml native/Cargo.lock \
           native/position-independent.cmake native/build_environment.py .cargo/config.toml
 
@@ -96,5 +96,10 @@ $(STAMPS)/jars/.complete: tests/support/jvm/pom.xml tests/support/jvm/raft/pom.x
 
 $(STAMPS)/bookkeeper-jars/.complete: tests/support/jvm/bookkeeper/pom.xml | $(STAMPS)/prerequisites
 	@echo "aerotape: fetching BookKeeper's jars"
+	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+$(STAMPS)/cassandra/.complete: tests/support/stores/pom.xml | $(STAMPS)/prerequisites
+	@echo "aerotape: fetching Cassandra, for tests of entity stores"
 	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@

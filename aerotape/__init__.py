@@ -29,6 +29,7 @@ from aerotape.errors import (
     CodecError as CodecError,
     ConfigurationError as ConfigurationError,
     EmptyRecordingError as EmptyRecordingError,
+    EntityError as EntityError,
     EntryDigestError as EntryDigestError,
     EntryError as EntryError,
     EntryFormatError as EntryFormatError,

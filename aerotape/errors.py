@@ -394,3 +394,31 @@ class InvalidTermError(JournalError):
 
 class CorruptJournalError(JournalError):
     """Bytes of a journal are not what the format requires."""
+
+
+class EntityError(AerotapeError):
+    """A journal of an entity cannot be written or read.
+
+    Attributes:
+        topic: the journal's topic.
+    """
+
+    def __init__(self, message: str, topic: str = "") -> None:
+        super().__init__(message)
+        self.topic = topic
+
+
+class EntityStoreError(AerotapeError):
+    """An entity store is gone, refuses a statement, or has another schema version.
+
+    Attributes:
+        url: the store, without a password.
+    """
+
+    def __init__(self, message: str, url: str = "") -> None:
+        super().__init__(message)
+        self.url = url
+
+
+class StoreLockedError(EntityStoreError):
+    """Another replicator has the lock of the namespace of an entity store."""

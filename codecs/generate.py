@@ -29,6 +29,7 @@ MODULES = {
 # The same for schemas of this package.
 OWN_SCHEMAS = Path(__file__).parent / "schemas"
 OWN_MODULES = {
+    "entity.xml": "entity.py",
     "ledger-control.xml": "ledger_control.py",
     "raft-entry.xml": "raft_entry.py",
     "raft-journal.xml": "raft_journal.py",

@@ -31,6 +31,9 @@ missing_packages() {
     has_header uuid/uuid.h || echo uuid-dev
     has_header bsd/stdlib.h || echo libbsd-dev
     command -v mvn >/dev/null || echo maven
+    # Only for tests; its programs are not in PATH.
+    [ -x "$(find /usr/lib/postgresql -path '*/bin/initdb' 2>/dev/null | head -n 1)" ] ||
+        echo postgresql
     if command -v "$python" >/dev/null; then
         "$python" -c 'import ensurepip' 2>/dev/null || echo python3-venv
         # The extension does without, but a test program of the native crate links with it.

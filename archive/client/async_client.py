@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections.abc import Callable
 from functools import partial
-from typing import Concatenate, ParamSpec, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, Unpack
 
 from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
 from aerotape.archive.client.connection import ConnectOptions
@@ -41,6 +41,11 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_VALUE
+
+if TYPE_CHECKING:
+    from aerotape.archive.entity.async_entities import AsyncEntities
+    from aerotape.archive.entity.records import EntityOptions
+    from aerotape.archive.entity.stores.store import Store
 
 P = ParamSpec("P")
 
@@ -200,6 +205,31 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
     replay = _replaying(opening.replay)
     replay_merge = _stepped(ArchiveClient.replay_merge)
     persistent_subscription = _stepped(ArchiveClient.persistent_subscription)
+
+    # -- journals of entities ------------------------------------------------------------------
+
+    def entities(
+        self,
+        topic: str,
+        partitions: int | None = None,
+        store: Store | None = None,
+        **options: Unpack[EntityOptions],
+    ) -> Opening[AsyncEntities]:
+        """Open a topic: journals of entities in recordings.
+
+        >>> async with client.entities("orders") as orders:
+        ...     async for record in orders.read("order-7"):
+        ...         print(record.seq_nr, record.event.payload)
+
+        Arguments and errors as of `ArchiveClient.entities`.
+        """
+        from aerotape.archive.entity.async_entities import AsyncEntities
+
+        async def open_it() -> AsyncEntities:
+            opening = partial(self._client.entities, topic, partitions, store, **options)
+            return AsyncEntities(await _in_thread(opening))
+
+        return Opening(open_it)
 
     # -- asynchronous messages -----------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Concatenate, Final, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Unpack
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
 from aerotape.archive.client import channels
@@ -34,6 +34,11 @@ from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.context import Closing
 from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_VALUE
+
+if TYPE_CHECKING:
+    from aerotape.archive.entity.entities import Entities
+    from aerotape.archive.entity.records import EntityOptions
+    from aerotape.archive.entity.stores.store import Store
 
 P = ParamSpec("P")
 
@@ -201,6 +206,37 @@ class ArchiveClient(MergedStreams, LedgerMethods, ClientProperties, Closing):
     stop_all_replays = blocking(replays.stop_all_replays)
 
     replay = _replaying(opening.replay)
+
+    # -- journals of entities ------------------------------------------------------------------
+
+    def entities(
+        self,
+        topic: str,
+        partitions: int | None = None,
+        store: Store | None = None,
+        **options: Unpack[EntityOptions],
+    ) -> Entities:
+        """Open a topic: journals of entities in recordings.
+
+        >>> with client.entities("orders") as orders:
+        ...     orders.append("order-7", [Event(1, b'{"placed": true}', "json")])
+        ...     for record in orders.read("order-7"):
+        ...         print(record.seq_nr, record.event.payload)
+
+        Args:
+            topic: a name of letters, digits, ``.``, ``_`` and ``-``.
+            partitions: the number of recordings. Default: as the topic has, 1 for a new one.
+            store: the store that a replicator writes, to read what is replicated from. Default:
+                none; journals are then read from the recordings alone.
+            options: see `EntityOptions`.
+
+        Raises:
+            ConfigurationError: an argument is invalid, or the topic has other partitions.
+            EntityError: the topic's recordings are ambiguous.
+        """
+        from aerotape.archive.entity.entities import Entities
+
+        return Entities(self, topic, partitions, store, **options)
 
     # -- asynchronous messages -----------------------------------------------------------------
 

@@ -273,7 +273,7 @@ def parse_scope_ids(text: str, name: str) -> tuple[int, ...]:
     return ids
 
 
-def scope_column_types(payloads: PayloadColumns | None) -> dict[str, str]:
+def scope_column_types(payloads: TypedColumns | None) -> dict[str, str]:
     """Return the optional columns that no typed column has the name of, with their types."""
     if payloads is None:
         return dict(SCOPE_COLUMN_TYPES)

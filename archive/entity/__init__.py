@@ -1,0 +1,1 @@
+"""Journals of entities over recordings: append, read, delete and purge by key."""

@@ -1,0 +1,95 @@
+"""The journal of a topic for asyncio: the blocking one, called in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from aerotape.archive.client.executors.event_loop import AsyncClosing
+from aerotape.archive.entity.entities import Entities
+from aerotape.archive.entity.log import LogStatistics
+from aerotape.archive.entity.records import EventRecord
+from aerotape.archive.entity.writer import RecordPosition
+from aerotape.codecs.entity.actions import Event
+
+# Events that a thread takes from a journal at a time.
+_BATCH: Final = 256
+
+
+class AsyncEntities(AsyncClosing):
+    """As `Entities`, with coroutines. Created by `AsyncArchiveClient.entities`."""
+
+    def __init__(self, entities: Entities) -> None:
+        """Wrap an open topic."""
+        self._entities = entities
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self._entities.topic
+
+    @property
+    def partitions(self) -> int:
+        """The number of the topic's partitions."""
+        return self._entities.partitions
+
+    @property
+    def statistics(self) -> LogStatistics:
+        """What reads took from the log."""
+        return self._entities.statistics
+
+    async def append(
+        self,
+        id: str,
+        events: Sequence[Event],
+        *,
+        expire_after_ns: int | None = None,
+        metadata: Any = None,
+        payload_metadata: Any = None,
+    ) -> RecordPosition:
+        """As `Entities.append`. When it is cancelled, the events may be recorded or not."""
+        return await asyncio.to_thread(
+            self._entities.append,
+            id,
+            events,
+            expire_after_ns=expire_after_ns,
+            metadata=metadata,
+            payload_metadata=payload_metadata,
+        )
+
+    async def append_many(
+        self, appends: Iterable[tuple[str, Sequence[Event]]]
+    ) -> list[RecordPosition]:
+        """As `Entities.append_many`."""
+        return await asyncio.to_thread(self._entities.append_many, appends)
+
+    async def delete(self, id: str, to_seq_nr: int) -> RecordPosition | None:
+        """As `Entities.delete`."""
+        return await asyncio.to_thread(self._entities.delete, id, to_seq_nr)
+
+    async def purge(self, id: str) -> RecordPosition:
+        """As `Entities.purge`."""
+        return await asyncio.to_thread(self._entities.purge, id)
+
+    async def pointer(self, id: str) -> int | None:
+        """As `Entities.pointer`."""
+        return await asyncio.to_thread(self._entities.pointer, id)
+
+    async def read(self, id: str, from_seq_nr: int = 1) -> AsyncIterator[EventRecord]:
+        """As `Entities.read`; it begins with the first event that is awaited."""
+        records = await asyncio.to_thread(self._entities.read, id, from_seq_nr)
+        try:
+            while batch := await asyncio.to_thread(lambda: list(islice(records, _BATCH))):
+                for record in batch:
+                    yield record
+        finally:
+            # A cancelled read may still run in its thread, which then ends the generator.
+            with contextlib.suppress(ValueError):
+                await asyncio.to_thread(records.close)
+
+    async def close(self) -> None:
+        """As `Entities.close`."""
+        await asyncio.to_thread(self._entities.close)

@@ -1,0 +1,141 @@
+"""Retention of a topic's log: old segments are purged, but not before they are replicated.
+
+A log that nobody replicates any more still has to serve readers, so by default nothing past the
+slowest pointer is purged. That is how long replication may be down without a loss.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from aerotape.archive.entity.stores.base import EntityStore
+from aerotape.archive.entity.topic import recordings_of
+from aerotape.catalog.segment.migrate import base_positions
+from aerotape.codecs.entity.messages import read_header
+from aerotape.errors import ArchiveError, ConfigurationError, EntityError
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+_NS_PER_MS: Final = 1_000_000
+_REPLAYS_END_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """The outcome for one partition.
+
+    Attributes:
+        partition: its index.
+        recording_id: its recording.
+        start_position: where it begins now, bytes.
+        segment_files: the number of files deleted, or to delete.
+        replicated_to: the slowest pointer, bytes; None: not replicated, or not considered.
+        held_files: older files that are not deleted because they are not replicated.
+    """
+
+    partition: int
+    recording_id: int
+    start_position: int
+    segment_files: int
+    replicated_to: int | None
+    held_files: int
+
+
+def retain(
+    client: ArchiveClient,
+    topic: str,
+    stores: Sequence[EntityStore],
+    max_age_ns: int,
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+) -> list[Purged]:
+    """Purge the segments of a topic whose records are all older than `max_age_ns`.
+
+    The age of a record is that of its action. The segment being written is never purged.
+
+    Args:
+        client: of the archive.
+        topic: the topic's name.
+        stores: of all replicators of the topic; the slowest pointer counts.
+        max_age_ns: nanoseconds.
+        force: purge also what is not replicated.
+        dry_run: only report.
+
+    Raises:
+        ConfigurationError: no store, and not `force`.
+        EntityError: the topic has no recording.
+        ArchiveError: the archive refuses: a replay has not passed a segment.
+    """
+    if not stores and not force:
+        raise ConfigurationError("no store: its pointers limit what is purged; or force", "store")
+    cutoff_ms = (time.time_ns() - max_age_ns) // _NS_PER_MS
+    found = recordings_of(topic, client.list_recordings())
+    if not found:
+        raise EntityError(f"topic {topic} has no recording: check its name", topic)
+    purged = []
+    for partition, recording in found.items():
+        pointers = [store.pointer(topic, partition.index) for store in stores]
+        slowest = min((-1 if each is None else each.next_position for each in pointers), default=-1)
+        aged = _aged_segments(client, recording, cutoff_ms)
+        allowed = [base for base in aged if force or base <= slowest]
+        files = len(allowed)
+        if allowed and not dry_run:
+            files = _purge(client, recording.recording_id, allowed[-1])
+        purged.append(
+            Purged(
+                partition.index,
+                recording.recording_id,
+                allowed[-1] if allowed else recording.start_position,
+                files,
+                None if slowest < 0 else slowest,
+                len(aged) - len(allowed),
+            )
+        )
+    return purged
+
+
+def _purge(client: ArchiveClient, recording_id: int, new_start_position: int) -> int:
+    """Purge segments; retry while the archive ends the replays of `_first_timestamp`."""
+    deadline = time.monotonic() + _REPLAYS_END_S
+    while True:
+        try:
+            return client.purge_segments(recording_id, new_start_position)
+        except ArchiveError:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(0.05)
+
+
+def _aged_segments(
+    client: ArchiveClient, recording: RecordingDescriptor, cutoff_ms: int
+) -> list[int]:
+    """Return the segment base positions up to which all records are older than a time."""
+    end = client.max_recorded_position(recording.recording_id)
+    aged = []
+    for base in base_positions(recording, recording.start_position, end)[1:]:
+        written_ms = _first_timestamp(client, recording.recording_id, base, end)
+        if written_ms is None or written_ms > cutoff_ms:
+            break
+        aged.append(base)
+    return aged
+
+
+def _first_timestamp(
+    client: ArchiveClient, recording_id: int, position: int, end: int
+) -> int | None:
+    """Return the time of the first action that begins at or after a position; None: there is none.
+
+    Milliseconds since the epoch.
+    """
+    if position >= end:
+        return None
+    with closing(client.replay(recording_id, position, end - position, follow=False)) as messages:
+        message = next(messages, None)
+    return None if message is None else read_header(message.payload).timestamp_ms

@@ -1,0 +1,1 @@
+"""Stores of replicated journals. `store.py` has the interface."""

@@ -1,0 +1,83 @@
+"""The tables of kafka-journal in Cassandra, with its names, types and keys.
+
+`pointer2` has one column more, `next_position`: the position that follows the last record is not
+its offset plus one here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+TABLES: Final = (
+    """CREATE TABLE IF NOT EXISTS {keyspace}.metajournal (
+        id text, topic text, segment bigint,
+        partition int, offset bigint,
+        segment_size int, seq_nr bigint, delete_to bigint,
+        created timestamp, created_date date, updated timestamp,
+        expire_after duration, expire_on date,
+        record_id uuid, origin text, properties map<text, text>, metadata text,
+        PRIMARY KEY ((topic, segment), id))""",
+    "CREATE INDEX IF NOT EXISTS metajournal_created_date_idx"
+    " ON {keyspace}.metajournal (created_date)",
+    "CREATE INDEX IF NOT EXISTS metajournal_expire_on_idx ON {keyspace}.metajournal (expire_on)",
+    """CREATE TABLE IF NOT EXISTS {keyspace}.journal (
+        id text, topic text, segment bigint, seq_nr bigint, timestamp timestamp,
+        partition int, offset bigint,
+        origin text, version text, meta_record_id uuid, tags set<text>,
+        payload_type text, payload_txt text, payload_bin blob,
+        metadata text, headers map<text, text>,
+        PRIMARY KEY ((id, topic, segment), seq_nr, timestamp))""",
+    """CREATE TABLE IF NOT EXISTS {keyspace}.pointer2 (
+        topic text, partition int, offset bigint, created timestamp, updated timestamp,
+        next_position bigint,
+        PRIMARY KEY ((topic, partition)))""",
+    """CREATE TABLE IF NOT EXISTS {keyspace}.setting (
+        key text PRIMARY KEY, value text, timestamp timestamp, origin text, metadata text)""",
+)
+"""Created in this order under the lock `schema`."""
+
+KEYSPACE: Final = (
+    "CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication ="
+    " {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+)
+LOCKS: Final = "CREATE TABLE IF NOT EXISTS {keyspace}.locks (id text PRIMARY KEY, owner text)"
+"""Has to exist before the lock of the tables can be taken. Locks expire by their TTL."""
+
+STATEMENTS: Final = {
+    "head": "SELECT id, partition, offset, segment_size, seq_nr, delete_to, created, updated,"
+    " expire_after, expire_on, record_id, origin FROM {keyspace}.metajournal"
+    " WHERE topic = ? AND segment = ? AND id = ?",
+    "put_head": "INSERT INTO {keyspace}.metajournal (topic, segment, id, partition, offset,"
+    " segment_size, seq_nr, delete_to, created, created_date, updated, expire_after, expire_on,"
+    " record_id, origin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "delete_head": "DELETE FROM {keyspace}.metajournal WHERE topic = ? AND segment = ? AND id = ?",
+    "ids": "SELECT id FROM {keyspace}.metajournal WHERE topic = ? ALLOW FILTERING",
+    "expired": "SELECT id, partition, offset, segment_size, seq_nr, delete_to, created, updated,"
+    " expire_after, expire_on, record_id, origin FROM {keyspace}.metajournal"
+    " WHERE topic = ? AND expire_on <= ? ALLOW FILTERING",
+    "events": "SELECT seq_nr, partition, offset, timestamp, origin, version, meta_record_id, tags,"
+    " payload_type, payload_txt, payload_bin, metadata FROM {keyspace}.journal"
+    " WHERE id = ? AND topic = ? AND segment = ? AND seq_nr > ? AND seq_nr <= ?",
+    "put_event": "INSERT INTO {keyspace}.journal (id, topic, segment, seq_nr, timestamp, partition,"
+    " offset, origin, version, meta_record_id, tags, payload_type, payload_txt, payload_bin,"
+    " metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "delete_events": "DELETE FROM {keyspace}.journal"
+    " WHERE id = ? AND topic = ? AND segment = ? AND seq_nr >= ? AND seq_nr <= ?",
+    "delete_segment": "DELETE FROM {keyspace}.journal WHERE id = ? AND topic = ? AND segment = ?",
+    "pointer": "SELECT offset, next_position FROM {keyspace}.pointer2"
+    " WHERE topic = ? AND partition = ?",
+    "pointers": "SELECT topic, partition, offset, next_position FROM {keyspace}.pointer2",
+    "put_pointer": "UPDATE {keyspace}.pointer2 SET offset = ?, next_position = ?, updated = ?"
+    " WHERE topic = ? AND partition = ?",
+    "new_pointer": "INSERT INTO {keyspace}.pointer2"
+    " (topic, partition, offset, next_position, created, updated) VALUES (?, ?, ?, ?, ?, ?)",
+    "setting": "SELECT value FROM {keyspace}.setting WHERE key = ?",
+    "put_setting": "INSERT INTO {keyspace}.setting (key, value, timestamp) VALUES (?, ?, ?)",
+}
+"""Prepared when a store is opened."""
+
+LOCK_STATEMENTS: Final = {
+    "lock": "INSERT INTO {keyspace}.locks (id, owner) VALUES (?, ?) IF NOT EXISTS USING TTL ?",
+    "relock": "UPDATE {keyspace}.locks USING TTL ? SET owner = ? WHERE id = ? IF owner = ?",
+    "unlock": "DELETE FROM {keyspace}.locks WHERE id = ? IF owner = ?",
+}

@@ -1,0 +1,25 @@
+"""The interface of a store, as far as readers of journals need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from aerotape.archive.entity.records import EventRecord, Head, Pointer
+
+
+class Store(Protocol):
+    """Replicated journals. A reader may use it in another thread than the one that opened it."""
+
+    def pointer(self, topic: str, partition: int) -> Pointer | None:
+        """Return how far a partition is replicated; None: nothing of it."""
+
+    def head(self, topic: str, id: str) -> Head | None:
+        """Return the state of a journal, None when there is none."""
+
+    def events(self, topic: str, id: str, from_seq_nr: int) -> Iterator[EventRecord]:
+        """Iterate over the events of a journal, by rising sequence number, in bounded memory.
+
+        Only events of the incarnation that the head has at the call, past its `delete_to` and of
+        at least `from_seq_nr`.
+        """

@@ -1,0 +1,128 @@
+"""Topics: named sets of recordings, one for each partition.
+
+A partition's recording is found by the alias of its channel, ``entities-TOPIC-P-of-N``. The stream
+id follows from the alias, so that writers that share a media driver share a publication. Recordings
+of other streams are never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.channel_uri import ChannelUri, ChannelUriError
+from aerotape.codecs.entity.segments import DEFAULT_SEGMENTS, head_segment, string_hash
+from aerotape.errors import ConfigurationError, EntityError
+
+MAX_PARTITIONS: Final = DEFAULT_SEGMENTS
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_ALIAS: Final = re.compile(r"entities-(?P<topic>.+)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition of a topic.
+
+    Attributes:
+        topic: the topic's name.
+        index: from 0.
+        count: the number of partitions of the topic.
+    """
+
+    topic: str
+    index: int
+    count: int
+
+    @property
+    def alias(self) -> str:
+        """The alias of its recording's channel."""
+        return f"entities-{self.topic}-{self.index}-of-{self.count}"
+
+    @property
+    def stream_id(self) -> int:
+        """The stream id of its recording."""
+        return string_hash(self.alias)
+
+    def channel(self, base: str) -> str:
+        """Return the channel of its publications, `base` with the alias."""
+        uri = ChannelUri.parse(base)
+        uri.put("alias", self.alias)
+        return str(uri)
+
+    def __str__(self) -> str:
+        return f"partition {self.index} of topic {self.topic}"
+
+
+def check_topic(name: str) -> str:
+    """Check the name of a topic and return it.
+
+    Raises:
+        ConfigurationError: it has other characters than letters, digits, ``.``, ``_`` and ``-``.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"topic={name!r} is not a topic's name: expected up to 200 of the characters "
+            "a-z, A-Z, 0-9, '.', '_' and '-'",
+            "topic",
+        )
+    return name
+
+
+def partition_of(id: str, partitions: int) -> int:
+    """Return the index of the partition of an entity."""
+    return head_segment(id) % partitions
+
+
+def partition_in(recording: RecordingDescriptor) -> Partition | None:
+    """Return the partition that a recording is, None when it is not one."""
+    if "alias=entities-" not in recording.stripped_channel:
+        return None
+    try:
+        alias = ChannelUri.parse(recording.stripped_channel).get("alias") or ""
+    except ChannelUriError:
+        return None
+    found = _ALIAS.fullmatch(alias)
+    if found is None:
+        return None
+    partition = Partition(found["topic"], int(found["index"]), int(found["count"]))
+    is_one = partition.alias == alias and partition.index < partition.count
+    return partition if is_one and partition.stream_id == recording.stream_id else None
+
+
+def recordings_of(
+    topic: str, recordings: Iterable[RecordingDescriptor]
+) -> dict[Partition, RecordingDescriptor]:
+    """Return the recordings of a topic by partition, in their order.
+
+    The first recording of a partition is its log. Writers that begin it at the same time may create
+    a second one, write nothing to it and delete it.
+
+    Raises:
+        EntityError: a partition has two recordings with data, or the number of partitions is
+            ambiguous.
+    """
+    found: dict[Partition, RecordingDescriptor] = {}
+    for recording in sorted(recordings, key=lambda each: each.recording_id):
+        partition = partition_in(recording)
+        if partition is None or partition.topic != topic:
+            continue
+        if partition not in found:
+            found[partition] = recording
+        elif recording.stop_position > recording.start_position:
+            raise EntityError(
+                f"{partition} has two recordings, {found[partition].recording_id} and "
+                f"{recording.recording_id}: purge the one that is not its log",
+                topic,
+            )
+    counts = sorted({partition.count for partition in found})
+    if len(counts) > 1:
+        raise EntityError(
+            f"topic {topic} has recordings of {counts[0]} and of {counts[1]} partitions: purge "
+            "those that are not its log",
+            topic,
+        )
+    return dict(sorted(found.items(), key=lambda item: item[0].index))

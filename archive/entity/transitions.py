@@ -1,0 +1,258 @@
+"""The replicator's state transitions: how actions change the stored journal of an entity.
+
+`collapse` is a pure function of the stored head and of actions in log order. It returns one
+change for all of them, equal to applying them one by one: events that a later delete or purge
+of the same batch removes are never decoded or stored.
+
+Rules beyond the table of the design (no entry, entry) x (mark, append, delete, purge):
+
+- An action at an offset that the head already includes is ignored, so a batch may be repeated. A
+  purge is repeated also at the head's offset.
+- A delete is limited to the events that exist, and never undoes an earlier, higher one.
+- A journal whose first append begins at k > 1 has `delete_to` k - 1.
+- An append adds events after the last one. Others, of a writer that did not know it, are left out,
+  as by a reader of the log, whose events rise strictly.
+- Each incarnation of a journal has a record id, which its events repeat. Events left over from
+  an earlier incarnation have another one and are not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from aerotape.archive.entity.records import Head
+from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append, Events, PayloadType
+from aerotape.codecs.entity.messages import AppendFields, append_fields, decode, read_header
+from aerotape.codecs.entity.payload import events_of, single_event
+from aerotape.errors import CodecError
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class LoggedAction:
+    """An action in the log, decoded only as far as it is needed.
+
+    Attributes:
+        partition: index of the recording in the topic.
+        offset: position of its first frame, bytes.
+        header: kind, id, range and time.
+    """
+
+    __slots__ = ("_events", "_fields", "_message", "_single", "header", "offset", "partition")
+
+    def __init__(self, partition: int, offset: int, message: bytes) -> None:
+        """Read the header.
+
+        Raises:
+            CodecError: it is not an action, or damaged.
+        """
+        self.partition = partition
+        self.offset = offset
+        self.header: ActionHeader = read_header(message)
+        self._message = message
+        self._fields: AppendFields | None = None
+        self._single: tuple[str, str] | None = None
+        self._events: Events | None = None
+
+    @property
+    def origin(self) -> str:
+        """The writer."""
+        if self.header.kind is ActionKind.APPEND:
+            return self.fields.origin.decode()
+        return decode(self._message).origin
+
+    @property
+    def fields(self) -> AppendFields:
+        """The fields of an append (CodecError: it is damaged)."""
+        if self._fields is None:
+            self._fields = append_fields(self._message, len(self.header.id))
+        return self._fields
+
+    @property
+    def single(self) -> tuple[str, str] | None:
+        """Tags and payload, JSON, of the only event of an append without metadata; else None."""
+        header = self.header
+        if self._single is None and header.from_seq_nr == header.to_seq_nr:
+            fields = self.fields
+            if fields.payload_type == PayloadType.JSON:
+                try:
+                    self._single = single_event(fields.payload, header.to_seq_nr)
+                except CodecError as error:
+                    raise self._damaged(error) from error
+        return self._single
+
+    @property
+    def events(self) -> Events:
+        """The events of an append (CodecError: the payload is damaged or of another version)."""
+        if self._events is None:
+            try:
+                append = decode(self._message)
+                assert isinstance(append, Append)
+                self._events = events_of(append)
+            except CodecError as error:
+                raise self._damaged(error) from error
+        return self._events
+
+    @property
+    def expire_after_ns(self) -> int | None:
+        """The expiry of an append, nanoseconds (CodecError: the payload is damaged)."""
+        return None if self.single is not None else self.events.expire_after_ns
+
+    def _damaged(self, error: CodecError) -> CodecError:
+        return CodecError(f"partition {self.partition}, position {self.offset}: {error}")
+
+
+@dataclass(slots=True)
+class Insertion:
+    """The events of an append that are stored: those after `after`."""
+
+    action: LoggedAction
+    after: int
+    record_id: str
+
+    @property
+    def count(self) -> int:
+        """The number of these events (CodecError: the append is damaged)."""
+        if self.action.single is not None:
+            return 1
+        return sum(event.seq_nr > self.after for event in self.action.events.events)
+
+
+@dataclass(slots=True)
+class Change:
+    """The change of one key by a batch of actions, to be stored in the order of the attributes.
+
+    Attributes:
+        before: the stored head.
+        is_purged: delete all stored events of the journal.
+        delete: first and last of the stored events to delete; None: none.
+        insertions: appends whose events are added, in log order.
+        head: the head to store; None: no entry.
+    """
+
+    before: Head | None
+    is_purged: bool = False
+    delete: tuple[int, int] | None = None
+    insertions: list[Insertion] = field(default_factory=list)
+    head: Head | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return not self.is_purged and self.head is self.before
+
+
+def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: int) -> Change:
+    """Return the change of a journal by actions of its key, in log order.
+
+    Args:
+        head: the stored head; None: no entry.
+        actions: of one key, in the order of the log.
+        segment_size: events in a segment of a journal that these actions begin.
+
+    Raises:
+        CodecError: an append that has to be stored is damaged.
+    """
+    change = Change(head)
+    insertions = change.insertions
+    last_append: LoggedAction | None = None
+    last: LoggedAction | None = None
+    begin: LoggedAction | None = None  # the action that creates the head
+    exists, id, offset, seq_nr, deleted = _state(head)
+    for action in actions:
+        header = action.header
+        kind = header.kind
+        if kind is ActionKind.PURGE:
+            if exists and action.offset >= offset:
+                change.is_purged = change.before is not None
+                change.delete, insertions = None, []
+                head = begin = last = last_append = None
+                exists, id, offset, seq_nr, deleted = _state(None)
+            continue
+        if kind is ActionKind.MARK or (exists and action.offset <= offset):
+            continue
+        offset, last = action.offset, action
+        to = header.to_seq_nr
+        if not exists:
+            exists, begin = True, action
+            id = record_id(action.partition, offset, header.id)
+            # Of an append, the events preceding its first do not exist; of a delete, none does.
+            deleted = header.from_seq_nr - 1 if kind is ActionKind.APPEND else to
+            if kind is not ActionKind.APPEND:
+                seq_nr = to
+        if kind is ActionKind.APPEND:
+            insertions.append(Insertion(action, max(seq_nr, deleted), id))
+            seq_nr, last_append = max(seq_nr, to), action
+        elif min(to, seq_nr) > deleted:
+            to = min(to, seq_nr)
+            _delete(change, insertions, deleted + 1, to)
+            deleted = to
+    if last is not None:
+        if begin is not None:
+            created_ms, origin = begin.header.timestamp_ms, begin.origin
+        else:
+            assert head is not None
+            created_ms, origin, segment_size = head.created_ms, head.origin, head.segment_size
+        expire_after_ns, expires = _expiry(head, last_append)
+        change.head = Head(
+            last.partition,
+            offset,
+            seq_nr,
+            deleted or None,
+            segment_size,
+            expire_after_ns,
+            expires,
+            id,
+            created_ms,
+            last.header.timestamp_ms,
+            origin,
+        )
+    else:
+        change.head = head
+    change.insertions = [each for each in insertions if each.action.header.to_seq_nr > each.after]
+    return change
+
+
+def record_id(partition: int, offset: int, id: bytes) -> str:
+    """Return the id of the incarnation that the action at this offset begins.
+
+    It depends on the log alone, so that a repeated batch stores the same.
+    """
+    text = b"%d/%d/%b" % (partition, offset, id)
+    digest = hashlib.md5(text, usedforsecurity=False).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
+
+
+def expire_on(timestamp_ms: int, expire_after_ns: int) -> date:
+    """Return the day (UTC) of a time in milliseconds plus a duration in nanoseconds."""
+    when = _EPOCH + timedelta(milliseconds=timestamp_ms + expire_after_ns // 1_000_000)
+    return when.date()
+
+
+def _state(head: Head | None) -> tuple[bool, str, int, int, int]:
+    """Return whether there is a head; its record id, offset, last and last deleted event."""
+    if head is None:
+        return False, "", -1, 0, 0
+    return True, head.record_id, head.offset, head.seq_nr, head.delete_to or 0
+
+
+def _delete(change: Change, insertions: list[Insertion], first: int, to: int) -> None:
+    """Record that a delete removes stored events and those of the batch."""
+    for insertion in insertions:
+        insertion.after = max(insertion.after, to)
+    if change.before is not None and not change.is_purged:
+        change.delete = (change.delete[0] if change.delete else first, to)
+
+
+def _expiry(head: Head | None, last_append: LoggedAction | None) -> tuple[int | None, date | None]:
+    """Return expiry (nanoseconds) and its day after the last append of a batch."""
+    if last_append is None:
+        return (None, None) if head is None else (head.expire_after_ns, head.expire_on)
+    after_ns = last_append.expire_after_ns
+    if after_ns is None:
+        return None, None
+    return after_ns, expire_on(last_append.header.timestamp_ms, after_ns)

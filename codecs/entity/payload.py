@@ -1,0 +1,260 @@
+"""The payload of an append: its events in the JSON or the binary form of kafka-journal.
+
+The JSON form is written when no event has a binary payload. Layout of the binary form, integers
+big endian: version (uint8, 1), number of events (int32); for each event its size (int32), sequence
+number (int64), size of its tags (int32), for each tag its length (int32) and UTF-8; the payload's
+type (uint8: 0 none, 1 binary, 2 JSON, 3 text), its length (int32) and bytes; after the last event
+the metadata in JSON, up to the end. Version 0 is without metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from aerotape.codecs.entity.actions import (
+    MAX_SEQ_NR,
+    Append,
+    Event,
+    EventPayloadType,
+    Events,
+    PayloadType,
+)
+from aerotape.codecs.entity.durations import format_expire_after, parse_expire_after
+from aerotape.errors import CodecError
+
+_VERSION: Final = 1
+_HEAD: Final = struct.Struct(">Bi")
+_EVENT: Final = struct.Struct(">iqi")
+_LENGTH: Final = struct.Struct(">i")
+_KIND: Final = struct.Struct(">Bi")
+_PAYLOAD_TYPES: Final[tuple[EventPayloadType, ...]] = ("none", "binary", "json", "text")
+_CODES: Final = {name: code for code, name in enumerate(_PAYLOAD_TYPES)}
+# Of struct, json and str for what is no payload.
+_FAULTS: Final = (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+# An append of one JSON event, as `encode_events` writes it: what precedes and follows its payload.
+_SINGLE_BEGIN: Final = re.compile(
+    r'\{"events":\[\{"seqNr":([0-9]+),"tags":(\[[^]{}]*\]),"payloadType":"json","payload":'
+)
+_SINGLE_END: Final = b'}],"metadata":{}}'
+
+
+def encode_events(
+    events: Sequence[Event], expire_after_ns: int | None = None, metadata: Any = None
+) -> tuple[bytes, PayloadType]:
+    """Return the payload of an append and its form.
+
+    Args:
+        events: at least one, with strictly rising sequence numbers.
+        expire_after_ns: nanoseconds; None: never.
+        metadata: any JSON value; None: none.
+
+    Raises:
+        CodecError: there is no event, they are out of order, or one is invalid.
+    """
+    check_events(events)
+    for event in events:
+        if (event.payload is None) != (event.payload_type == "none"):
+            raise CodecError(
+                f"event {event.seq_nr} of type {event.payload_type} with payload "
+                f"{event.payload!r}: only type none is without a payload"
+            )
+    about = {} if expire_after_ns is None else {"expireAfter": format_expire_after(expire_after_ns)}
+    if metadata is not None:
+        about["data"] = metadata
+    try:
+        if "binary" in [event.payload_type for event in events]:
+            return _binary(events, about), PayloadType.BINARY
+        return _json(events, about), PayloadType.JSON
+    except _FAULTS as error:
+        raise CodecError(f"events cannot be encoded: {error}") from error
+
+
+def single_event(payload: bytes, seq_nr: int) -> tuple[str, str] | None:
+    """Return tags and payload, both JSON, of the only event of an append, without decoding them.
+
+    Args:
+        payload: of an append in JSON with one event.
+        seq_nr: the event's sequence number.
+
+    Returns:
+        None for another payload: not as this package writes one JSON event without metadata.
+
+    Raises:
+        CodecError: the event's payload is not JSON.
+    """
+    if not payload.endswith(_SINGLE_END):
+        return None
+    try:
+        text = payload.decode()
+        found = _SINGLE_BEGIN.match(text)
+        if found is None or int(found[1]) != seq_nr:
+            return None
+        content = text[found.end() : -len(_SINGLE_END)]
+        json.loads(content)
+    except ValueError as error:
+        raise CodecError(f"payload of event {seq_nr} is not JSON: {error}") from None
+    return found[2], content
+
+
+def decode_events(payload: bytes, payload_type: PayloadType) -> Events:
+    """Decode the payload of an append.
+
+    Raises:
+        CodecError: the payload is damaged or of an unknown version.
+    """
+    try:
+        if payload_type is PayloadType.BINARY:
+            events = _from_binary(payload)
+        elif payload_type is PayloadType.JSON:
+            events = _from_json(payload)
+        else:
+            raise CodecError("an append without a payload type")
+        check_events(events.events)
+    except _FAULTS as error:
+        raise CodecError(
+            f"payload of {len(payload)} bytes, {payload_type.name}, is damaged: {error!r}"
+        ) from error
+    return events
+
+
+def events_of(append: Append) -> Events:
+    """Decode the events of an append.
+
+    Raises:
+        CodecError: the payload is damaged, or its events are not those of the append's range.
+    """
+    events = decode_events(append.payload, append.payload_type)
+    first, last = events.events[0].seq_nr, events.events[-1].seq_nr
+    if (first, last) != (append.from_seq_nr, append.to_seq_nr):
+        raise CodecError(
+            f"append of events {append.from_seq_nr} to {append.to_seq_nr} of {append.id!r} has a "
+            f"payload with events {first} to {last}"
+        )
+    return events
+
+
+def check_events(events: Sequence[Event]) -> None:
+    """Check that there is an event and that sequence numbers rise strictly from 1 or more.
+
+    Raises:
+        CodecError: otherwise, or a tag is not a text.
+    """
+    if not events:
+        raise CodecError("an append without events: expected at least one")
+    last = 0
+    for event in events:
+        if type(event.seq_nr) is not int or not last < event.seq_nr <= MAX_SEQ_NR:
+            after = f"after {last}" if last else "first"
+            raise CodecError(
+                f"event {event.seq_nr!r} {after}: expected sequence numbers that rise from 1 up"
+            )
+        last = event.seq_nr
+        if event.tags and not all(isinstance(tag, str) for tag in event.tags):
+            raise CodecError(f"event {last} has the tags {event.tags!r}: expected texts")
+
+
+def _binary(events: Sequence[Event], about: dict[str, Any]) -> bytes:
+    parts = [_HEAD.pack(_VERSION, len(events))]
+    for event in events:
+        tags = _packed_tags(event.tags) if event.tags else b""
+        payload = event.payload or b""
+        size = 17 + len(tags) + len(payload)
+        parts += (
+            _EVENT.pack(size, event.seq_nr, len(tags)),
+            tags,
+            _KIND.pack(_CODES[event.payload_type], len(payload)),
+            payload,
+        )
+    parts.append(_dumps(about).encode() if about else b"{}")
+    return b"".join(parts)
+
+
+def _packed_tags(tags: Sequence[str]) -> bytes:
+    texts = [tag.encode() for tag in tags]
+    return b"".join(_LENGTH.pack(len(text)) + text for text in texts)
+
+
+def _from_binary(payload: bytes) -> Events:
+    version, count = _HEAD.unpack_from(payload)
+    if version > _VERSION:
+        raise CodecError(
+            f"payload of version {version}: expected at most {_VERSION}; update aerotape"
+        )
+    offset = _HEAD.size
+    events = []
+    for _ in range(count):
+        size, seq_nr, tags_size = _EVENT.unpack_from(payload, offset)
+        offset += _LENGTH.size
+        end = offset + size
+        if not offset < end <= len(payload):
+            raise CodecError(f"event of {size} bytes exceeds the end of the payload")
+        offset += 12
+        tags, offset = _tags(payload, offset, tags_size)
+        code, length = _KIND.unpack_from(payload, offset)
+        offset += _KIND.size
+        if offset + length != end or code >= len(_PAYLOAD_TYPES):
+            raise CodecError(
+                f"event {seq_nr}: payload type {code} of {length} bytes does not fit its size"
+            )
+        content = payload[offset:end] if code else None
+        events.append(Event(seq_nr, content, _PAYLOAD_TYPES[code], tags))
+        offset = end
+    about = json.loads(payload[offset:]) if version else {}
+    return _events(tuple(events), about)
+
+
+def _tags(payload: bytes, offset: int, size: int) -> tuple[tuple[str, ...], int]:
+    end = offset + size
+    tags = []
+    while offset < end:
+        (length,) = _LENGTH.unpack_from(payload, offset)
+        offset += _LENGTH.size
+        if not 0 <= length <= end - offset:
+            raise CodecError(f"tag of {length} bytes exceeds the end of the tags")
+        tags.append(payload[offset : offset + length].decode())
+        offset += length
+    return tuple(tags), end
+
+
+def _json(events: Sequence[Event], about: dict[str, Any]) -> bytes:
+    listed = []
+    for event in events:
+        item: dict[str, Any] = {"seqNr": event.seq_nr, "tags": event.tags}
+        if event.payload_type != "none":
+            content = (event.payload or b"").decode()
+            item["payloadType"] = _PAYLOAD_TYPES[_CODES[event.payload_type]]
+            item["payload"] = json.loads(content) if event.payload_type == "json" else content
+        listed.append(item)
+    return _dumps({"events": listed, "metadata": about}).encode()
+
+
+def _from_json(payload: bytes) -> Events:
+    tree = json.loads(payload)
+    events = []
+    for item in tree["events"]:
+        kind = item.get("payloadType", "json") if "payload" in item else "none"
+        if kind not in ("none", "json", "text"):
+            raise CodecError(f"event {item['seqNr']}: unknown payload type {kind!r}")
+        content = None
+        if kind != "none":
+            value = item["payload"]
+            content = (_dumps(value) if kind == "json" else cast("str", value)).encode()
+        tags = tuple(item.get("tags", ()))
+        events.append(Event(item["seqNr"], content, cast("EventPayloadType", kind), tags))
+    return _events(tuple(events), tree.get("metadata") or {})
+
+
+def _events(events: tuple[Event, ...], about: dict[str, Any]) -> Events:
+    expire_after = about.get("expireAfter")
+    return Events(
+        events,
+        None if expire_after is None else parse_expire_after(expire_after),
+        about.get("data"),
+    )

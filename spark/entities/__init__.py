@@ -1,0 +1,1 @@
+"""The tables of entity stores, computed from recordings with Spark."""

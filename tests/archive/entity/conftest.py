@@ -1,0 +1,47 @@
+"""Stores of all kinds: SQLite, a PostgreSQL server and a Cassandra node, each started once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.stores.cassandra import CassandraServer
+from support.stores.postgresql import PostgresqlServer
+
+NAMESPACES = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgresqlServer]:
+    """A PostgreSQL server."""
+    with PostgresqlServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cassandra_server() -> Iterator[CassandraServer]:
+    """A Cassandra node."""
+    with CassandraServer() as server:
+        yield server
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        "postgresql",
+        pytest.param("cassandra", marks=(pytest.mark.jvm, pytest.mark.slow)),
+    ]
+)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+    """A function that returns the URL of a new, empty store with this query."""
+
+    def url(query: str = "") -> str:
+        options = f"?namespace=test_{next(NAMESPACES)}&{query}"
+        if request.param == "sqlite":
+            return f"sqlite:{tmp_path / 'entities.db'}{options}"
+        server = request.getfixturevalue(f"{request.param}_server")
+        return f"{server.url}{options}"
+
+    return url

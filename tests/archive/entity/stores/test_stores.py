@@ -1,0 +1,380 @@
+"""Every store: the conformance suite."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from datetime import date
+
+import pytest
+from support.entity.logged import (
+    DAY_NS,
+    TOPIC,
+    append,
+    append_events,
+    apply,
+    delete,
+    logged,
+    mark,
+    purge,
+)
+
+from aerotape.archive.entity.records import Pointer
+from aerotape.archive.entity.stores import base
+from aerotape.archive.entity.stores.base import EntityStore
+from aerotape.archive.entity.stores.url import open_store
+from aerotape.archive.entity.transitions import LoggedAction
+from aerotape.codecs.entity.actions import Action, Event
+from aerotape.codecs.entity.segments import event_segment
+from aerotape.errors import EntityStoreError, StoreLockedError
+
+ID = "Order-7"
+Open = Callable[..., str]
+
+
+@pytest.fixture
+def store(store_url: Open) -> Iterator[EntityStore]:
+    """A new store whose lock the test holds; segment size 3."""
+    with open_store(store_url("segment_size=3")) as opened, opened.replicating():
+        yield opened
+
+
+def rows(store: EntityStore, id: str = ID) -> list[tuple[int, int]]:
+    """Return the events of a journal as (seqNr, segment)."""
+    head = store.head(TOPIC, id)
+    if head is None:
+        return []
+    return [(e.seq_nr, event_segment(e.seq_nr, head.segment_size)) for e in store.events(TOPIC, id)]
+
+
+def aggregate(store: EntityStore, id: str = ID) -> tuple[int, int | None, int] | None:
+    head = store.head(TOPIC, id)
+    return None if head is None else (head.seq_nr, head.delete_to, head.segment_size)
+
+
+ROWS: dict[str, tuple[int, list[Action], tuple[int, int | None, int], list[tuple[int, int]]]] = {
+    "one segment": (5, [append(ID, 1, 2, 3)], (3, None, 5), [(1, 0), (2, 0), (3, 0)]),
+    "two segments": (
+        3,
+        [append(ID, 1, 2, 3), append(ID, 4, 5)],
+        (5, None, 3),
+        [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)],
+    ),
+    "deleted to 2": (
+        3,
+        [append(ID, 1, 2, 3, 4, 5), delete(ID, 2)],
+        (5, 2, 3),
+        [(3, 0), (4, 1), (5, 1)],
+    ),
+    "all preserved, snapshot of 5": (
+        3,
+        [append(ID, 1, 2, 3, 4, 5)],
+        (5, None, 3),
+        [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)],
+    ),
+    "zero state": (3, [append(ID, 1, 2, 3, 4, 5), delete(ID, 5)], (5, 5, 3), []),
+    "zero state, snapshot of 5": (3, [append(ID, 1, 2, 3), append(ID, 4, 5), delete(ID, 5)],
+                                  (5, 5, 3), []),
+    "zero state, snapshots of 2 and 5": (
+        3,
+        [append(ID, 1, 2, 3), delete(ID, 2), append(ID, 4, 5), delete(ID, 5)],
+        (5, 5, 3),
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["batch", "single"])
+def test_worked_rows(store_url: Open, together: bool) -> None:
+    """The seven rows of the design: heads and (seqNr, segment) of events.
+
+    Snapshots are the user's: they are independent of deletion and not in these tables.
+    """
+    for name, (size, actions, expected, events) in ROWS.items():
+        with open_store(store_url(f"segment_size={size}")) as store, store.replicating():
+            log = logged(actions)
+            for batch in [log] if together else [[each] for each in log]:
+                apply(store, batch)
+            assert (aggregate(store), rows(store)) == (expected, events), name
+
+
+def test_transitions(store: EntityStore) -> None:
+    """Each action, without an entry and with one, one batch each."""
+    log = iter(logged([
+        mark(ID), purge(ID), delete(ID, 2), append(ID, 3, 4, 5), mark(ID), delete(ID, 4),
+        append(ID, 6, 7, 8), delete(ID, 100), append(ID, 9), purge(ID), append(ID, 1),
+    ]))  # fmt: skip
+    expected: list[tuple[tuple[int, int | None, int] | None, list[int]]] = [
+        (None, []),
+        (None, []),
+        ((2, 2, 3), []),
+        ((5, 2, 3), [3, 4, 5]),
+        ((5, 2, 3), [3, 4, 5]),
+        ((5, 4, 3), [5]),
+        ((8, 4, 3), [5, 6, 7, 8]),
+        ((8, 8, 3), []),
+        ((9, 8, 3), [9]),
+        (None, []),
+        ((1, None, 3), [1]),
+    ]
+    for action, (head, events) in zip(log, expected, strict=True):
+        apply(store, [action])
+        assert (aggregate(store), [number for number, _ in rows(store)]) == (head, events)
+        apply(store, [action])  # repeated after a crash
+        assert (aggregate(store), [number for number, _ in rows(store)]) == (head, events)
+
+
+def test_head_has_all_fields(store: EntityStore) -> None:
+    """A head is read as it was stored."""
+    first = append(ID, 1, 2, timestamp_ms=1_700_000_000_123, origin="host-ü", version="1.2",
+                   expire_after_ns=DAY_NS + 5)  # fmt: skip
+    apply(store, logged([first], 4096))
+    head = store.head(TOPIC, ID)
+    assert head is not None
+    assert (head.partition, head.offset, head.origin) == (0, 4096, "host-ü")
+    assert (head.created_ms, head.updated_ms) == (1_700_000_000_123, 1_700_000_000_123)
+    assert (head.expire_after_ns, head.expire_on) == (DAY_NS + 5, date(2023, 11, 15))
+    apply(store, logged([append(ID, 3, timestamp_ms=1_700_000_000_999)], 8192))
+    later = store.head(TOPIC, ID)
+    assert later is not None
+    assert (later.created_ms, later.updated_ms) == (1_700_000_000_123, 1_700_000_000_999)
+    assert (later.expire_after_ns, later.expire_on) == (None, None)
+    assert later.record_id == head.record_id
+
+
+def test_events_are_read_as_appended(store: EntityStore) -> None:
+    """All payload types, tags, and the fields of the append."""
+    events = [
+        Event(1, b'{"a":[1,"\xc3\xbc"]}', "json", ("x", "y")),
+        Event(2, b"\x00\xff", "binary"),
+        Event(3, "text ü".encode(), "text", ("z",)),
+        Event(5),
+    ]
+    action = append_events(ID, events, DAY_NS, timestamp_ms=17, origin="o", version="v",
+                           metadata={"k": 1})  # fmt: skip
+    apply(store, logged([action], 128))
+    found = list(store.events(TOPIC, ID))
+    assert [each.event for each in found] == events
+    assert {(e.partition, e.offset, e.timestamp_ms, e.origin, e.version) for e in found} == {
+        (0, 128, 17, "o", "v")
+    }
+    assert {e.expire_after_ns for e in found} == {DAY_NS}
+    assert [each.metadata for each in found] == [{"k": 1}] * 4
+    assert [each.seq_nr for each in store.events(TOPIC, ID, 2, 3)] == [2, 3]
+
+
+def test_pages_of_events(store: EntityStore) -> None:
+    """A journal of several pages is read in order, and from any event."""
+    apply(store, logged([append(ID, *range(n, n + 100)) for n in range(1, 1300, 100)]))
+    assert [each.seq_nr for each in store.events(TOPIC, ID)] == list(range(1, 1301))
+    assert [each.seq_nr for each in store.events(TOPIC, ID, 513)] == list(range(513, 1301))
+
+
+def test_gaps(store: EntityStore) -> None:
+    """Events 1, 2 and 7 are three events, also after a delete into the gap."""
+    apply(store, logged([append(ID, 1, 2, 7)]))
+    assert [number for number, _ in rows(store)] == [1, 2, 7]
+    apply(store, logged([delete(ID, 5)], 640))
+    assert (aggregate(store), rows(store)) == ((7, 5, 3), [(7, 2)])
+
+
+def test_segment_size_is_kept_for_each_journal(store_url: Open) -> None:
+    """A store opened with another segment size keeps the size of existing journals."""
+    url = store_url("segment_size=3")
+    with open_store(url) as store, store.replicating():
+        apply(store, logged([append("old", 1, 2, 3, 4)]))
+    with open_store(url.replace("segment_size=3", "segment_size=100")) as store:
+        with store.replicating():
+            apply(store, logged([append("new", *range(1, 8)), append("old", 5, 6, 7)], 640))
+            apply(store, logged([delete("old", 5), delete("new", 5)], 6400))
+        assert aggregate(store, "old") == (7, 5, 3)
+        assert aggregate(store, "new") == (7, 5, 100)
+        assert rows(store, "old") == [(6, 1), (7, 2)]
+        assert rows(store, "new") == [(6, 0), (7, 0)]
+
+
+def test_purged_events_do_not_reappear(store: EntityStore) -> None:
+    """The journal that begins after a purge has none of the events of the purged one."""
+    apply(store, logged([append(ID, *range(1, 20)), delete(ID, 7)]))
+    apply(store, logged([purge(ID), append(ID, 1), append(ID, 2, 3)], 640))
+    assert rows(store) == [(1, 0), (2, 0), (3, 0)]
+    apply(store, logged([append(ID, 4, 15)], 6400))
+    assert [number for number, _ in rows(store)] == [1, 2, 3, 4, 15]
+
+
+def test_journals_are_separate(store: EntityStore) -> None:
+    """Keys are ids in topics; upper and lower case differ, though their segment is the same."""
+    log = logged([append("a", 1), append("A", 1, 2), append("a'; --", 1, 2, 3)])
+    apply(store, log)
+    apply(store, log[:1], topic="another")
+    apply(store, logged([purge("A")], 640))
+    assert aggregate(store, "a") == (1, None, 3)
+    assert aggregate(store, "A") is None
+    assert aggregate(store, "a'; --") == (3, None, 3)
+    assert sorted(store.ids(TOPIC)) == ["a", "a'; --"]
+    assert store.topics() == ["another", TOPIC]
+
+
+def test_pointers(store: EntityStore) -> None:
+    """Each partition of a topic has a pointer: offset and next position."""
+    assert store.pointer(TOPIC, 0) is None
+    store.apply(TOPIC, 0, {}, Pointer(64, 128))
+    store.apply(TOPIC, 3, {}, Pointer(0, 96))
+    store.apply(TOPIC, 0, {}, Pointer(128, 1 << 40))
+    assert store.pointers(TOPIC) == {0: Pointer(128, 1 << 40), 3: Pointer(0, 96)}
+    assert store.pointer(TOPIC, 3) == Pointer(0, 96)
+    assert store.pointers("another") == {}
+
+
+def test_expired(store: EntityStore) -> None:
+    """Journals whose day has come are listed, on that day and later."""
+    log = [append(f"e{days}", 1, expire_after_ns=days * DAY_NS) for days in (1, 2, 3)]
+    apply(store, logged([*log, append("stays", 1)]))
+    assert sorted(id for id, _ in store.expired(TOPIC, date(1970, 1, 3))) == ["e1", "e2"]
+    assert [id for id, _ in store.expired(TOPIC, date(1970, 1, 1))] == []
+
+
+def test_namespaces_are_separate(store_url: Open) -> None:
+    """Two namespaces of one store have separate tables and locks."""
+    with (
+        open_store(store_url()) as one,
+        open_store(store_url()) as two,
+        one.replicating(),
+        two.replicating(),
+    ):
+        apply(one, logged([append(ID, 1)]))
+        assert two.head(TOPIC, ID) is None
+        assert two.topics() == []
+
+
+def test_one_replicator(store_url: Open) -> None:
+    """A second replicator is refused, with the owner's name; after the first it gets the lock."""
+    url = store_url()
+    with open_store(url) as one, open_store(url) as two:
+        with one.replicating():
+            refused = pytest.raises(StoreLockedError, match="another replicator has its lock")
+            with refused as caught, two.replicating():
+                pass
+            assert one.owner in str(caught.value)
+            with pytest.raises(StoreLockedError):
+                two.apply(TOPIC, 0, {}, Pointer(0, 64))
+            assert one.pointer(TOPIC, 0) is None
+        with two.replicating():
+            two.apply(TOPIC, 0, {}, Pointer(0, 64))
+
+
+def test_lock_of_a_replicator_that_is_gone(
+    store_url: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock expires; that of a process of this host that has ended is taken at once."""
+    url = store_url("lease_ms=1000")
+    with open_store(url) as one, open_store(url) as two:
+        assert one.try_lock(base.REPLICATOR_LOCK) == one.owner
+        with two.replicating(wait_ms=10_000), pytest.raises(StoreLockedError):
+            one.apply(TOPIC, 0, {}, Pointer(0, 64))
+    with open_store(store_url()) as one, open_store(url) as two:
+        host = one.owner.split("/")[0]
+        one.owner = two.owner = f"{host}/{(1 << 22) - 1}/gone"
+        two.try_lock(base.REPLICATOR_LOCK)
+        two.owner = f"{host}/1/next"
+        assert two.try_lock(base.REPLICATOR_LOCK) == two.owner
+
+
+def test_other_schema_version(store_url: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of another version are refused, and both versions named."""
+    url = store_url()
+    for name in ("sqlite", "postgresql", "cassandra"):
+        module = f"aerotape.archive.entity.stores.{name}.SCHEMA_VERSION"
+        monkeypatch.setattr(module, "7")
+    monkeypatch.setattr(base, "SCHEMA_VERSION", "7")
+    open_store(url).close()
+    monkeypatch.undo()
+    with pytest.raises(EntityStoreError, match=r"schema version '7': expected '1'"):
+        open_store(url)
+
+
+def test_tables_are_created_once(store_url: Open) -> None:
+    """A store that is opened again has what it had."""
+    url = store_url()
+    with open_store(url) as store, store.replicating():
+        apply(store, logged([append(ID, 1)]))
+    with open_store(url) as store:
+        assert rows(store) == [(1, 0)]
+
+
+def random_log(random: random.Random, keys: int, count: int) -> list[LoggedAction]:
+    """Return random actions; appends continue their journal."""
+    last: dict[str, int] = {}
+    actions: list[Action] = []
+    for _ in range(count):
+        id = f"k{random.randrange(keys)}"
+        kind = random.choices(("append", "delete", "purge", "mark"), (6, 3, 1, 1))[0]
+        if kind == "append":
+            first = last.get(id, 0) + random.choice((1, 1, 1, 2))
+            numbers = range(first, first + random.randrange(1, 6))
+            actions.append(append(id, *numbers))
+            last[id] = numbers[-1]
+        elif kind == "delete":
+            to = random.randrange(1, 30)
+            actions.append(delete(id, to))
+            last.setdefault(id, to)
+        elif kind == "purge":
+            actions.append(purge(id))
+            last.pop(id, None)
+        else:
+            actions.append(mark(id))
+    return logged(actions)
+
+
+class Model:
+    """The journals of all keys as two dictionaries."""
+
+    def __init__(self) -> None:
+        self.heads: dict[str, tuple[int, int]] = {}
+        self.events: dict[str, list[int]] = {}
+
+    def apply(self, log: list[LoggedAction]) -> None:
+        for each in log:
+            id, header = each.header.id.decode(), each.header
+            seq_nr, deleted = self.heads.get(id, (0, 0))
+            match header.kind.name:
+                case "APPEND":
+                    if id not in self.heads:
+                        deleted = header.from_seq_nr - 1
+                    self.heads[id] = (header.to_seq_nr, deleted)
+                    numbers = [event.seq_nr for event in each.events.events]
+                    self.events[id] = self.events.get(id, []) + numbers
+                case "DELETE":
+                    to = header.to_seq_nr
+                    if id in self.heads:
+                        to = max(deleted, min(to, seq_nr))
+                    self.heads[id] = (max(seq_nr, to), to)
+                case "PURGE":
+                    self.heads.pop(id, None)
+                    self.events.pop(id, None)
+
+    def read(self, id: str) -> list[int]:
+        _, deleted = self.heads.get(id, (0, 0))
+        return [number for number in self.events.get(id, []) if number > deleted]
+
+
+def test_random_histories(store: EntityStore, seeds: range) -> None:
+    """Random histories in random batches, some repeated, leave what a model has."""
+    for seed in seeds:
+        chance = random.Random(seed)
+        topic, keys = f"topic-{seed}", 6
+        log, model, begin = random_log(chance, keys, 150), Model(), 0
+        while begin < len(log):
+            end = begin + chance.randrange(1, 25)
+            batch = log[begin:end]
+            apply(store, batch, topic)
+            if chance.random() < 0.2:
+                apply(store, batch, topic)
+            model.apply(batch)
+            begin = end
+        for id in (f"k{index}" for index in range(keys)):
+            head = store.head(topic, id)
+            found = None if head is None else (head.seq_nr, head.delete_to or 0)
+            assert found == model.heads.get(id)
+            assert [each.seq_nr for each in store.events(topic, id)] == model.read(id)
+        assert sorted(store.ids(topic)) == sorted(model.heads)

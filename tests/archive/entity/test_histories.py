@@ -1,0 +1,101 @@
+"""Random histories: reads agree with a model at every step, however far a store is replicated."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from support.daemon.archives import ServedArchive, serve
+from support.entity.memory_store import MemoryStore
+from support.entity.model import Model
+from support.entity.topics import events, new_topic
+
+import aerotape
+from aerotape.archive.entity.entities import Entities
+from aerotape.archive.entity.records import EventRecord
+
+IDS = ("a", "b", "C", "polygenelubricants")
+STEPS = 150
+
+
+@pytest.fixture(scope="module")
+def archive() -> Iterator[ServedArchive]:
+    with serve("aerotape") as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
+    with archive.connect() as connected:
+        yield connected
+
+
+class History:
+    """Random actions on a topic and, at the same time, on the model."""
+
+    def __init__(
+        self, client: aerotape.ArchiveClient, store: MemoryStore | None, chance: random.Random
+    ) -> None:
+        self.client = client
+        self.store = store
+        self.chance = chance
+        self.model = Model()
+        self.topic = new_topic()
+        buffer_length = chance.choice([0, 500, 1 << 20])
+        # Two writers of one driver.
+        self.writers: list[Entities] = [
+            client.entities(self.topic, 2, store, buffer_length=buffer_length) for _ in range(2)
+        ]
+
+    def step(self) -> None:
+        journal, id = self.chance.choice(self.writers), self.chance.choice(IDS)
+        kind = self.chance.choice(["append"] * 6 + ["delete"] * 3 + ["purge"] + ["close"])
+        if kind == "append":
+            self.append(journal, id)
+        elif kind == "delete":
+            to = self.chance.randint(1, (self.model.pointer(id) or 3) + 2)
+            written = journal.delete(id, to)
+            assert (written is not None) == (id in self.model.journals)
+            if written is not None:
+                self.model.delete(id, to)
+        elif kind == "purge":
+            journal.purge(id)
+            self.model.purge(id)
+        else:
+            journal.close()
+            self.writers.remove(journal)
+            self.writers.append(self.client.entities(self.topic, 2, self.store))
+        if self.store is not None and self.chance.random() < 0.3:
+            self.store.replicate(self.client, self.topic, self.chance.choice([1, 3, None]))
+
+    def append(self, journal: Entities, id: str) -> None:
+        first = (self.model.pointer(id) or 0) + self.chance.choice([1, 1, 1, 4])
+        appended = events(*range(first, first + self.chance.randint(1, 4)))
+        place = journal.append(id, appended)
+        self.model.append(
+            id, [EventRecord(event, place.partition, place.offset, 0) for event in appended]
+        )
+
+    def check(self) -> None:
+        journal, id = self.chance.choice(self.writers), self.chance.choice(IDS)
+        begin = self.chance.choice([1, 1, 3, 10])
+        read = [(each.event, each.partition, each.offset) for each in journal.read(id, begin)]
+        expected = self.model.read(id, begin)
+        assert read == [(each.event, each.partition, each.offset) for each in expected]
+        assert journal.pointer(id) == self.model.pointer(id)
+
+    def close(self) -> None:
+        for journal in self.writers:
+            journal.close()
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_histories(client: aerotape.ArchiveClient, seeds: range, stored: bool) -> None:
+    """Reads give what the model has: with the log alone, and with a store that lags at random."""
+    for seed in seeds:
+        history = History(client, MemoryStore() if stored else None, random.Random(seed))
+        for _ in range(STEPS):
+            history.step()
+            history.check()
+        history.close()

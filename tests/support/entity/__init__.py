@@ -1,0 +1,1 @@
+"""Journals of entities: a model, and a store in memory."""

@@ -1,0 +1,94 @@
+"""A store in memory, and a replicator that applies the log to it a record at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import aerotape
+from aerotape.archive.entity.records import EventRecord, Head, Pointer
+from aerotape.archive.entity.topic import recordings_of
+from aerotape.codecs.entity.actions import Append, Delete, Mark
+from aerotape.codecs.entity.messages import decode
+from aerotape.codecs.entity.payload import events_of
+from support.entity.model import Model
+
+
+class MemoryStore:
+    """The model as a store. Records are applied in the order of the log.
+
+    Attributes:
+        model: the replicated journals.
+        pointers: by partition.
+        offsets: partition and offset of the record that last changed each journal.
+    """
+
+    def __init__(self) -> None:
+        self.model = Model()
+        self.pointers: dict[int, Pointer] = {}
+        self.offsets: dict[str, tuple[int, int]] = {}
+
+    def pointer(self, topic: str, partition: int) -> Pointer | None:
+        return self.pointers.get(partition)
+
+    def head(self, topic: str, id: str) -> Head | None:
+        journal = self.model.journals.get(id)
+        if journal is None:
+            return None
+        partition, offset = self.offsets[id]
+        return Head(
+            partition,
+            offset,
+            journal.seq_nr,
+            journal.delete_to or None,
+            10_000,
+            record_id=journal.incarnation,
+        )
+
+    def events(self, topic: str, id: str, from_seq_nr: int) -> Iterator[EventRecord]:
+        return iter(self.model.read(id, from_seq_nr))
+
+    def replicate(
+        self, client: aerotape.ArchiveClient, topic: str, limit: int | None = None
+    ) -> None:
+        """Apply the records of a topic that are recorded, or the next `limit` of each partition."""
+        for partition, recording in recordings_of(topic, client.list_recordings()).items():
+            index = partition.index
+            pointer = self.pointers.get(index)
+            begin = recording.start_position if pointer is None else pointer.next_position
+            with client.replay(recording.recording_id, begin, follow=False) as messages:
+                for count, message in enumerate(messages):
+                    if count == limit:
+                        break
+                    self.apply(index, message.position, message.payload)
+                    self.pointers[index] = Pointer(message.position, message.end_position)
+
+    def apply(self, partition: int, offset: int, message: bytes) -> None:
+        """Apply one record."""
+        action = decode(message)
+        if isinstance(action, Append):
+            self.model.append(action.id, records_of(partition, offset, action))
+        elif isinstance(action, Delete):
+            self.model.delete(action.id, action.to_seq_nr)
+        elif not isinstance(action, Mark):
+            self.model.purge(action.id)
+        if action.id in self.model.journals and not isinstance(action, Mark):
+            self.offsets[action.id] = partition, offset
+
+
+def records_of(partition: int, offset: int, append: Append) -> list[EventRecord]:
+    """Return the events of an append as a reader returns them."""
+    events = events_of(append)
+    return [
+        EventRecord(
+            event,
+            partition,
+            offset,
+            append.timestamp_ms,
+            append.origin,
+            append.version,
+            append.metadata,
+            events.metadata,
+            events.expire_after_ns,
+        )
+        for event in events.events
+    ]

@@ -1,0 +1,48 @@
+"""A model of journals in a few lines: the table of state transitions, literally."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from aerotape.archive.entity.records import EventRecord
+
+
+@dataclass
+class Journal:
+    """What the model has of one entity: sequence numbers of the last event and the last deleted."""
+
+    seq_nr: int
+    delete_to: int = 0
+    events: dict[int, EventRecord] = field(default_factory=dict)
+    incarnation: str = field(default_factory=lambda: uuid4().hex)
+
+
+class Model:
+    """All journals of a topic by id."""
+
+    def __init__(self) -> None:
+        self.journals: dict[str, Journal] = {}
+
+    def append(self, id: str, events: list[EventRecord]) -> None:
+        first = events[0].seq_nr
+        journal = self.journals.setdefault(id, Journal(0, first - 1))
+        journal.seq_nr = events[-1].seq_nr
+        journal.events |= {each.seq_nr: each for each in events}
+
+    def delete(self, id: str, to: int) -> None:
+        journal = self.journals.setdefault(id, Journal(to, to))
+        journal.delete_to = max(journal.delete_to, min(to, max(journal.seq_nr, journal.delete_to)))
+        for seq_nr in [each for each in journal.events if each <= journal.delete_to]:
+            del journal.events[seq_nr]
+
+    def purge(self, id: str) -> None:
+        self.journals.pop(id, None)
+
+    def read(self, id: str, from_seq_nr: int = 1) -> list[EventRecord]:
+        journal = self.journals.get(id)
+        events = sorted(journal.events.items()) if journal else []
+        return [event for seq_nr, event in events if seq_nr >= from_seq_nr]
+
+    def pointer(self, id: str) -> int | None:
+        return self.journals[id].seq_nr if id in self.journals else None

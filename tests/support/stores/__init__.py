@@ -1,0 +1,1 @@
+"""PostgreSQL and Cassandra servers for the tests of the entity stores."""

@@ -1,0 +1,128 @@
+"""The commands `aerotape entity …`, run as a user runs them, with our archive and the Java one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from support.daemon.command_line import CommandLine
+from support.entity.topics import new_topic
+
+
+def lines(cli: CommandLine, *args: object) -> list[dict[str, Any]]:
+    """Run a command with --json and return the objects that it printed, one a line."""
+    printed = cli.run(*args, "--json").stdout.decode().splitlines()
+    return [json.loads(line) for line in printed]
+
+
+def journal(topic: str, key: str = "order-1") -> tuple[str, ...]:
+    return "--topic", topic, "--key", key
+
+
+def test_append_read_delete_purge(cli: CommandLine) -> None:
+    """A journal is written, read, shortened and deleted by its key."""
+    topic = new_topic()
+    order = journal(topic)
+    appended = cli.json(
+        "entity",
+        "append",
+        *order,
+        '{"payload": {"price": 3}, "tags": ["new"]}',
+        '{"payload": "note", "payload_type": "text"}',
+        '{"payload": "00ff", "payload_type": "binary"}',
+        "{}",
+        "--expire-after",
+        "1 day",
+        "--metadata",
+        '{"user": 7}',
+    )
+    assert (appended["from_seq_nr"], appended["to_seq_nr"]) == (1, 4)
+    assert (appended["topic"], appended["key"], appended["partition"]) == (topic, "order-1", 0)
+    read = lines(cli, "entity", "read", *order)
+    assert [(each["seq_nr"], each["payload_type"], each["payload"]) for each in read] == [
+        (1, "json", {"price": 3}),
+        (2, "text", "note"),
+        (3, "binary", "00ff"),
+        (4, "none", None),
+    ]
+    assert read[0]["tags"] == ["new"]
+    assert {each["expire_after_ns"] for each in read} == {86_400_000_000_000}
+    assert read[3]["metadata"] == {"user": 7}
+    people = cli.run("entity", "read", *order, "--from", 2).stdout.decode().splitlines()
+    assert people == ["2 text note", "3 binary 00ff", "4 none"]
+    assert cli.json("entity", "pointer", *order)["seq_nr"] == 4
+    assert cli.json("entity", "delete", *order, "--to", 2)["deleted"] is True
+    assert [each["seq_nr"] for each in lines(cli, "entity", "read", *order)] == [3, 4]
+    cli.json("entity", "append", *order, '{"payload": []}')
+    assert cli.json("entity", "pointer", *order)["seq_nr"] == 5
+    cli.json("entity", "purge", *order)
+    assert lines(cli, "entity", "read", *order) == []
+    assert cli.json("entity", "pointer", *order) == {
+        "topic": topic,
+        "key": "order-1",
+        "seq_nr": None,
+    }
+
+
+def test_events_of_standard_input(cli: CommandLine) -> None:
+    """Events may come a line each from standard input, with their sequence numbers."""
+    order = journal(new_topic())
+    events = '{"seq_nr": 2, "payload": 1}\n\n{"seq_nr": 7, "payload": 2}\n'
+    subprocess.run(
+        [sys.executable, "-m", "aerotape", "entity", "append", *order, "-"],
+        input=events.encode(),
+        env=cli.environment,
+        timeout=60,
+        check=True,
+        capture_output=True,
+    )
+    assert [each["seq_nr"] for each in lines(cli, "entity", "read", *order)] == [2, 7]
+
+
+def test_delete_without_a_journal(cli: CommandLine) -> None:
+    """A delete of nothing reports that it wrote nothing."""
+    assert cli.json("entity", "delete", *journal(new_topic()), "--to", 3)["deleted"] is False
+
+
+def test_partitions(cli: CommandLine) -> None:
+    """A new topic gets the number of partitions given; another number is refused later."""
+    topic = new_topic()
+    for number in range(4):
+        cli.run("entity", "append", *journal(topic, f"k{number}"), "{}", "--partitions", 3)
+    assert lines(cli, "entity", "read", *journal(topic, "k3"))[0]["partition"] in (0, 1, 2)
+    error = cli.error("entity", "read", *journal(topic), "--partitions", 2, code=2)
+    assert f"topic {topic} has 3 partitions" in error
+
+
+def test_store(cli: CommandLine, tmp_path: Path) -> None:
+    """With --store, a journal is read from the store and the log."""
+    order = journal(new_topic())
+    store = ("--store", f"sqlite:{tmp_path / 'journals.db'}")
+    cli.run("entity", "append", *order, "{}", "{}", *store)
+    cli.run("entity", "replicate", "--topic", order[1], *store, "--until-caught-up")
+    cli.run("entity", "append", *order, "{}", *store)
+    assert [each["seq_nr"] for each in lines(cli, "entity", "read", *order, *store)] == [1, 2, 3]
+    assert "xyz" in cli.error("entity", "read", *order, "--store", "xyz:", code=2)
+
+
+def test_errors(cli: CommandLine) -> None:
+    """A user's mistakes are one line and exit code 2; refused events are exit code 1."""
+    order = journal(new_topic())
+    append = ("entity", "append", *order)
+    assert "is not JSON" in cli.error(*append, "{", code=2)
+    assert "expected a JSON object" in cli.error(*append, "7", code=2)
+    assert "payload_type" in cli.error(*append, '{"payload_type": "xml"}', code=2)
+    assert "'seqNr'" in cli.error(*append, '{"seqNr": 1}', code=2)
+    assert "some events have a seq_nr" in cli.error(*append, '{"seq_nr": 1}', "{}", code=2)
+    assert "tags" in cli.error(*append, '{"tags": "a"}', code=2)
+    assert "hexadecimal" in cli.error(
+        *append, '{"payload": "xx", "payload_type": "binary"}', code=2
+    )
+    assert "'soon' is not a duration" in cli.error(*append, "{}", "--expire-after", "soon", code=2)
+    assert "rise" in cli.error(*append, '{"seq_nr": 2}', '{"seq_nr": 1}')
+    assert "not a topic's name" in cli.error("entity", "purge", *journal("a|b"), code=2)
+    assert "not between" in cli.error("entity", "delete", *order, "--to", 0, code=2)
+    assert "--key" in cli.error("entity", "read", "--topic", "t", code=2)

@@ -1,0 +1,126 @@
+"""`append`: append events to a journal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.errors import CodecError, ConfigurationError
+from aerotape.tools._cli.output import emit
+from aerotape.tools._entity._common import Commands, add_journal_command, journals
+
+if TYPE_CHECKING:
+    from aerotape.codecs.entity.actions import Event
+
+_KEYS: Final = ("seq_nr", "tags", "payload_type", "payload")
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_journal_command(commands, "append", _append)
+    parser.add_argument(
+        "events",
+        nargs="+",
+        metavar="EVENT",
+        help="an event as JSON; -: one on each line of standard input",
+    )
+    parser.add_argument(
+        "--expire-after",
+        metavar="TIME",
+        type=_expire_after_ns,
+        help="the journal may be purged after so long without an append: '1 day', '90 minutes'",
+    )
+    parser.add_argument("--metadata", metavar="JSON", help="metadata of the record")
+
+
+def _append(args: argparse.Namespace) -> int:
+    """Append events to a journal, all or none.
+
+    An event is a JSON object, like {"seq_nr": 1, "payload": {"price": 3}}, with
+
+      seq_nr        its sequence number; without one in any event: after the last event
+      payload       any JSON value; a text for the types text and binary (in hexadecimal)
+      payload_type  json, text, binary or none (default: json with a payload, else none)
+      tags          a list of texts
+    """
+    given = list(_given(args.events))
+    metadata = None if args.metadata is None else _parsed(args.metadata, "--metadata")
+    with journals(args) as entities:
+        numbered = ["seq_nr" in fields for fields in given]
+        if any(numbered) and not all(numbered):
+            raise ConfigurationError("some events have a seq_nr and others not", "EVENT")
+        first = 1 if all(numbered) else (entities.pointer(args.key) or 0) + 1
+        events = [_event(fields, number) for number, fields in enumerate(given, first)]
+        place = entities.append(
+            args.key, events, expire_after_ns=args.expire_after, metadata=metadata
+        )
+    emit(
+        {
+            "topic": args.topic,
+            "key": args.key,
+            "from_seq_nr": events[0].seq_nr,
+            "to_seq_nr": events[-1].seq_nr,
+            **place._asdict(),
+        },
+        args,
+    )
+    return 0
+
+
+def _expire_after_ns(text: str) -> int:
+    from aerotape.codecs.entity.durations import parse_expire_after
+
+    try:
+        return parse_expire_after(text)
+    except CodecError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _given(texts: list[str]) -> Iterator[dict[str, Any]]:
+    for text in texts:
+        lines = (line for line in sys.stdin if line.strip()) if text == "-" else (text,)
+        for line in lines:
+            fields = _parsed(line, "EVENT")
+            if not isinstance(fields, dict):
+                raise ConfigurationError(f"event {line.strip()}: expected a JSON object", "EVENT")
+            yield fields
+
+
+def _parsed(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{name}: {text.strip()} is not JSON: {error}", name) from None
+
+
+def _event(fields: dict[str, Any], number: int) -> Event:
+    from aerotape.codecs.entity.actions import Event
+
+    unknown = sorted(set(fields) - set(_KEYS))
+    if unknown:
+        raise ConfigurationError(f"event with {unknown[0]!r}: expected {', '.join(_KEYS)}", "EVENT")
+    kind = fields.get("payload_type", "json" if "payload" in fields else "none")
+    value = fields.get("payload")
+    payload: bytes | None = None
+    if kind == "json":
+        payload = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    elif kind in ("text", "binary"):
+        if not isinstance(value, str):
+            raise ConfigurationError(f"payload of type {kind}: expected a text", "EVENT")
+        try:
+            payload = value.encode() if kind == "text" else bytes.fromhex(value)
+        except ValueError as error:
+            raise ConfigurationError(f"payload {value!r}: {error}", "EVENT") from None
+    elif kind != "none":
+        raise ConfigurationError(
+            f"payload_type {kind!r}: expected json, text, binary or none", "EVENT"
+        )
+    seq_nr, tags = fields.get("seq_nr", number), fields.get("tags", [])
+    if type(seq_nr) is not int:
+        raise ConfigurationError(f"seq_nr {seq_nr!r}: expected an integer", "EVENT")
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise ConfigurationError(f"tags {tags!r}: expected a list of texts", "EVENT")
+    return Event(seq_nr, payload, kind, tuple(tags))

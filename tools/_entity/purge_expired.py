@@ -1,0 +1,58 @@
+"""`purge-expired`: delete the journals that have expired."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date
+
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import emit_line
+from aerotape.tools._entity._common import Commands, add_command, add_store, add_topic
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "purge-expired", _purge_expired)
+    add_topic(parser)
+    add_store(parser)
+    parser.add_argument(
+        "--day",
+        metavar="YYYY-MM-DD",
+        type=_day,
+        help="purge what expires on this day (UTC) or earlier (default: today)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="list them, and purge nothing")
+    add_connection_options(parser)
+
+
+def _purge_expired(args: argparse.Namespace) -> int:
+    """Purge the journals whose last append is longer ago than their time of expiry.
+
+    Purges are written into the log; the replicator then deletes the journals from the store. A
+    journal with actions that are not replicated yet is left alone.
+    """
+    from aerotape.archive.entity.expiry import purge_expired
+    from aerotape.archive.entity.stores.url import open_store
+
+    with (
+        open_store(args.store) as store,
+        connect(args) as client,
+        client.entities(args.topic, None, store) as entities,
+    ):
+        for each in purge_expired(entities, store, args.day, dry_run=args.dry_run):
+            done = "purged" if each.is_purged else "not purged"
+            row = {
+                "topic": args.topic,
+                "key": each.id,
+                "expire_on": each.expire_on.isoformat(),
+                "purged": each.is_purged,
+            }
+            emit_line(row, f"{each.id}: expired on {each.expire_on}, {done}", args)
+    return 0
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day like 2026-01-31") from None

@@ -1,0 +1,72 @@
+"""`replicate`: store the journals of a topic."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from aerotape.tools._cli.arguments import duration_ns
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import emit_line
+from aerotape.tools._entity._common import Commands, add_command, add_store, add_topic
+
+if TYPE_CHECKING:
+    from aerotape.archive.entity.replicator import Progress
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "replicate", _replicate)
+    add_topic(parser)
+    add_store(parser)
+    parser.add_argument(
+        "--until-caught-up",
+        action="store_true",
+        help="end when all that is recorded now is stored (default: follow for ever)",
+    )
+    parser.add_argument(
+        "--retry",
+        metavar="TIME",
+        type=duration_ns,
+        default=60_000_000_000,
+        help="how long to reconnect after the archive or the store went away (default: 60s)",
+    )
+    add_connection_options(parser)
+
+
+def _replicate(args: argparse.Namespace) -> int:
+    """Follow the recordings of a topic and store heads and events, one line for each batch.
+
+    One replicator serves a namespace of a store. It continues at the pointers in the store, so it
+    may be ended and started again at any time.
+    """
+    from aerotape.archive.entity.replicator import Replicator
+    from aerotape.archive.entity.stores.url import open_store
+
+    with Replicator(
+        args.topic,
+        lambda: connect(args),
+        lambda: open_store(args.store),
+        retry_s=args.retry / 1e9,
+    ) as replicator:
+        for progress in replicator.run(args.until_caught_up):
+            emit_line(_row(args.topic, progress), _text(progress), args)
+    return 0
+
+
+def _row(topic: str, progress: Progress) -> dict[str, object]:
+    return {
+        "topic": topic,
+        "partition": progress.partition,
+        **progress.pointer._asdict(),
+        "end_position": progress.end_position,
+        "records": progress.records,
+        "events": progress.events,
+    }
+
+
+def _text(progress: Progress) -> str:
+    return (
+        f"partition {progress.partition}: {progress.records} records, {progress.events} events, "
+        f"replicated to {progress.pointer.next_position} of {progress.end_position}"
+    )
