@@ -37,8 +37,7 @@ class Pointer(NamedTuple):
     next_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The state of one journal in a store.
 
     Attributes:

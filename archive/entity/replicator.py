@@ -222,11 +222,7 @@ class Replicator(Closing):
         except (CodecError, UnicodeDecodeError) as error:
             raise self._damaged(index, batch[0].position, error) from error
         self._renew_at = time.monotonic() + self._store.options.lease_ms / 3000
-        return sum(
-            sum(1 for event in each.action.events.events if event.seq_nr > each.after)
-            for change in changes.values()
-            for each in change.insertions
-        )
+        return sum(each.count for change in changes.values() for each in change.insertions)
 
     def _damaged(self, index: int, position: int, error: Exception) -> EntityError:
         return EntityError(

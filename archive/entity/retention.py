@@ -10,19 +10,20 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.catalog.segment.migrate import base_positions
 from aerotape.codecs.entity.messages import read_header
-from aerotape.errors import ConfigurationError, EntityError
+from aerotape.errors import ArchiveError, ConfigurationError, EntityError
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
     from aerotape.catalog.descriptor import RecordingDescriptor
 
-_NS_PER_MS = 1_000_000
+_NS_PER_MS: Final = 1_000_000
+_REPLAYS_END_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def retain(
         allowed = [base for base in aged if force or base <= slowest]
         files = len(allowed)
         if allowed and not dry_run:
-            files = client.purge_segments(recording.recording_id, allowed[-1])
+            files = _purge(client, recording.recording_id, allowed[-1])
         purged.append(
             Purged(
                 partition.index,
@@ -98,6 +99,18 @@ def retain(
             )
         )
     return purged
+
+
+def _purge(client: ArchiveClient, recording_id: int, new_start_position: int) -> int:
+    """Purge segments; retry while the archive ends the replays of `_first_timestamp`."""
+    deadline = time.monotonic() + _REPLAYS_END_S
+    while True:
+        try:
+            return client.purge_segments(recording_id, new_start_position)
+        except ArchiveError:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(0.05)
 
 
 def _aged_segments(

@@ -20,15 +20,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
-from uuid import UUID
 
 from aerotape.archive.entity.records import Head
-from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append, Events
-from aerotape.codecs.entity.messages import decode, read_header
-from aerotape.codecs.entity.payload import events_of
+from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append, Events, PayloadType
+from aerotape.codecs.entity.messages import AppendFields, append_fields, decode, read_header
+from aerotape.codecs.entity.payload import events_of, single_event
 from aerotape.errors import CodecError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,7 +42,7 @@ class LoggedAction:
         header: kind, id, range and time.
     """
 
-    __slots__ = ("_append", "_events", "_message", "header", "offset", "partition")
+    __slots__ = ("_events", "_fields", "_message", "_single", "header", "offset", "partition")
 
     def __init__(self, partition: int, offset: int, message: bytes) -> None:
         """Read the header.
@@ -55,38 +54,56 @@ class LoggedAction:
         self.offset = offset
         self.header: ActionHeader = read_header(message)
         self._message = message
-        self._append: Append | None = None
+        self._fields: AppendFields | None = None
+        self._single: tuple[str, str] | None = None
         self._events: Events | None = None
 
     @property
     def origin(self) -> str:
         """The writer."""
-        return self.append.origin if self._is_append else decode(self._message).origin
+        if self.header.kind is ActionKind.APPEND:
+            return self.fields.origin.decode()
+        return decode(self._message).origin
 
     @property
-    def append(self) -> Append:
-        """The action, which must be an append (CodecError: it is damaged)."""
-        if self._append is None:
-            action = decode(self._message)
-            assert isinstance(action, Append)
-            self._append = action
-        return self._append
+    def fields(self) -> AppendFields:
+        """The fields of an append (CodecError: it is damaged)."""
+        if self._fields is None:
+            self._fields = append_fields(self._message, len(self.header.id))
+        return self._fields
+
+    @property
+    def single(self) -> tuple[str, str] | None:
+        """Tags and payload, JSON, of the only event of an append without metadata; else None."""
+        header = self.header
+        if self._single is None and header.from_seq_nr == header.to_seq_nr:
+            fields = self.fields
+            if fields.payload_type == PayloadType.JSON:
+                try:
+                    self._single = single_event(fields.payload, header.to_seq_nr)
+                except CodecError as error:
+                    raise self._damaged(error) from error
+        return self._single
 
     @property
     def events(self) -> Events:
         """The events of an append (CodecError: the payload is damaged or of another version)."""
         if self._events is None:
             try:
-                self._events = events_of(self.append)
+                append = decode(self._message)
+                assert isinstance(append, Append)
+                self._events = events_of(append)
             except CodecError as error:
-                raise CodecError(
-                    f"partition {self.partition}, position {self.offset}: {error}"
-                ) from error
+                raise self._damaged(error) from error
         return self._events
 
     @property
-    def _is_append(self) -> bool:
-        return self.header.kind is ActionKind.APPEND
+    def expire_after_ns(self) -> int | None:
+        """The expiry of an append, nanoseconds (CodecError: the payload is damaged)."""
+        return None if self.single is not None else self.events.expire_after_ns
+
+    def _damaged(self, error: CodecError) -> CodecError:
+        return CodecError(f"partition {self.partition}, position {self.offset}: {error}")
 
 
 @dataclass(slots=True)
@@ -96,6 +113,13 @@ class Insertion:
     action: LoggedAction
     after: int
     record_id: str
+
+    @property
+    def count(self) -> int:
+        """The number of these events (CodecError: the append is damaged)."""
+        if self.action.single is not None:
+            return 1
+        return sum(event.seq_nr > self.after for event in self.action.events.events)
 
 
 @dataclass(slots=True)
@@ -133,55 +157,63 @@ def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: i
     Raises:
         CodecError: an append that has to be stored is damaged.
     """
-    change = Change(before=head)
+    change = Change(head)
+    insertions = change.insertions
     last_append: LoggedAction | None = None
     last: LoggedAction | None = None
-    offset, seq_nr, deleted = (
-        (-1, 0, 0) if head is None else (head.offset, head.seq_nr, head.delete_to or 0)
-    )
+    begin: LoggedAction | None = None  # the action that creates the head
+    exists, id, offset, seq_nr, deleted = _state(head)
     for action in actions:
         header = action.header
         kind = header.kind
         if kind is ActionKind.PURGE:
-            if head is not None and action.offset >= offset:
+            if exists and action.offset >= offset:
                 change.is_purged = change.before is not None
-                change.delete, change.insertions = None, []
-                head = last = last_append = None
-                offset, seq_nr, deleted = -1, 0, 0
+                change.delete, insertions = None, []
+                head = begin = last = last_append = None
+                exists, id, offset, seq_nr, deleted = _state(None)
             continue
-        if kind is ActionKind.MARK or (head is not None and action.offset <= offset):
+        if kind is ActionKind.MARK or (exists and action.offset <= offset):
             continue
-        if kind is ActionKind.APPEND:
-            last_append = action
-            if head is None:
-                head = _first(action, segment_size)
-                deleted = head.delete_to or 0
-            change.insertions.append(Insertion(action, max(seq_nr, deleted), head.record_id))
-            seq_nr = max(seq_nr, header.to_seq_nr)
-        elif head is None:
-            head = _first(action, segment_size)
-            seq_nr, deleted = head.seq_nr, head.delete_to or 0
-        else:
-            to = max(deleted, min(header.to_seq_nr, max(seq_nr, deleted)))
-            if to > deleted:
-                _delete(change, deleted + 1, to)
-                deleted = to
         offset, last = action.offset, action
-    if head is not None and last is not None:
-        head = replace(
-            head,
-            partition=last.partition,
-            offset=offset,
-            seq_nr=seq_nr,
-            delete_to=deleted or None,
-            updated_ms=last.header.timestamp_ms,
+        to = header.to_seq_nr
+        if not exists:
+            exists, begin = True, action
+            id = record_id(action.partition, offset, header.id)
+            # Of an append, the events preceding its first do not exist; of a delete, none does.
+            deleted = header.from_seq_nr - 1 if kind is ActionKind.APPEND else to
+            if kind is not ActionKind.APPEND:
+                seq_nr = to
+        if kind is ActionKind.APPEND:
+            insertions.append(Insertion(action, max(seq_nr, deleted), id))
+            seq_nr, last_append = max(seq_nr, to), action
+        elif min(to, seq_nr) > deleted:
+            to = min(to, seq_nr)
+            _delete(change, insertions, deleted + 1, to)
+            deleted = to
+    if last is not None:
+        if begin is not None:
+            created_ms, origin = begin.header.timestamp_ms, begin.origin
+        else:
+            assert head is not None
+            created_ms, origin, segment_size = head.created_ms, head.origin, head.segment_size
+        expire_after_ns, expires = _expiry(head, last_append)
+        change.head = Head(
+            last.partition,
+            offset,
+            seq_nr,
+            deleted or None,
+            segment_size,
+            expire_after_ns,
+            expires,
+            id,
+            created_ms,
+            last.header.timestamp_ms,
+            origin,
         )
-        if last_append is not None:
-            head = _expiring(head, last_append)
-    change.insertions = [
-        each for each in change.insertions if each.action.header.to_seq_nr > each.after
-    ]
-    change.head = head
+    else:
+        change.head = head
+    change.insertions = [each for each in insertions if each.action.header.to_seq_nr > each.after]
     return change
 
 
@@ -191,7 +223,8 @@ def record_id(partition: int, offset: int, id: bytes) -> str:
     It depends on the log alone, so that a repeated batch stores the same.
     """
     text = b"%d/%d/%b" % (partition, offset, id)
-    return str(UUID(bytes=hashlib.md5(text, usedforsecurity=False).digest()))
+    digest = hashlib.md5(text, usedforsecurity=False).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
 
 
 def expire_on(timestamp_ms: int, expire_after_ns: int) -> date:
@@ -200,35 +233,26 @@ def expire_on(timestamp_ms: int, expire_after_ns: int) -> date:
     return when.date()
 
 
-def _first(action: LoggedAction, segment_size: int) -> Head:
-    """Return the head that an append or a delete creates."""
-    header = action.header
-    # Of an append, the events preceding its first do not exist; of a delete, none does.
-    deleted = header.to_seq_nr if header.kind is ActionKind.DELETE else header.from_seq_nr - 1
-    return Head(
-        partition=action.partition,
-        offset=action.offset,
-        seq_nr=header.to_seq_nr,
-        delete_to=deleted or None,
-        segment_size=segment_size,
-        record_id=record_id(action.partition, action.offset, header.id),
-        created_ms=header.timestamp_ms,
-        updated_ms=header.timestamp_ms,
-        origin=action.origin,
-    )
+def _state(head: Head | None) -> tuple[bool, str, int, int, int]:
+    """Return whether there is a head; its record id, offset, last and last deleted event."""
+    if head is None:
+        return False, "", -1, 0, 0
+    return True, head.record_id, head.offset, head.seq_nr, head.delete_to or 0
 
 
-def _delete(change: Change, first: int, to: int) -> None:
+def _delete(change: Change, insertions: list[Insertion], first: int, to: int) -> None:
     """Record that a delete removes stored events and those of the batch."""
-    for insertion in change.insertions:
+    for insertion in insertions:
         insertion.after = max(insertion.after, to)
     if change.before is not None and not change.is_purged:
         change.delete = (change.delete[0] if change.delete else first, to)
 
 
-def _expiring(head: Head, action: LoggedAction) -> Head:
-    after_ns = action.events.expire_after_ns
-    if after_ns is None and head.expire_after_ns is None:
-        return head
-    on = None if after_ns is None else expire_on(action.header.timestamp_ms, after_ns)
-    return replace(head, expire_after_ns=after_ns, expire_on=on)
+def _expiry(head: Head | None, last_append: LoggedAction | None) -> tuple[int | None, date | None]:
+    """Return expiry (nanoseconds) and its day after the last append of a batch."""
+    if last_append is None:
+        return (None, None) if head is None else (head.expire_after_ns, head.expire_on)
+    after_ns = last_append.expire_after_ns
+    if after_ns is None:
+        return None, None
+    return after_ns, expire_on(last_append.header.timestamp_ms, after_ns)

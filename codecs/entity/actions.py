@@ -7,7 +7,7 @@ purge the whole journal, and a mark changes nothing. Sequence numbers of events 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from aerotape.codecs.generated.entity import ActionKind, PayloadType
 
@@ -127,8 +127,7 @@ class Purge(Action):
     """Deletes the journal; the next append begins a new one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionHeader:
+class ActionHeader(NamedTuple):
     """The part of an action that is read without its texts and its payload.
 
     Attributes:

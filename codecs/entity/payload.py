@@ -10,6 +10,7 @@ the metadata in JSON, up to the end. Version 0 is without metadata.
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Sequence
 from typing import Any, Final, cast
@@ -35,6 +36,13 @@ _CODES: Final = {name: code for code, name in enumerate(_PAYLOAD_TYPES)}
 # Of struct, json and str for what is no payload.
 _FAULTS: Final = (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+# An append of one JSON event, as `encode_events` writes it: what precedes and follows its payload.
+_SINGLE_BEGIN: Final = re.compile(
+    r'\{"events":\[\{"seqNr":([0-9]+),"tags":(\[[^]{}]*\]),"payloadType":"json","payload":'
+)
+_SINGLE_END: Final = b'}],"metadata":{}}'
 
 
 def encode_events(
@@ -66,6 +74,33 @@ def encode_events(
         return _json(events, about), PayloadType.JSON
     except _FAULTS as error:
         raise CodecError(f"events cannot be encoded: {error}") from error
+
+
+def single_event(payload: bytes, seq_nr: int) -> tuple[str, str] | None:
+    """Return tags and payload, both JSON, of the only event of an append, without decoding them.
+
+    Args:
+        payload: of an append in JSON with one event.
+        seq_nr: the event's sequence number.
+
+    Returns:
+        None for another payload: not as this package writes one JSON event without metadata.
+
+    Raises:
+        CodecError: the event's payload is not JSON.
+    """
+    if not payload.endswith(_SINGLE_END):
+        return None
+    try:
+        text = payload.decode()
+        found = _SINGLE_BEGIN.match(text)
+        if found is None or int(found[1]) != seq_nr:
+            return None
+        content = text[found.end() : -len(_SINGLE_END)]
+        json.loads(content)
+    except ValueError as error:
+        raise CodecError(f"payload of event {seq_nr} is not JSON: {error}") from None
+    return found[2], content
 
 
 def decode_events(payload: bytes, payload_type: PayloadType) -> Events:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
 
-from aerotape.archive.entity.stores.rows import EVENT_COLUMNS, EventRow, append_rows
-from aerotape.codecs.entity.actions import Append, PayloadType
-from aerotape.codecs.entity.payload import decode_events, events_of
+from aerotape.archive.entity.stores.rows import EVENT_COLUMNS, append_rows
+from aerotape.codecs.entity.actions import PayloadType
+from aerotape.codecs.entity.payload import decode_events
 
 EVENTS: Final = (
     "topic string, id string, seq_nr bigint, segment bigint, partition int, offset bigint,"
@@ -34,32 +33,29 @@ def events_decoder(
         for batch in batches:
             appends = batch.to_pylist()
             rows = chain.from_iterable(_rows(each, topic, segment_size) for each in appends)
-            yield pa.RecordBatch.from_pylist([row._asdict() for row in rows], schema)
+            yield pa.RecordBatch.from_pylist(
+                [dict(zip(EVENT_COLUMNS, row, strict=True)) for row in rows], schema
+            )
 
     return decoded
 
 
-def _rows(row: dict[str, Any], topic: str, segment_size: int) -> Iterator[EventRow]:
-    append = Append(
-        id=row["id"],
-        timestamp_ms=row["timestamp"],
-        origin=row["origin"],
-        version=row["version"],
-        metadata=json.loads(row["metadata"]) if row["metadata"] else None,
-        from_seq_nr=row["first"],
-        to_seq_nr=row["last"],
-        payload=row["payload"],
-        payload_type=PayloadType(row["payloadType"]),
-    )
+def _rows(row: dict[str, Any], topic: str, segment_size: int) -> Iterator[tuple[Any, ...]]:
+    payload_type = PayloadType(row["payloadType"])
     return append_rows(
-        topic,
-        row["partition"],
-        row["position"],
-        append,
-        events_of(append),
+        (topic, row["id"]),
+        (
+            row["partition"],
+            row["position"],
+            row["timestamp"],
+            row["origin"] or None,
+            row["version"] or None,
+            row["meta_record_id"],
+        ),
+        row["metadata"].encode(),
+        decode_events(row["payload"], payload_type),
         row["after"],
         segment_size,
-        row["meta_record_id"],
     )
 
 

@@ -259,7 +259,8 @@ class CassandraStore(EntityStore):
         if change.head is None:
             return
         statement = self._statements["put_event"]
-        for _, rows in groupby(event_rows(topic, change), lambda row: row.segment):
+        inserted = map(EventRow._make, event_rows(topic, change))
+        for _, rows in groupby(inserted, lambda row: row.segment):
             parameters = [_event_parameters(row) for row in rows]
             if len(parameters) == 1:
                 yield statement, parameters[0]

@@ -131,6 +131,9 @@ class PostgresqlStore(SqlStore):
                 )
             )
 
+    def _among(self, ids: Sequence[str]) -> tuple[str, Sequence[Any]]:
+        return "= ANY(?)", (list(ids),)  # a statement of one length, planned once
+
     def _query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         with self._errors(), self._reading:
             return self._reader.execute(_formatted(sql), parameters).fetchall()

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from aerotape.archive.entity.records import EventRecord, Head
 from aerotape.archive.entity.transitions import Change
-from aerotape.codecs.entity.actions import Append, Event, EventPayloadType, Events
+from aerotape.codecs.entity.actions import Event, EventPayloadType, Events
 from aerotape.codecs.entity.durations import format_expire_after, parse_expire_after
 
 _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -20,11 +20,20 @@ HEAD_COLUMNS: Final = (
 )  # fmt: skip
 """Columns of `metajournal`; times are milliseconds, `expire_after` nanoseconds."""
 
+READ_HEAD_COLUMNS: Final = (
+    "id", "partition", "offset", "seq_nr", "delete_to", "segment_size", "expire_after",
+    "expire_on", "record_id", "created", "updated", "origin",
+)  # fmt: skip
+"""The id, and the columns of `metajournal` in the order of the fields of `Head`."""
+
 EVENT_COLUMNS: Final = (
     "topic", "id", "seq_nr", "segment", "partition", "offset", "timestamp", "origin", "version",
     "meta_record_id", "tags", "payload_type", "payload_txt", "payload_bin", "metadata",
 )  # fmt: skip
 """Columns of `journal`; `tags` is a JSON array, null if there are none."""
+
+
+_NO_EVENTS: Final = Events(())
 
 
 class EventRow(NamedTuple):
@@ -47,57 +56,83 @@ class EventRow(NamedTuple):
     metadata: str | None
 
 
-def event_rows(topic: str, change: Change) -> Iterator[EventRow]:
-    """Yield the rows of the events that a change inserts (CodecError: an append is damaged)."""
+def event_rows(topic: str, change: Change) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the events that a change inserts, in the order of EVENT_COLUMNS.
+
+    Raises:
+        CodecError: an append is damaged.
+    """
     assert change.head is not None
+    segment_size = change.head.segment_size
     for each in change.insertions:
         action = each.action
-        yield from append_rows(
-            topic,
+        single = action.single
+        fields, header = action.fields, action.header
+        common = (
             action.partition,
             action.offset,
-            action.append,
-            action.events,
-            each.after,
-            change.head.segment_size,
+            header.timestamp_ms,
+            fields.origin.decode() or None,
+            fields.version.decode() or None,
             each.record_id,
+        )
+        key = topic, header.id.decode()
+        if single is None:
+            yield from append_rows(
+                key, common, fields.metadata, action.events, each.after, segment_size
+            )
+            continue
+        # The most frequent append, of one event in JSON without metadata of it.
+        tags, payload = single
+        seq_nr = header.to_seq_nr
+        metadata = fields.metadata and _metadata(fields.metadata, _NO_EVENTS)
+        yield (
+            *key,
+            seq_nr,
+            (seq_nr - 1) // segment_size,
+            *common,
+            None if tags == "[]" else tags,
+            "json",
+            payload,
+            None,
+            metadata or None,
         )
 
 
 def append_rows(
-    topic: str,
-    partition: int,
-    offset: int,
-    append: Append,
+    key: tuple[str, str],
+    common: tuple[int, int, int, str | None, str | None, str],
+    metadata: bytes,
     events: Events,
     after: int,
     segment_size: int,
-    record_id: str,
-) -> Iterator[EventRow]:
-    """Yield the rows of the events of an append that follow event `after`."""
-    metadata = _metadata(append, events)
-    origin, version = append.origin or None, append.version or None
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the events of an append that follow event `after`.
+
+    Args:
+        key: topic and id.
+        common: partition, offset, timestamp, origin, version and record id.
+        metadata: of the append, JSON.
+        events: of the append.
+        after: earlier events are left out.
+        segment_size: of the journal.
+    """
+    about = _metadata(metadata, events)
     for event in events.events:
         if event.seq_nr <= after:
             continue
         kind, payload = event.payload_type, event.payload
         is_text = kind in ("json", "text")
-        yield EventRow(
-            topic,
-            append.id,
+        yield (
+            *key,
             event.seq_nr,
             (event.seq_nr - 1) // segment_size,
-            partition,
-            offset,
-            append.timestamp_ms,
-            origin,
-            version,
-            record_id,
+            *common,
             _json(event.tags) if event.tags else None,
             None if kind == "none" else kind,
             (payload or b"").decode() if is_text else None,
             payload or b"" if kind == "binary" else None,
-            metadata,
+            about,
         )
 
 
@@ -123,21 +158,11 @@ def head_row(topic: str, id: str, segment: int, head: Head) -> tuple[Any, ...]:
 
 
 def head_of(row: tuple[Any, ...]) -> Head:
-    """Return the head of a row, in the order of HEAD_COLUMNS."""
-    on = row[11]
-    return Head(
-        partition=row[3],
-        offset=row[4],
-        segment_size=row[5],
-        seq_nr=row[6],
-        delete_to=row[7],
-        created_ms=row[8],
-        updated_ms=row[9],
-        expire_after_ns=row[10],
-        expire_on=None if on is None else date.fromisoformat(on),
-        record_id=row[12],
-        origin=row[13] or "",
-    )
+    """Return the head of a row, in the order of READ_HEAD_COLUMNS."""
+    head = Head._make(row[1:])
+    if row[7] is not None:
+        head = head._replace(expire_on=date.fromisoformat(row[7]))
+    return head
 
 
 def event_of(row: EventRow) -> EventRecord:
@@ -165,13 +190,14 @@ def event_of(row: EventRow) -> EventRecord:
     )
 
 
-def _metadata(append: Append, events: Events) -> str | None:
+def _metadata(metadata: bytes, events: Events) -> str | None:
     """Return the metadata of an append and of its events, as kafka-journal nests them."""
     of_events: dict[str, Any] = {}
     if events.expire_after_ns is not None:
         of_events["expireAfter"] = format_expire_after(events.expire_after_ns)
     if events.metadata is not None:
         of_events["data"] = events.metadata
-    if append.metadata is None and not of_events:
+    if not metadata and not of_events:
         return None
-    return _json({"header": append.metadata, "payload": of_events})
+    header = json.loads(metadata) if metadata else None
+    return _json({"header": header, "payload": of_events})

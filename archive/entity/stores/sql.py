@@ -18,6 +18,7 @@ from aerotape.archive.entity.stores.base import (
 from aerotape.archive.entity.stores.rows import (
     EVENT_COLUMNS,
     HEAD_COLUMNS,
+    READ_HEAD_COLUMNS,
     EventRow,
     event_of,
     event_rows,
@@ -27,7 +28,9 @@ from aerotape.archive.entity.stores.rows import (
 from aerotape.archive.entity.transitions import Change
 
 _PAGE: Final = 512
-_HEADS: Final = ", ".join(f'"{name}"' for name in HEAD_COLUMNS)
+_HEADS: Final = ", ".join(
+    f"coalesce({name}, '')" if name == "origin" else f'"{name}"' for name in READ_HEAD_COLUMNS
+)
 _EVENTS: Final = ", ".join(f'"{name}"' for name in EVENT_COLUMNS)
 POINTER_COLUMNS: Final = ("topic", "partition", "offset", "next_position", "created", "updated")
 
@@ -115,13 +118,16 @@ class SqlStore(EntityStore):
 
     def heads(self, topic: str, ids: Sequence[str]) -> dict[str, Head]:
         found = {}
+        sql = f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ?"
         for begin in range(0, len(ids), _PAGE):
-            some = ids[begin : begin + _PAGE]
-            marks = ", ".join("?" * len(some))
-            sql = f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ?"
-            for row in self._query(f"{sql} AND id IN ({marks})", (topic, *some)):
-                found[row[1]] = head_of(row)
+            condition, values = self._among(ids[begin : begin + _PAGE])
+            for row in self._query(f"{sql} AND id {condition}", (topic, *values)):
+                found[row[0]] = head_of(row)
         return found
+
+    def _among(self, ids: Sequence[str]) -> tuple[str, Sequence[Any]]:
+        """Return the condition that an id is one of these, and its parameters."""
+        return f"IN ({', '.join('?' * len(ids))})", ids
 
     def events(
         self, topic: str, id: str, from_seq_nr: int = 1, to_seq_nr: int | None = None
@@ -153,11 +159,11 @@ class SqlStore(EntityStore):
         return [row[0] for row in self._query(sql)]
 
     def ids(self, topic: str) -> Iterator[str]:
-        return (row[1] for row in self._pages(topic, "TRUE", ()))
+        return (row[0] for row in self._pages(topic, "TRUE", ()))
 
     def expired(self, topic: str, day: date) -> Iterator[tuple[str, Head]]:
         rows = self._pages(topic, "expire_on <= ?", (day.isoformat(),))
-        return ((row[1], head_of(row)) for row in rows)
+        return ((row[0], head_of(row)) for row in rows)
 
     def _pages(self, topic: str, where: str, parameters: tuple[Any, ...]) -> Iterator[Any]:
         sql = f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ? AND id > ?"
@@ -165,7 +171,7 @@ class SqlStore(EntityStore):
         after = ""
         while rows := self._query(sql, (topic, after, *parameters)):
             yield from rows
-            after = rows[-1][1]
+            after = rows[-1][0]
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -177,7 +183,7 @@ class SqlStore(EntityStore):
         with self._transaction():
             self._renew(now_ms)
             purged, deleted, heads = [], [], []
-            rows: list[EventRow] = []
+            rows: list[tuple[Any, ...]] = []
             for id, change in changes.items():
                 if change.is_empty:
                     continue

@@ -52,7 +52,7 @@ def test_append_without_an_entry_creates_it() -> None:
 def test_append_with_an_entry_moves_the_sequence_number() -> None:
     """Append with an entry: seqNr := last, events inserted; the segment size is the entry's."""
     done = change(A, append(ID, 6, 7, timestamp_ms=9))
-    assert done.head == replace(A, seq_nr=7, offset=64, updated_ms=9)
+    assert done.head == A._replace(seq_nr=7, offset=64, updated_ms=9)
     assert inserted(done) == [6, 7]
     assert done.delete is None
 
@@ -68,7 +68,7 @@ def test_delete_without_an_entry_resets() -> None:
 def test_delete_with_an_entry_deletes_what_is_left_of_the_range() -> None:
     """Delete with an entry: deleteTo updated, events deleteTo < seqNr <= to deleted."""
     done = change(A, delete(ID, 4))
-    assert done.head == replace(A, delete_to=4, offset=64, updated_ms=2_000)
+    assert done.head == A._replace(delete_to=4, offset=64, updated_ms=2_000)
     assert done.delete == (3, 4)
 
 
@@ -99,14 +99,14 @@ def test_delete_is_limited_to_existing_events(to: int, expected: int) -> None:
 def test_events_up_to_the_last_one_are_left_out() -> None:
     """Events of an append that are not after the last event are not inserted."""
     done = change(A, append(ID, 3, 5, 6))
-    assert done.head == replace(A, seq_nr=6, offset=64, updated_ms=0)
+    assert done.head == A._replace(seq_nr=6, offset=64, updated_ms=0)
     assert inserted(done) == [6]
     assert change(A, append(ID, 3, 4)).insertions == []
 
 
 def test_head_with_delete_to_above_its_sequence_number() -> None:
     """A stored head with deleteTo > seqNr keeps it; later events follow it."""
-    strange = replace(A, delete_to=8)
+    strange = A._replace(delete_to=8)
     head = change(strange, delete(ID, 20)).head
     assert head is not None
     assert (head.seq_nr, head.delete_to) == (5, 8)
@@ -162,7 +162,8 @@ def test_covered_appends_are_not_decoded() -> None:
     log = logged([append(ID, 1, 2), append(ID, 3), purge(ID), append(ID, 1), append(ID, 2)])
     log += logged([delete(ID, 2)], 640)
     collapse(None, log, 5)
-    assert [each._events is not None for each in log[:5]] == [False, False, False, False, True]
+    assert [each._fields is not None for each in log[:5]] == [False, False, False, True, True]
+    assert [each._events is not None for each in log[:5]] == [False] * 5
 
 
 def test_damaged_append_is_an_error_with_its_place() -> None:
