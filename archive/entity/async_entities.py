@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -78,7 +78,7 @@ class AsyncEntities(AsyncClosing):
         """As `Entities.pointer`."""
         return await asyncio.to_thread(self._entities.pointer, id)
 
-    async def read(self, id: str, from_seq_nr: int = 1) -> AsyncIterator[EventRecord]:
+    async def read(self, id: str, from_seq_nr: int = 1) -> AsyncGenerator[EventRecord, None]:
         """As `Entities.read`; it begins with the first event that is awaited."""
         records = await asyncio.to_thread(self._entities.read, id, from_seq_nr)
         try:

@@ -248,6 +248,7 @@ class Entities(Closing):
             begin = self._client.start_position(writer.recording_id)
         else:
             begin = pointer.next_position
+            self._check_pointer(writer, begin, place)
         first, after_last = self._marks.get(index, (place.offset, place.offset))
         if begin >= first and after_last == place.offset:
             tail.marks_from = first
@@ -256,6 +257,20 @@ class Entities(Closing):
             tail.scan(begin)
         self._marks[index] = tail.marks_from, place.next_position
         return tail, head
+
+    def _check_pointer(self, writer: PartitionWriter, end: int, mark: RecordPosition) -> None:
+        """Check that what is replicated up to a position, bytes, is this log."""
+        if end <= mark.next_position:
+            return
+        writer.await_recorded(mark.next_position)
+        recorded = self._client.max_recorded_position(writer.recording_id)
+        if end > recorded:
+            raise EntityError(
+                f"partition {mark.partition} of topic {self.topic} is replicated up to {end}, but "
+                f"recording {writer.recording_id} ends at {recorded}: the store is that of another "
+                "log; use a new namespace",
+                self.topic,
+            )
 
     def _events(
         self, id: str, tail: Tail, head: Head | None, from_seq_nr: int

@@ -34,6 +34,7 @@ from aerotape.archive.entity.stores.options import StoreOptions
 from aerotape.archive.entity.stores.rows import EventRow, event_of, event_rows
 from aerotape.archive.entity.transitions import Change
 from aerotape.errors import ConfigurationError, EntityStoreError
+from aerotape.formatting import not_installed
 
 _DAY_NS: Final = 86_400_000_000_000
 _SCHEMA_LOCK: Final = "schema"
@@ -80,11 +81,8 @@ class CassandraStore(EntityStore):
             import cassandra.query
             import cassandra.util
         except ImportError as error:
-            raise ConfigurationError(
-                f"stores in Cassandra need cassandra-driver: {error}; "
-                "pip install aerotape[cassandra]",
-                "store",
-            ) from None
+            missing = not_installed("cassandra-driver", "cassandra")
+            raise ConfigurationError(f"{missing} ({error})", "store") from None
         self._driver = cassandra
         names = [host.partition(":")[0] for host in hosts]
         profile = cassandra.cluster.ExecutionProfile(

@@ -16,6 +16,7 @@ from aerotape.archive.entity.stores.options import StoreOptions
 from aerotape.archive.entity.stores.sql import JOURNAL, METAJOURNAL, OTHERS, SqlStore
 from aerotape.archive.entity.stores.url import without_password
 from aerotape.errors import ConfigurationError, EntityStoreError
+from aerotape.formatting import not_installed
 
 if TYPE_CHECKING:
     import psycopg
@@ -45,10 +46,8 @@ class PostgresqlStore(SqlStore):
         try:
             import psycopg
         except ImportError as error:
-            raise ConfigurationError(
-                f"stores in PostgreSQL need psycopg: {error}; pip install aerotape[postgresql]",
-                "store",
-            ) from None
+            missing = not_installed("psycopg", "postgresql")
+            raise ConfigurationError(f"{missing} ({error})", "store") from None
         self._psycopg = psycopg
         self.tables = {name: f'"{options.namespace}"."{name}"' for name in _TABLES}
         self._reading = threading.Lock()

@@ -230,6 +230,27 @@ def test_log_purged_past_the_pointer(topic: Replicated) -> None:
         topic.journal.read("k")
 
 
+def test_store_of_another_log(topic: Replicated) -> None:
+    """A store that is replicated further than the log has been written is refused."""
+    topic.store.pointers[0] = Pointer(1 << 20, (1 << 20) + 64)
+    with pytest.raises(EntityError, match="the store is that of another log"):
+        topic.read()
+    with pytest.raises(EntityError, match="the store is that of another log"):
+        topic.journal.pointer("k")
+
+
+def test_ends_of_terms(topic: Replicated) -> None:
+    """Reads are right wherever the pointer and the mark are in a term, also at its end."""
+    for number in range(6, 150):
+        topic.journal.append("k", [Event(number, bytes(1000 + number), "binary")])
+        if number % 3:
+            topic.replicate()
+        assert topic.read("k", number - 2) == [number - 2, number - 1, number]
+    (recording,) = recordings_of(topic.journal.topic, topic.client.list_recordings()).values()
+    written = topic.client.recording_position(recording.recording_id)
+    assert written > 2 * recording.term_buffer_length
+
+
 def test_replication_of_another_partition(client: aerotape.ArchiveClient) -> None:
     """Each partition has its own pointer."""
     store = MemoryStore()
