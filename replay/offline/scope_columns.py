@@ -14,14 +14,14 @@ from aerotape.qualified_id import QualifiedId
 if TYPE_CHECKING:
     import pyarrow
 
-    from aerotape.replay.offline.payload_columns import PayloadColumns
+    from aerotape.replay.offline.payload_columns import TypedColumns
     from aerotape.replay.offline.reader import RecordingRange
 
 SCOPE_TYPES: Final = {"scope_id": "int64", "qualified_name": "string"}
 """The columns with their Arrow types; `scope_id` is in two's complement."""
 
 
-def scope_names(payloads: PayloadColumns | None = None) -> tuple[str, ...]:
+def scope_names(payloads: TypedColumns | None = None) -> tuple[str, ...]:
     """Return the names of the columns that a table with these typed columns can have."""
     typed = {name.lower() for name in payloads.names} if payloads is not None else ()
     return tuple(name for name in SCOPE_TYPES if name not in typed)
