@@ -139,7 +139,7 @@ impl Messages {
         self.rows.push((self.payloads.len(), *header, position));
     }
 
-    /// The list of tuples that `_native.pyi` describes.
+    /// The list of tuples that `aerotape/_native/` describes.
     pub fn into_list(self, py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         let mut start = 0;
         let mut tuples = Vec::with_capacity(self.rows.len());

@@ -26,7 +26,7 @@ struct Descriptor {
     length: usize,
 }
 
-/// See `_native.pyi`.
+/// See `aerotape/_native/`.
 #[pyfunction]
 #[pyo3(signature = (catalog, offsets, limit, *, stream_id=None, channel_fragment=None))]
 pub fn find_descriptors<'py>(

@@ -55,7 +55,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The event as the tuple that `_native.pyi` describes.
+    /// The event as the tuple that `aerotape/_native/` describes.
     pub fn into_tuple(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
         match self {
             Self::Message {

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Ends of entries that are remembered; then every second one is forgotten.
 const MAX_ENDS: usize = 1 << 20;
 
-/// See `_native.pyi`.
+/// See `aerotape/_native/`.
 #[pyclass(frozen, module = "aerotape._native")]
 pub struct LedgerWriter {
     publication: Py<ExclusivePublication>,

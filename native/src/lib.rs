@@ -1,6 +1,6 @@
 //! `aerotape._native`: everything in aerotape that must not wait for the interpreter.
 //!
-//! Each folder or file is one concept; `aerotape/_native.pyi` is the interface for Python. Unsafe
+//! Each folder or file is one concept; `aerotape/_native/` is the interface for Python. Unsafe
 //! code is confined to `aeron/` (the C client and driver), to the processor instruction in
 //! `checksum.rs`, to the fork handler in `fork.rs` and to the advice for the kernel in
 //! `large_pages.rs`; each block states why it is sound.

@@ -111,7 +111,7 @@ def test_sdist_contains_packages_and_the_crate(sdist: Path) -> None:
     needed = {
         ".cargo/config.toml",
         "LICENSE",
-        "src/aerotape/_native.pyi",
+        "src/aerotape/_native/__init__.pyi",
         "src/aerotape/py.typed",
         "src/aerotape/spark/runtime/log4j2.properties",
         "native/Cargo.lock",
@@ -137,7 +137,13 @@ def test_wheel_is_for_every_later_python(wheel: Path) -> None:
     assert {name for name in names if name.count("/") > 1 and name.endswith(".py")} == (
         modules_of_the_tree()
     )
-    files = ("_native.abi3.so", "_native.pyi", "py.typed", "spark/runtime/log4j2.properties")
+    files = (
+        "_native.abi3.so",
+        "_native/__init__.pyi",
+        "_native/_aeron.pyi",
+        "py.typed",
+        "spark/runtime/log4j2.properties",
+    )
     assert {f"aerotape/{name}" for name in files} <= names
     # Spark finds data sources by modules with such a name.
     assert {name for name in names if not name.startswith("aerotape")} == {"pyspark_aerotape.py"}

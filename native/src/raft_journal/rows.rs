@@ -235,7 +235,7 @@ fn decode(payloads: &BinaryArray, malformed: &str) -> Result<Decoded, ArrowError
     })
 }
 
-/// See `_native.pyi`.
+/// See `aerotape/_native/`.
 #[pyfunction]
 #[pyo3(signature = (payloads, *, malformed))]
 pub fn decode_raft_records(
@@ -263,7 +263,7 @@ pub fn decode_raft_records(
     Ok((PyRecordBatch::new(decoded.batch), kept, decoded.problems))
 }
 
-/// See `_native.pyi`.
+/// See `aerotape/_native/`.
 #[pyfunction]
 pub fn raft_record_schema() -> PySchema {
     PySchema::new(schema())

@@ -12,7 +12,7 @@ use crate::errors::Error;
 use crate::segment::open_regular;
 use crate::segment::reader::Reader;
 
-/// A run of records; `_native.pyi` describes the fields.
+/// A run of records; `aerotape/_native/` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 pub struct RaftRecords {
     rows: usize,
@@ -111,7 +111,7 @@ fn scan(range: &Range) -> Result<Columns, Error> {
     Ok(found)
 }
 
-/// See `_native.pyi`.
+/// See `aerotape/_native/`.
 #[pyfunction]
 #[pyo3(signature = (path, *, offset, limit, first_index, rows = 65_536, bytes = 8 << 20, with_data = false))]
 #[expect(

@@ -25,7 +25,7 @@ pub struct RaftSegmentTask {
     pub first_index: u64,
 }
 
-/// The result of a check of a segment; `_native.pyi` describes the fields.
+/// The result of a check of a segment; `aerotape/_native/` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 #[derive(Debug, Default)]
 pub struct RaftSegmentCheck {

@@ -18,7 +18,7 @@ use crate::geometry::StreamGeometry;
 
 const PAGE_LENGTH: u64 = 4096;
 
-/// The result of the check; `_native.pyi` describes the fields.
+/// The result of the check; `aerotape/_native/` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 #[derive(Debug)]
 pub struct ReferenceCheck {

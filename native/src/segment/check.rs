@@ -37,7 +37,7 @@ pub struct SegmentTask {
     pub stream_id: i32,
 }
 
-/// A place without a good frame; `_native.pyi` describes the fields.
+/// A place without a good frame; `aerotape/_native/` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadFrame {
@@ -53,7 +53,7 @@ impl BadFrame {
     }
 }
 
-/// The result of a check of a segment file; `_native.pyi` describes the fields.
+/// The result of a check of a segment file; `aerotape/_native/` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 #[derive(Debug, Default)]
 pub struct SegmentCheck {

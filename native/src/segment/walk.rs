@@ -40,7 +40,7 @@ impl WalkRange {
     }
 }
 
-/// The result of a walk; `_native.pyi` describes the fields.
+/// The result of a walk; `aerotape/_native/` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 #[derive(Clone, Debug, Default)]
 pub struct SegmentWalk {

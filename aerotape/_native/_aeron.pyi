@@ -1,0 +1,415 @@
+"""Stub of the native core: Aeron's driver and clients, the conductor's mailbox."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar, final
+
+from typing_extensions import Buffer
+
+_T = TypeVar("_T")
+# ---- aeron/driver.rs ---------------------------------------------------------------------------
+
+@final
+class MediaDriver:
+    """An embedded C media driver."""
+
+    @staticmethod
+    def launch(properties: Mapping[str, str]) -> MediaDriver:
+        """Start a driver in this process from `aeron.*` properties (names as the C driver's)."""
+    @property
+    def aeron_dir(self) -> str: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def close(self) -> None: ...
+
+# ---- aeron/client.rs ---------------------------------------------------------------------------
+
+@final
+class AeronClient:
+    """One Aeron client: a connection to a media driver through its directory.
+
+    The client's conductor is a native thread. Objects created here keep the client alive.
+    """
+
+    def __init__(
+        self,
+        aeron_dir: str,
+        *,
+        client_name: str = "",
+        driver_timeout_ms: int = 10_000,
+        mailbox: Mailbox | None = None,
+    ) -> None:
+        """Connect. With a mailbox, the client's own events (errors, unavailable counters,
+        close by the driver) are posted there.
+        """
+    @property
+    def aeron_dir(self) -> str: ...
+    @property
+    def client_id(self) -> int: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def next_correlation_id(self) -> int: ...
+    def counters(self) -> CountersReader: ...
+    # The asynchronous adds return at once; poll the result until it is there.
+    def async_add_publication(self, channel: str, stream_id: int) -> PendingPublication: ...
+    def async_add_exclusive_publication(
+        self, channel: str, stream_id: int
+    ) -> PendingExclusivePublication: ...
+    def async_add_subscription(
+        self,
+        channel: str,
+        stream_id: int,
+        mailbox: Mailbox | None = None,
+        *,
+        tells_losses: bool = True,
+    ) -> PendingSubscription:
+        """With a mailbox, the subscription's images are announced there, and with `tells_losses`
+        also their ends.
+        """
+    def async_add_counter(self, type_id: int, key: bytes, label: str) -> PendingCounter: ...
+    # The others wait (interpreter released) and raise AeronError or AeronTimeoutError.
+    def add_publication(
+        self, channel: str, stream_id: int, timeout_ns: int = 10_000_000_000
+    ) -> Publication: ...
+    def add_exclusive_publication(
+        self, channel: str, stream_id: int, timeout_ns: int = 10_000_000_000
+    ) -> ExclusivePublication: ...
+    def add_subscription(
+        self,
+        channel: str,
+        stream_id: int,
+        mailbox: Mailbox | None = None,
+        timeout_ns: int = 10_000_000_000,
+    ) -> Subscription: ...
+    def add_counter(
+        self, type_id: int, key: bytes, label: str, timeout_ns: int = 10_000_000_000
+    ) -> Counter: ...
+    def close(self) -> None:
+        """Close the client and all objects created by it. Idempotent."""
+
+class _Pending(Generic[_T]):
+    @property
+    def registration_id(self) -> int: ...
+    def poll(self) -> _T | None:
+        """Return the object once the driver has responded, None before; raise AeronError when
+        the driver refused. Must not be called again after it returned an object or raised.
+        """
+    def cancel(self) -> None: ...
+
+PendingPublication = _Pending[Publication]
+PendingExclusivePublication = _Pending[ExclusivePublication]
+PendingSubscription = _Pending[Subscription]
+PendingCounter = _Pending[Counter]
+
+@final
+class PendingDestination:
+    """A destination being added or removed. The driver does it, whether this is polled or not."""
+
+    @property
+    def registration_id(self) -> int: ...
+    def poll(self) -> bool:
+        """Return True once the driver has done it, False before; raise AeronError when the
+        driver refused. Must not be called again after it returned True or raised.
+        """
+
+class _PublicationBase:
+    @property
+    def channel(self) -> str: ...
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def session_id(self) -> int: ...
+    @property
+    def registration_id(self) -> int: ...
+    @property
+    def initial_term_id(self) -> int: ...
+    @property
+    def term_buffer_length(self) -> int: ...
+    @property
+    def max_message_length(self) -> int: ...
+    @property
+    def max_payload_length(self) -> int: ...
+    @property
+    def position(self) -> int:
+        """Position of the publisher, or -1 once closed."""
+    @property
+    def position_limit(self) -> int: ...
+    @property
+    def is_connected(self) -> bool: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def offer(self, data: bytes | bytearray | memoryview, reserved_value: int = 0) -> int:
+        """Try once. Return the new position (> 0) or one of Aeron's negative results:
+        -1 not connected, -2 back pressured, -3 admin action, -4 closed,
+        -5 maximum position exceeded.
+        """
+    def offer_within(
+        self,
+        data: bytes | bytearray | memoryview,
+        timeout_ns: int,
+        reserved_value: int = 0,
+    ) -> int:
+        """As `offer`, retrying (interpreter released) while not connected, back pressured or
+        on admin action, until the timeout; returns the last result.
+        """
+    # For channels with control-mode=manual. The asynchronous forms return at once.
+    def async_add_destination(self, channel: str) -> PendingDestination: ...
+    def async_remove_destination(self, channel: str) -> PendingDestination: ...
+    def add_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
+    def remove_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
+    def close(self) -> None: ...
+
+@final
+class Publication(_PublicationBase): ...
+
+@final
+class ExclusivePublication(_PublicationBase):
+    def offer_slices(
+        self,
+        prefix: bytes,
+        source: Buffer,
+        slices: Buffer,
+        *,
+        skip: int = 0,
+        patience_ns: int = 0,
+    ) -> tuple[int, int]:
+        """Offer a message for each slice: `prefix`, then bytes of `source`.
+
+        `slices` is an array of int64, not empty: offset and length of each, in bytes, of which
+        the first `skip` bytes are left out. Under back pressure each message is tried for
+        `patience_ns`. Return how many were sent and the result of the last offer, 0 where the
+        next is longer than `max_message_length`. ValueError for a slice that is not within
+        `source`; nothing is sent then. The interpreter is released.
+        """
+    def revoke(self) -> None:
+        """Close at once, dropping what subscribers have not consumed."""
+
+@final
+class Image:
+    """A stream of one publication, as a subscription sees it. Keeps its log buffers mapped."""
+
+    @property
+    def correlation_id(self) -> int: ...
+    @property
+    def session_id(self) -> int: ...
+    @property
+    def subscription_registration_id(self) -> int: ...
+    @property
+    def source_identity(self) -> str: ...
+    @property
+    def join_position(self) -> int: ...
+    @property
+    def initial_term_id(self) -> int: ...
+    @property
+    def term_buffer_length(self) -> int: ...
+    @property
+    def mtu_length(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def is_closed(self) -> bool: ...
+    @property
+    def is_end_of_stream(self) -> bool: ...
+    @property
+    def active_transport_count(self) -> int:
+        """Number of transports that receive the stream: each destination is one."""
+    @property
+    def is_publication_revoked(self) -> bool:
+        """Whether the publisher revoked the stream, unread parts included."""
+    def skip_to(self, position: int, fragment_limit: int) -> int:
+        """Skip up to `fragment_limit` fragments that begin before `position`, and padding;
+        return how many.
+        """
+    def reject(self, reason: str) -> None:
+        """Disconnect the publisher from this subscription and send it the reason (at most 1023
+        bytes). Nothing happens once the image has been released.
+        """
+    def release(self) -> None:
+        """Release the image, as the destructor does."""
+
+# A message (reassembled from its fragments):
+# (payload, position after it, session_id, stream_id, term_id, term_offset, flags, reserved_value,
+# position); all from term_id on are those of the message's first frame.
+_Message = tuple[bytes, int, int, int, int, int, int, int, int]
+
+@final
+class MessageReader:
+    """Reads a stream from one image after the other.
+
+    A message whose first fragments came from one image may be completed from the next, as long as
+    that continues at the same position. For one consumer.
+    """
+
+    def __init__(self) -> None: ...
+    @property
+    def position(self) -> int:
+        """Position after the last fragment that was read, -1 before the first."""
+    def poll(
+        self,
+        image: Image,
+        fragment_limit: int = 10,
+        limit_position: int | None = None,
+        timeout_ns: int = 0,
+        recorded_as: tuple[int, int] | None = None,
+    ) -> list[_Message]:
+        """Take up to `fragment_limit` fragments that begin before `limit_position` and return the
+        messages they complete, with the session and stream id `recorded_as` if given. With a
+        timeout, wait for the first message (interpreter released), unless no more can arrive:
+        the image is closed or the limit reached. ClosedError once the image was released or taken
+        over.
+        """
+
+@final
+class Subscription:
+    @property
+    def channel(self) -> str: ...
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def registration_id(self) -> int: ...
+    @property
+    def is_connected(self) -> bool: ...
+    @property
+    def is_closed(self) -> bool: ...
+    @property
+    def image_count(self) -> int: ...
+    def images(self) -> list[Image]: ...
+    def image_by_session_id(self, session_id: int) -> Image | None: ...
+    def poll(
+        self,
+        fragment_limit: int = 10,
+        timeout_ns: int = 0,
+        recorded_as: tuple[int, int] | None = None,
+    ) -> list[_Message]:
+        """Take up to `fragment_limit` fragments and return the messages they complete, with the
+        session and stream id `recorded_as` if given. With a timeout, wait for the first one
+        (interpreter released).
+        """
+    def resolved_endpoint(self) -> str | None:
+        """host:port actually bound (for port 0), or None while unknown."""
+    # For channels with control-mode=manual. The asynchronous forms return at once.
+    def async_add_destination(self, channel: str) -> PendingDestination: ...
+    def async_remove_destination(self, channel: str) -> PendingDestination: ...
+    def add_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
+    def remove_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
+    def close(self) -> None:
+        """Close the subscription and all images taken from it."""
+
+@final
+class Counter:
+    @property
+    def id(self) -> int: ...
+    @property
+    def registration_id(self) -> int: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def get(self) -> int: ...
+    def set(self, value: int) -> None: ...
+    def add(self, delta: int) -> int:
+        """Add and return the value before."""
+    def propose_max(self, candidate: int) -> None:
+        """Set the value unless it is at least as high; atomic."""
+    def set_reference_id(self, reference_id: int) -> None:
+        """Set the registration id of the owner of the counter; readers see it in `rows`."""
+    def close(self) -> None: ...
+
+# (counter_id, type_id, key (112 bytes), label, registration_id, owner_id, reference_id, value)
+_CounterRow = tuple[int, int, bytes, str, int, int, int, int]
+
+@final
+class CountersReader:
+    @property
+    def max_counter_id(self) -> int: ...
+    def rows(self, type_id: int | None = None) -> list[_CounterRow]:
+        """Allocated counters, all or those of one type."""
+    def value(self, counter_id: int) -> int: ...
+    def await_value(
+        self, counter_id: int, registration_id: int, least: int, timeout_ns: int
+    ) -> int | None:
+        """Wait until the counter is at least `least`, or for the timeout; return its value.
+
+        None when it was freed before, or is no longer the one with this registration id. The
+        interpreter is released.
+        """
+    def state(self, counter_id: int) -> int:
+        """0 unused, 1 allocated, -1 reclaimed."""
+    def type_id(self, counter_id: int) -> int: ...
+    def registration_id(self, counter_id: int) -> int: ...
+    def key(self, counter_id: int) -> bytes: ...
+    def label(self, counter_id: int) -> str: ...
+
+# ---- conductor_wait.rs -------------------------------------------------------------------------
+
+# Events, by their first item:
+# ("message", subscription_registration_id, image_correlation_id, session_id, payload, position):
+#   of a longer message only the first 65537 bytes
+# ("image_available", Image)
+# ("image_unavailable", subscription_registration_id, image_correlation_id)
+# ("client_closed",)                      the driver or the client's conductor is gone
+# ("client_error", code, message)
+# ("recording_stopped", recording_id, position, error_code, error_message or None)
+# ("recording_synced", recording_id, position)
+# ("time_index_failed", recording_id, message)
+# ("replay_ready", replay_session_id)     checks passed: OK may be sent to the client
+# ("replay_answered", replay_session_id)  checks passed, and the response given with it was sent
+# ("replay_done", replay_session_id, position, error_code, error_message or None)
+# ("worker_failed", thread_name)          a worker has panicked and ended
+Event = tuple[Any, ...]
+
+@final
+class Mailbox:
+    """The queue of events from native threads to one Python consumer, the conductor."""
+
+    def __init__(self) -> None: ...
+    def wait(
+        self,
+        subscriptions: Sequence[Subscription] = (),
+        timeout_ns: int = 0,
+        fragment_limit: int = 10,
+        sendings: Sequence[Sending] = (),
+    ) -> list[Event]:
+        """Return events, oldest first, and whole messages polled from `subscriptions`.
+
+        Without any, wait up to the timeout with the interpreter released, idling as the Java
+        archive does by default (backoff to 1 ms). Meanwhile offer the messages of each of
+        `sendings`; return also when one of these is over, except with `is_last` and all sent.
+        """
+    def wake(self) -> None:
+        """Make a wait return now (callable from any thread, also from a signal handler)."""
+
+@final
+class Sending:
+    """Messages that `Mailbox.wait` offers as there is room for them: `prefix`, then bytes of
+    `source`, for each slice.
+
+    The bytes are copied. `slices` is an array of int64: offset and length of each, in bytes, of
+    which the first `skip` bytes are left out. With `is_last` nothing follows, and the wait does
+    not end when all are sent.
+
+    Raises:
+        ValueError: a slice is not within `source`.
+    """
+
+    def __init__(
+        self,
+        publication: ExclusivePublication,
+        prefix: bytes,
+        source: Buffer,
+        slices: Buffer,
+        *,
+        skip: int = 0,
+        is_last: bool = False,
+    ) -> None: ...
+    def offer(self) -> int:
+        """Offer the next messages, as many as a wait does at once; return how many were sent."""
+    @property
+    def sent(self) -> int:
+        """The number of messages sent so far."""
+    @property
+    def is_over(self) -> bool:
+        """Whether all are sent, or the next one never can be."""
+    @property
+    def result(self) -> int:
+        """Of the last offer; 0 where the next message is longer than `max_message_length`."""
+    @property
+    def failure(self) -> str | None:
+        """The error of the last offer, whose result is then -6."""

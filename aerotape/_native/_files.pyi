@@ -1,0 +1,299 @@
+"""Stub of the native core: files of an archive directory."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Literal, Protocol, final
+
+from typing_extensions import Buffer
+
+ChecksumName = Literal["none", "crc-32", "crc-32c"]
+
+# ---- checksum.rs -------------------------------------------------------------------------------
+
+def checksum(name: ChecksumName, data: bytes) -> int:
+    """Return the checksum of `data` as the signed 32-bit integer of a frame header."""
+
+# ---- time_points.rs ----------------------------------------------------------------------------
+
+def decode_time_points(data: bytes, begin: int) -> tuple[bytes, bytes, bytes, str]:
+    """Decode the points of a time index, which begin at offset `begin` of its file.
+
+    Returns the times and the positions, int64 in the machine's order of bytes, a byte for each
+    point that is 1 for an estimate, and why the file cannot be used, or "". Points at the end
+    that fail their checksum are left out.
+    """
+
+def running_extremes(numbers: bytes) -> tuple[bytes, bytes]:
+    """Return for each int64 the largest up to it, and the smallest from it on.
+
+    All are in the machine's order of bytes. ValueError when the length is not a multiple of 8.
+    """
+
+# ---- descriptors.rs ----------------------------------------------------------------------------
+
+def find_descriptors(
+    catalog: Buffer,
+    offsets: Buffer,
+    limit: int,
+    *,
+    stream_id: int | None = None,
+    channel_fragment: bytes | None = None,
+) -> tuple[bytes, bytes, int]:
+    """Find recording descriptors in a mapped catalog file, in the order of `offsets`.
+
+    Args:
+        catalog: the catalog file.
+        offsets: array of int64 with the offset of each descriptor, in bytes; others than valid
+            ones, and damaged descriptors, are left out.
+        limit: how many to find at most.
+        stream_id: the stream id that they must have.
+        channel_fragment: what their original channel must contain.
+
+    Returns:
+        Recording ids as the memory of an array of int64; likewise offset and length of each
+        descriptor without its padding, in bytes; and how many of `offsets` were read.
+    """
+
+# ---- segment/ ----------------------------------------------------------------------------------
+
+@final
+class SegmentWalk:
+    """What a walk over the frames of a segment file found. Offsets are bytes in the file."""
+
+    @property
+    def file_length(self) -> int: ...
+    @property
+    def end_offset(self) -> int:
+        """Offset after the last frame that is structurally whole."""
+    @property
+    def end(self) -> Literal["limit", "unwritten", "file-end", "invalid"]:
+        """Why the walk ended there."""
+    @property
+    def problem(self) -> str | None:
+        """What is wrong at `end_offset` when the walk ended as "invalid"."""
+    @property
+    def frames(self) -> int:
+        """Whole frames, padding ones too."""
+    @property
+    def padding_frames(self) -> int: ...
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of the data frames without their headers."""
+    @property
+    def last_frame_offset(self) -> int:
+        """Offset of the last whole frame, or -1."""
+    @property
+    def last_frame_length(self) -> int:
+        """Its length as in its header, not aligned; -1 when there is none."""
+    @property
+    def last_frame_is_padding(self) -> bool: ...
+    @property
+    def checksum_passes(self) -> int: ...
+    @property
+    def checksum_failures(self) -> int: ...
+    @property
+    def failed_offsets(self) -> list[int]:
+        """Offsets of the first 100 data frames whose checksum is wrong."""
+    @property
+    def failed_tail_offset(self) -> int:
+        """Offset of the first of the failing frames that no good frame follows, or -1."""
+
+def walk_segment(
+    path: str | PathLike[str],
+    *,
+    start_offset: int,
+    limit: int,
+    base_position: int,
+    term_length: int,
+    initial_term_id: int,
+    stream_id: int,
+    checksum: ChecksumName = "none",
+) -> SegmentWalk:
+    """Walk the frames of a segment file from `start_offset` to at most `limit`.
+
+    Ends where nothing has been written, where the file ends, or at the first frame that is not
+    what it should be there (length, type, term id, term offset, stream id, within its term and
+    the file). Failing checksums do not end the walk. Raises StorageError when the file cannot be
+    read.
+    """
+
+@final
+class BadFrame:
+    """A place of a segment file without a good frame."""
+
+    @property
+    def offset(self) -> int:
+        """Where it begins in the file, bytes."""
+    @property
+    def length(self) -> int:
+        """Bytes up to the next good frame, or to the end of what was checked."""
+    @property
+    def kind(self) -> Literal["frame", "checksum", "unwritten", "file-end"]: ...
+    @property
+    def detail(self) -> str: ...
+
+@final
+class SegmentCheck:
+    """What a check of a segment file found. Offsets are bytes in the file."""
+
+    @property
+    def file_length(self) -> int: ...
+    @property
+    def frames(self) -> int:
+        """Frames that are sound but for their checksum, padding ones too."""
+    @property
+    def padding_frames(self) -> int: ...
+    @property
+    def payload_bytes(self) -> int: ...
+    @property
+    def checksum_passes(self) -> int: ...
+    @property
+    def checksum_failures(self) -> int: ...
+    @property
+    def bad(self) -> list[BadFrame]:
+        """The first bad places, at least a thousand if there are so many."""
+    @property
+    def bad_places(self) -> int:
+        """How many there are."""
+    @property
+    def last_frame_offset(self) -> int:
+        """Offset of the last sound frame, or -1."""
+    @property
+    def last_frame_length(self) -> int:
+        """Its length as in its header, not aligned; -1 when there is none."""
+    @property
+    def behind(self) -> SegmentWalk | None:
+        """A walk over the frames after `end_offset`, if requested."""
+    @property
+    def error(self) -> str | None:
+        """Why the file could not be read."""
+
+class _SegmentTask(Protocol):
+    @property
+    def path(self) -> PathLike[str]: ...
+    @property
+    def start_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def base_position(self) -> int: ...
+    @property
+    def term_length(self) -> int: ...
+    @property
+    def initial_term_id(self) -> int: ...
+    @property
+    def stream_id(self) -> int: ...
+
+def list_segments(
+    directory: str | PathLike[str],
+) -> tuple[list[tuple[int, int, int, int]], list[str]]:
+    """List the segment files of a directory, and what they take.
+
+    Returns a tuple for each, ascending: recording id, base position, bytes of storage, and when it
+    was written to last, nanoseconds since 1970. And the names of all else. StorageError when the
+    directory or the status of a file cannot be read.
+    """
+
+def read_segment_heads(
+    paths: Sequence[str | PathLike[str]],
+) -> list[tuple[int, bool, int, int, bytes]]:
+    """Read how segment files begin.
+
+    Returns a tuple for each: error number (0 when there was none), whether it is a regular file,
+    its length in bytes, and the offset of the first 32 bytes that are not all zero, which may be a
+    frame's header, with these bytes. They are fewer at the end of the file, and none where the
+    first 64 KiB are blank.
+    """
+
+def check_segments(
+    tasks: Sequence[_SegmentTask],
+    *,
+    checksum: ChecksumName = "none",
+    progress: Callable[[int], None] | None = None,
+) -> list[SegmentCheck]:
+    """Check segment files on all processors, each from `start_offset` to `end_offset`.
+
+    After a bad place it continues with the next frame whose header belongs to its place.
+    With a `limit` beyond `end_offset`, the frames up to it are walked as by `walk_segment`.
+    `progress` is called with the number of bytes done; what it raises ends the check.
+    A file that cannot be read is an `error` of its check.
+    """
+
+@final
+class ReferenceCheck:
+    """What Aeron's ArchiveTool makes of a segment file. Offsets are bytes in the file."""
+
+    @property
+    def end_offset(self) -> int:
+        """Where its frames end, going by their lengths alone."""
+    @property
+    def doubtful_offset(self) -> int:
+        """Offset of the last frame if it may be torn, else -1."""
+    @property
+    def invalid_offset(self) -> int:
+        """Offset of the first frame that makes the file invalid, or -1."""
+    @property
+    def invalid(self) -> str:
+        """Why it does."""
+
+def reference_check(
+    path: str | PathLike[str],
+    *,
+    start_offset: int,
+    segment_length: int,
+    base_position: int,
+    term_length: int,
+    initial_term_id: int,
+    stream_id: int,
+    checksum: ChecksumName = "none",
+) -> ReferenceCheck:
+    """Check a segment file from `start_offset` on as ArchiveTool does (StorageError)."""
+
+@final
+class RewrittenSegment:
+    """What was done to the checksums of a segment file. Offsets are bytes in the file."""
+
+    @property
+    def frames(self) -> int:
+        """Data frames."""
+    @property
+    def changed(self) -> int:
+        """Those that had another checksum."""
+    @property
+    def changed_kind(self) -> int:
+        """Those of them whose checksum of the other kind was right."""
+    @property
+    def without(self) -> int:
+        """Those of them that had the session id, and so no checksum."""
+    @property
+    def end_offset(self) -> int:
+        """Where the frames ended."""
+    @property
+    def problem(self) -> str | None:
+        """Why, when that was not the end of the frames."""
+    @property
+    def error(self) -> str | None:
+        """Why the file could not be rewritten."""
+
+class _RewriteTask(Protocol):
+    @property
+    def path(self) -> PathLike[str]: ...
+    @property
+    def start_offset(self) -> int: ...
+    @property
+    def session_id(self) -> int: ...
+
+def rewrite_checksums(
+    tasks: Sequence[_RewriteTask],
+    *,
+    checksum: ChecksumName,
+    dry_run: bool,
+    progress: Callable[[int], None] | None = None,
+) -> list[RewrittenSegment]:
+    """Put checksums into the data frames of segment files, up to the first empty place of each.
+
+    On all processors; with `dry_run` the files are only read. `progress` as in
+    `check_segments`.
+    """

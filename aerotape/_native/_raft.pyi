@@ -1,0 +1,150 @@
+"""Stub of the native core: raft journals."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Literal, Protocol, final
+
+from aerotape._native._scan import ArrowArray, ArrowRecordBatch, ArrowSchema
+
+# ---- raft_journal ------------------------------------------------------------------------------
+
+# Offset in the file, index, problem, why.
+_RaftFinding = tuple[int, int, str, str]
+
+@final
+class RaftRecords:
+    """A run of records of a raft journal as columns: bytes, eight for each record.
+
+    Numbers are unsigned, in the machine's order of bytes, except where noted.
+    """
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+    @property
+    def index(self) -> bytes: ...
+    @property
+    def asqn(self) -> bytes:
+        """Signed; -1 for none."""
+    @property
+    def checksum(self) -> bytes:
+        """Signed."""
+    @property
+    def term(self) -> bytes:
+        """2^64 - 1 if the data is not a raft entry."""
+    @property
+    def entry_type(self) -> bytes:
+        """One byte each: the type of the raft entry; 255 if the data is not one."""
+    @property
+    def lowest_asqn(self) -> bytes:
+        """2^64 - 1 except in application entries."""
+    @property
+    def highest_asqn(self) -> bytes:
+        """2^64 - 1 except in application entries."""
+    @property
+    def offset(self) -> bytes:
+        """Of the record's frame in the file."""
+    @property
+    def length(self) -> bytes:
+        """Of the record, frame included."""
+    @property
+    def data(self) -> bytes:
+        """The records one after the other; empty unless requested."""
+    @property
+    def next_offset(self) -> int:
+        """Where the scan continues."""
+    @property
+    def next_index(self) -> int:
+        """The index that the record there must have."""
+    @property
+    def ended(self) -> bool:
+        """Whether the records of the segment end there."""
+    @property
+    def problem(self) -> _RaftFinding | None:
+        """Why the scan cannot continue, if it cannot."""
+
+def scan_raft_records(
+    path: str | PathLike[str],
+    *,
+    offset: int,
+    limit: int,
+    first_index: int,
+    rows: int = 65_536,
+    bytes: int = 8_388_608,
+    with_data: bool = False,
+) -> RaftRecords:
+    """Read records of a segment; their checksums and indices are checked (StorageError).
+
+    Args:
+        path: the segment file.
+        offset: where the first record begins.
+        limit: where the segment ends.
+        first_index: the index that the first record must have.
+        rows: at most this many records.
+        bytes: stop at the first record that ends after so many bytes.
+        with_data: return the bytes of the records, too.
+    """
+
+@final
+class RaftSegmentCheck:
+    """The result of a check of a segment's records."""
+
+    @property
+    def records(self) -> int:
+        """Sound records."""
+    @property
+    def end_offset(self) -> int:
+        """Where the check ended."""
+    @property
+    def next_index(self) -> int:
+        """The index after the last record's."""
+    @property
+    def is_complete(self) -> bool:
+        """Whether the check reached the end of the records."""
+    @property
+    def first_asqn(self) -> tuple[int, int, int] | None:
+        """Offset, index and asqn of the first record that has one."""
+    @property
+    def last_asqn(self) -> int:
+        """The highest asqn, -1 if there is none."""
+    @property
+    def first_lowest(self) -> tuple[int, int, int] | None:
+        """Offset, index and lowest asqn of the first application entry."""
+    @property
+    def last_highest(self) -> int | None:
+        """The highest asqn of the last application entry."""
+    @property
+    def findings(self) -> list[_RaftFinding]: ...
+
+class _RaftSegmentTask(Protocol):
+    @property
+    def path(self) -> PathLike[str]: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def first_index(self) -> int: ...
+
+def verify_raft_segments(
+    tasks: Sequence[_RaftSegmentTask], *, progress: Callable[[int], None] | None = None
+) -> list[RaftSegmentCheck]:
+    """Check every record of segments on all processors.
+
+    After a record whose checksum does not match the check resumes if a sound record follows.
+    `progress` as in `check_segments`.
+    """
+
+def raft_record_schema() -> ArrowSchema:
+    """Return the schema of the batches of `decode_raft_records`."""
+
+def decode_raft_records(
+    payloads: ArrowArray, *, malformed: Literal["fail", "drop", "null"]
+) -> tuple[ArrowRecordBatch, ArrowArray | None, list[tuple[int, str]]]:
+    """Decode payloads that each hold a record of a raft journal into columns.
+
+    Columns of a record whose data fails its checksum are null, but for `checksum_ok`. Returns the
+    rows, the indices of their payloads unless all are rows, and each payload that is not a record,
+    with the reason. Decoding ends before the first of them with "fail"; with "null" it is a row of
+    nulls.
+    """
