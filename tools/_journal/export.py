@@ -1,4 +1,9 @@
-"""`export`: write the records in a recording to the segment files of a journal."""
+"""Export the records in a recording to the segment files of a journal.
+
+Without --format and --segment-size the files are as they were when the journal was imported. The
+directory appears when it is complete. At a damaged record the export ends; the records before it
+are exported, and the exit code is 3.
+"""
 
 from __future__ import annotations
 

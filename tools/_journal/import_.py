@@ -1,4 +1,9 @@
-"""`import`: make a recording of a journal, one message for each record."""
+"""Import a journal as a recording with one message for each record.
+
+With --to the recording is written into an archive directory; without, the records are published to
+a running archive, and until the end the alias of the recording's channel ends in -incomplete. At a
+damaged record the import ends; the records before it are imported, and the exit code is 3.
+"""
 
 from __future__ import annotations
 
