@@ -1,1 +1,6 @@
 """The tables of entity stores, computed from recordings with Spark."""
+
+from aerotape.spark.entities.actions import read_actions as read_actions
+from aerotape.spark.entities.actions import with_partitions as with_partitions
+from aerotape.spark.entities.tables import EntityTables as EntityTables
+from aerotape.spark.entities.tables import entity_tables as entity_tables
