@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from aerotape.archive.recording.durability import Durability
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
-from aerotape.codecs.generated.ledger_control import LedgerType
 from aerotape.errors import ArchiveError, LedgerError
 from aerotape.protocol import NULL_VALUE, ErrorCode
 
@@ -20,12 +18,6 @@ if TYPE_CHECKING:
     from aerotape.archive.background_tasks import Task
     from aerotape.archive.ledger.metadata import LedgerMetadata
     from aerotape.archive.recording.recordings import Recordings
-
-
-_SYNC: Final[dict[LedgerType, Literal["pd", "vd"]]] = {
-    LedgerType.PD_JOURNAL: "pd",
-    LedgerType.VD_JOURNAL: "vd",
-}
 
 
 class Client(Protocol):
@@ -118,7 +110,7 @@ class Attachment:
             source_location=source_location,
             auto_stop=True,
             extends=None if recording_id == NULL_VALUE else recording_id,
-            durability=Durability(_SYNC[self.metadata.type], ledger.key),
+            durability=self.metadata.durability,
         )
         while not self.is_decided:
             if time.monotonic_ns() >= deadline_ns:

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.archive.ledger.attachment import PurgeRequester
-from aerotape.archive.recording.durability import Durability
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
-from aerotape.codecs.generated.ledger_control import LedgerType
 from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_VALUE, ErrorCode
 
@@ -152,9 +150,7 @@ class Followers:
             src_control_channel=source.control_channel,
             src_control_stream_id=source.control_stream_id,
             dst_recording_id=recording_id,
-            durability=Durability(
-                "pd" if metadata.type is LedgerType.PD_JOURNAL else "vd", ledger.key
-            ),
+            durability=metadata.durability,
         )
         self._replications.start(follower, NULL_VALUE, request)
         while not (follower.is_begun or follower.is_done):

@@ -444,8 +444,7 @@ class Ledgers:
         return positions.with_entries(last_pushed, last_confirmed)
 
     def _shown(self, metadata: LedgerMetadata, status: LedgerStatus) -> LedgerStatus:
-        """Return what a client may know of positions."""
-        return status
+        return status  # for what clients may know
 
     def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
         """Return what is known without looking at files."""

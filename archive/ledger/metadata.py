@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 
+from aerotape.archive.recording.durability import Durability
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import ConfigurationError, LedgerInUseError, LedgerPasswordError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
@@ -44,6 +45,12 @@ class LedgerMetadata:
     last_entry_id: int = NULL_VALUE
     length: int = 0
     end_position: int = NULL_POSITION
+
+    @property
+    def durability(self) -> Durability:
+        """How its recording is synced."""
+        is_persistent = self.type is LedgerType.PD_JOURNAL
+        return Durability("pd" if is_persistent else "vd", self.ledger.key)
 
     @property
     def is_closed(self) -> bool:

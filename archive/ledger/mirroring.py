@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.ledger.followers import Followers, MirrorSource, Truncate
 from aerotape.archive.ledger.ledgers import Ledgers
+from aerotape.codecs.generated.ledger_control import LedgerType
 from aerotape.errors import ConfigurationError, LedgerClosedError, LedgerError, UnknownLedgerError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
@@ -55,6 +56,8 @@ class MirroringLedgers(Ledgers):
         self._followers = Followers(replications, self._worker, truncate, self._settled)
         # Loaded with the first ledger that has mirrors, as it brings the whole client.
         self._mirrors: Mirrors | None = None
+        # The writer for which the mirrors of a ledger were connected.
+        self._connected_for: dict[QualifiedId, Attachment] = {}
 
     @property
     def wants_within_ns(self) -> int | None:
@@ -68,10 +71,11 @@ class MirroringLedgers(Ledgers):
             self._mirrors.do_work()
             for ledger, writer in self._writers.items():
                 mirrored = self._mirrors.get(ledger)
-                if mirrored is None or writer.recording_id == NULL_VALUE:
+                if mirrored is None or self._connected_for.get(ledger) is not writer:
                     continue
                 if writer.stop_position is not None:
                     mirrored.stopped(writer.stop_position)
+                    del self._connected_for[ledger]
                 elif mirrored.failure is not None and not writer.failure:
                     self._fail(writer, mirrored.failure)
         super().do_work()
@@ -127,6 +131,49 @@ class MirroringLedgers(Ledgers):
 
     # ---- this archive leads -------------------------------------------------------------------
 
+    def replace_mirror(
+        self,
+        client: Client,
+        correlation_id: int,
+        ledger: QualifiedId,
+        mirror: str,
+        replacement: str,
+    ) -> None:
+        """Mirror a ledger on another archive; OK once that is on storage.
+
+        Args:
+            mirror: control channel of the mirror that is replaced.
+            replacement: of the other one.
+        """
+
+        def task() -> Task[None]:
+            metadata = yield from self._metadata(ledger)
+            if metadata.type is not LedgerType.PD_JOURNAL:
+                raise LedgerError(
+                    f"mirrors of ledger {ledger} cannot be replaced: only those of a PD_JOURNAL"
+                    " ledger can",
+                    ledger,
+                )
+            if metadata.is_closed:
+                raise LedgerClosedError(f"ledger {ledger} is closed", ledger)
+            mirrors = metadata.mirrors
+            if mirror not in mirrors or replacement in mirrors:
+                raise ConfigurationError(
+                    f"{mirror!r} cannot be replaced by {replacement!r}: the mirrors of ledger"
+                    f" {ledger} are {', '.join(mirrors) or 'none'}",
+                    "mirror",
+                )
+            changed = tuple(replacement if each == mirror else each for each in mirrors)
+            yield from self._worker.change(lambda store: store.set_mirrors(ledger, changed))
+            writer = self._writers.get(ledger)
+            if writer is not None:
+                writer.metadata = replace(writer.metadata, mirrors=changed)
+            if self._mirrors is not None:
+                self._mirrors.replace(ledger, mirror, replacement)
+            client.send_ok(correlation_id)
+
+        self._begin(client, correlation_id, self._alone(ledger, task()))
+
     def _connected(self, metadata: LedgerMetadata, confirmed: int) -> MirroredLedger:
         """Connect to the mirrors of a ledger, also if they are connected.
 
@@ -156,6 +203,7 @@ class MirroringLedgers(Ledgers):
             return
         try:
             mirrored = self._connected(writer.metadata, NULL_POSITION)
+            self._connected_for[metadata.ledger] = writer
             yield from self._within_time(lambda: mirrored.has_quorum, mirrored)
         except BaseException:
             self._recordings.stop_identity(writer.recording_id)

@@ -165,6 +165,17 @@ class Mirrors:
         found = self._ledgers[metadata.ledger] = MirroredLedger(metadata, links, confirmed)
         return found
 
+    def replace(self, ledger: QualifiedId, channel: str, replacement: str) -> None:
+        """Connect to another mirror of a ledger in use instead of one."""
+        found = self._ledgers.get(ledger)
+        if found is None:
+            return
+        for index, link in enumerate(found.links):
+            if link.channel == channel:
+                link.close()
+                found.links[index] = self._link(replacement, found.metadata)
+                found.links[index].end_position = link.end_position
+
     def _link(self, channel: str, metadata: LedgerMetadata) -> MirrorLink:
         return MirrorLink(
             channel,

@@ -141,6 +141,12 @@ class LedgerStore:
             "UPDATE ledgers SET recording_id = ? WHERE key = ?", (recording_id, ledger.key)
         )
 
+    def set_mirrors(self, ledger: QualifiedId, mirrors: tuple[str, ...]) -> None:
+        """Set the mirrors of a ledger (StorageError)."""
+        self._execute(
+            "UPDATE ledgers SET mirrors = ? WHERE key = ?", (json.dumps(mirrors), ledger.key)
+        )
+
     def set_closed(
         self, ledger: QualifiedId, last_entry_id: int, length: int, end_position: int
     ) -> None:

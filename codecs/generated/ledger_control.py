@@ -51,18 +51,18 @@ class WriterLocation(IntEnum):
     REMOTE = 1
 
 
-class LedgerState(IntEnum):
-    """Enum `LedgerState` of the schema, int32 on the wire."""
-
-    OPEN = 0
-    CLOSED = 1
-
-
 class Reach(IntEnum):
     """Enum `Reach` of the schema, int32 on the wire."""
 
     ACKNOWLEDGED = 0
     CONFIRMED = 1
+
+
+class LedgerState(IntEnum):
+    """Enum `LedgerState` of the schema, int32 on the wire."""
+
+    OPEN = 0
+    CLOSED = 1
 
 
 _CREATE_LEDGER_REQUEST = Struct("<HHHHqqqqiiii")
@@ -401,180 +401,6 @@ class AttachWriterRequest(Message):
             location,
             channel,
             password_hash,
-        )
-
-
-_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiii")
-_LEDGER_DESCRIPTOR_BLOCK = Struct("<qqqqqqqqqqqiiiiiii")
-
-
-class LedgerDescriptor(Message):
-    """Template 20, `LedgerDescriptor`."""
-
-    TEMPLATE_ID: ClassVar[int] = 20
-    BLOCK_LENGTH: ClassVar[int] = 116
-    SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
-
-    __match_args__ = (
-        "control_session_id",
-        "correlation_id",
-        "scope_id",
-        "ledger_id",
-        "created_ms",
-        "recording_id",
-        "recorded_position",
-        "confirmed_position",
-        "last_pushed",
-        "last_confirmed",
-        "length",
-        "recording_counter_id",
-        "confirmed_counter_id",
-        "ledger_type",
-        "digest_type",
-        "state",
-        "write_quorum",
-        "ack_quorum",
-        "password_hash",
-        "mirrors",
-    )
-    __slots__ = __match_args__
-
-    def __init__(
-        self,
-        control_session_id: int = 0,
-        correlation_id: int = 0,
-        scope_id: int = 0,
-        ledger_id: int = 0,
-        created_ms: int = 0,
-        recording_id: int = 0,
-        recorded_position: int = 0,
-        confirmed_position: int = 0,
-        last_pushed: int | None = None,
-        last_confirmed: int | None = None,
-        length: int | None = None,
-        recording_counter_id: int = 0,
-        confirmed_counter_id: int = 0,
-        ledger_type: LedgerType = LedgerType.PD_JOURNAL,
-        digest_type: DigestType = DigestType.CRC32,
-        state: LedgerState = LedgerState.OPEN,
-        write_quorum: int = 0,
-        ack_quorum: int = 0,
-        password_hash: bytes = b"",
-        mirrors: str = "",
-    ) -> None:
-        self.control_session_id = control_session_id
-        self.correlation_id = correlation_id
-        self.scope_id = scope_id
-        self.ledger_id = ledger_id
-        self.created_ms = created_ms
-        self.recording_id = recording_id
-        self.recorded_position = recorded_position
-        self.confirmed_position = confirmed_position
-        self.last_pushed = last_pushed
-        self.last_confirmed = last_confirmed
-        self.length = length
-        self.recording_counter_id = recording_counter_id
-        self.confirmed_counter_id = confirmed_counter_id
-        self.ledger_type = ledger_type
-        self.digest_type = digest_type
-        self.state = state
-        self.write_quorum = write_quorum
-        self.ack_quorum = ack_quorum
-        self.password_hash = password_hash
-        self.mirrors = mirrors
-
-    def encode(self) -> bytes:
-        try:
-            block = _LEDGER_DESCRIPTOR.pack(
-                116,
-                20,
-                201,
-                0,
-                self.control_session_id,
-                self.correlation_id,
-                self.scope_id,
-                self.ledger_id,
-                self.created_ms,
-                self.recording_id,
-                self.recorded_position,
-                self.confirmed_position,
-                -9223372036854775808 if self.last_pushed is None else self.last_pushed,
-                -9223372036854775808 if self.last_confirmed is None else self.last_confirmed,
-                -9223372036854775808 if self.length is None else self.length,
-                self.recording_counter_id,
-                self.confirmed_counter_id,
-                self.ledger_type,
-                self.digest_type,
-                self.state,
-                self.write_quorum,
-                self.ack_quorum,
-            )
-            return block + data_field(self.password_hash) + text_field(self.mirrors)
-        except ENCODE_FAULTS as fault:
-            raise encode_error(self, _LEDGER_DESCRIPTOR, fault) from None
-
-    @classmethod
-    def decode_body(
-        cls,
-        buffer: Buffer,
-        offset: int = 0,
-        block_length: int = 116,
-        version: int = 0,
-    ) -> Self:
-        end = check_block("LedgerDescriptor", buffer, offset, block_length, 116)
-        (
-            control_session_id,
-            correlation_id,
-            scope_id,
-            ledger_id,
-            created_ms,
-            recording_id,
-            recorded_position,
-            confirmed_position,
-            last_pushed,
-            last_confirmed,
-            length,
-            recording_counter_id,
-            confirmed_counter_id,
-            ledger_type,
-            digest_type,
-            state,
-            write_quorum,
-            ack_quorum,
-        ) = _LEDGER_DESCRIPTOR_BLOCK.unpack_from(buffer, offset)
-        if last_pushed == -9223372036854775808:
-            last_pushed = None
-        if last_confirmed == -9223372036854775808:
-            last_confirmed = None
-        if length == -9223372036854775808:
-            length = None
-        ledger_type = enum_member(LedgerType, ledger_type, "LedgerDescriptor.ledger_type")
-        digest_type = enum_member(DigestType, digest_type, "LedgerDescriptor.digest_type")
-        state = enum_member(LedgerState, state, "LedgerDescriptor.state")
-        password_hash, end = read_data(buffer, end, "LedgerDescriptor.password_hash")
-        mirrors, _ = read_text(buffer, end, "LedgerDescriptor.mirrors")
-        return cls(
-            control_session_id,
-            correlation_id,
-            scope_id,
-            ledger_id,
-            created_ms,
-            recording_id,
-            recorded_position,
-            confirmed_position,
-            last_pushed,
-            last_confirmed,
-            length,
-            recording_counter_id,
-            confirmed_counter_id,
-            ledger_type,
-            digest_type,
-            state,
-            write_quorum,
-            ack_quorum,
-            password_hash,
-            mirrors,
         )
 
 
@@ -1102,12 +928,266 @@ class MirrorLedgerRequest(Message):
         )
 
 
+_REPLACE_MIRROR_REQUEST = Struct("<HHHHqqqq")
+_REPLACE_MIRROR_REQUEST_BLOCK = Struct("<qqqq")
+
+
+class ReplaceMirrorRequest(Message):
+    """Template 12, `ReplaceMirrorRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 12
+    BLOCK_LENGTH: ClassVar[int] = 32
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "mirror",
+        "replacement",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        mirror: str = "",
+        replacement: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.mirror = mirror
+        self.replacement = replacement
+
+    def encode(self) -> bytes:
+        try:
+            block = _REPLACE_MIRROR_REQUEST.pack(
+                32,
+                12,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+            )
+            return block + text_field(self.mirror) + text_field(self.replacement)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _REPLACE_MIRROR_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 32,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("ReplaceMirrorRequest", buffer, offset, block_length, 32)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+        ) = _REPLACE_MIRROR_REQUEST_BLOCK.unpack_from(buffer, offset)
+        mirror, end = read_text(buffer, end, "ReplaceMirrorRequest.mirror")
+        replacement, _ = read_text(buffer, end, "ReplaceMirrorRequest.replacement")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            mirror,
+            replacement,
+        )
+
+
+_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiii")
+_LEDGER_DESCRIPTOR_BLOCK = Struct("<qqqqqqqqqqqiiiiiii")
+
+
+class LedgerDescriptor(Message):
+    """Template 20, `LedgerDescriptor`."""
+
+    TEMPLATE_ID: ClassVar[int] = 20
+    BLOCK_LENGTH: ClassVar[int] = 116
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "created_ms",
+        "recording_id",
+        "recorded_position",
+        "confirmed_position",
+        "last_pushed",
+        "last_confirmed",
+        "length",
+        "recording_counter_id",
+        "confirmed_counter_id",
+        "ledger_type",
+        "digest_type",
+        "state",
+        "write_quorum",
+        "ack_quorum",
+        "password_hash",
+        "mirrors",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        created_ms: int = 0,
+        recording_id: int = 0,
+        recorded_position: int = 0,
+        confirmed_position: int = 0,
+        last_pushed: int | None = None,
+        last_confirmed: int | None = None,
+        length: int | None = None,
+        recording_counter_id: int = 0,
+        confirmed_counter_id: int = 0,
+        ledger_type: LedgerType = LedgerType.PD_JOURNAL,
+        digest_type: DigestType = DigestType.CRC32,
+        state: LedgerState = LedgerState.OPEN,
+        write_quorum: int = 0,
+        ack_quorum: int = 0,
+        password_hash: bytes = b"",
+        mirrors: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.created_ms = created_ms
+        self.recording_id = recording_id
+        self.recorded_position = recorded_position
+        self.confirmed_position = confirmed_position
+        self.last_pushed = last_pushed
+        self.last_confirmed = last_confirmed
+        self.length = length
+        self.recording_counter_id = recording_counter_id
+        self.confirmed_counter_id = confirmed_counter_id
+        self.ledger_type = ledger_type
+        self.digest_type = digest_type
+        self.state = state
+        self.write_quorum = write_quorum
+        self.ack_quorum = ack_quorum
+        self.password_hash = password_hash
+        self.mirrors = mirrors
+
+    def encode(self) -> bytes:
+        try:
+            block = _LEDGER_DESCRIPTOR.pack(
+                116,
+                20,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.created_ms,
+                self.recording_id,
+                self.recorded_position,
+                self.confirmed_position,
+                -9223372036854775808 if self.last_pushed is None else self.last_pushed,
+                -9223372036854775808 if self.last_confirmed is None else self.last_confirmed,
+                -9223372036854775808 if self.length is None else self.length,
+                self.recording_counter_id,
+                self.confirmed_counter_id,
+                self.ledger_type,
+                self.digest_type,
+                self.state,
+                self.write_quorum,
+                self.ack_quorum,
+            )
+            return block + data_field(self.password_hash) + text_field(self.mirrors)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _LEDGER_DESCRIPTOR, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 116,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("LedgerDescriptor", buffer, offset, block_length, 116)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            created_ms,
+            recording_id,
+            recorded_position,
+            confirmed_position,
+            last_pushed,
+            last_confirmed,
+            length,
+            recording_counter_id,
+            confirmed_counter_id,
+            ledger_type,
+            digest_type,
+            state,
+            write_quorum,
+            ack_quorum,
+        ) = _LEDGER_DESCRIPTOR_BLOCK.unpack_from(buffer, offset)
+        if last_pushed == -9223372036854775808:
+            last_pushed = None
+        if last_confirmed == -9223372036854775808:
+            last_confirmed = None
+        if length == -9223372036854775808:
+            length = None
+        ledger_type = enum_member(LedgerType, ledger_type, "LedgerDescriptor.ledger_type")
+        digest_type = enum_member(DigestType, digest_type, "LedgerDescriptor.digest_type")
+        state = enum_member(LedgerState, state, "LedgerDescriptor.state")
+        password_hash, end = read_data(buffer, end, "LedgerDescriptor.password_hash")
+        mirrors, _ = read_text(buffer, end, "LedgerDescriptor.mirrors")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            created_ms,
+            recording_id,
+            recorded_position,
+            confirmed_position,
+            last_pushed,
+            last_confirmed,
+            length,
+            recording_counter_id,
+            confirmed_counter_id,
+            ledger_type,
+            digest_type,
+            state,
+            write_quorum,
+            ack_quorum,
+            password_hash,
+            mirrors,
+        )
+
+
 MESSAGES: dict[int, type[Message]] = {
     1: CreateLedgerRequest,
     2: LedgerInfoRequest,
     3: ListLedgersRequest,
     4: AttachWriterRequest,
-    20: LedgerDescriptor,
     5: SyncLedgerRequest,
     6: AwaitLedgerRequest,
     7: CloseLedgerRequest,
@@ -1115,6 +1195,8 @@ MESSAGES: dict[int, type[Message]] = {
     9: DeleteLedgerRequest,
     10: LocateEntryRequest,
     11: MirrorLedgerRequest,
+    12: ReplaceMirrorRequest,
+    20: LedgerDescriptor,
 }
 
 

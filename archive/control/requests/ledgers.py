@@ -141,6 +141,14 @@ def _mirror(
     services.ledgers.mirror(session, request.correlation_id, metadata, source)
 
 
+def _replace_mirror(
+    services: Services, session: ControlSession, request: codecs.ReplaceMirrorRequest
+) -> None:
+    services.ledgers.replace_mirror(
+        session, request.correlation_id, _ledger(request), request.mirror, request.replacement
+    )
+
+
 HANDLERS: Handlers = {
     codecs.CreateLedgerRequest: _create,
     codecs.LedgerInfoRequest: _info,
@@ -153,4 +161,5 @@ HANDLERS: Handlers = {
     codecs.DeleteLedgerRequest: _delete,
     codecs.LocateEntryRequest: _locate,
     codecs.MirrorLedgerRequest: _mirror,
+    codecs.ReplaceMirrorRequest: _replace_mirror,
 }
