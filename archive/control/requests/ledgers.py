@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.control.requests.handling import Handlers
@@ -31,6 +30,8 @@ def _ledger(request: Any) -> QualifiedId:
 def _create(
     services: Services, session: ControlSession, request: codecs.CreateLedgerRequest
 ) -> None:
+    import json
+
     mirrors = json.loads(request.mirrors or "[]")
     if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
         raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")
