@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.control.requests.handling import Handlers
 from aerotape.archive.ledger.alias import with_alias
-from aerotape.archive.ledger.followers import MirrorSource
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
+from aerotape.archive.ledger.mirrors.followers import MirrorSource
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.generated.archive import SourceLocation
