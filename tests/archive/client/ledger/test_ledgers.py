@@ -411,3 +411,4 @@ def test_a_closed_client(archive: ServedArchive) -> None:
         for _ in range(100):
             writer.add(b"y")
     assert time.monotonic() - begin_s < 10
+    assert writer.last_add_confirmed == 0
