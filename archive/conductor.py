@@ -26,7 +26,7 @@ from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
 from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
 from aerotape.archive.control.services import Services
-from aerotape.archive.ledger.mirroring import MirroringLedgers
+from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves

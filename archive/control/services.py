@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.ledger.mirroring import MirroringLedgers
+    from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.segment_deletion import SegmentDeletions
     from aerotape.archive.recording.segment_requests import SegmentMoves

@@ -208,9 +208,10 @@ class Ledgers:
                 client.send_ok(correlation_id, status.confirmed_position)
                 return
             done: list[tuple[int, str | None]] = []
-            self._recordings.request_sync(
+            is_requested = self._recordings.request_sync(
                 session.recording_id, lambda position, failure: done.append((position, failure))
             )
+            assert is_requested, "a session that records a ledger has a durability"
             while not done:
                 yield
             position, failure = done[0]

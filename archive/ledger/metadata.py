@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass
 
 from aerotape.archive.recording.durability import Durability
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
-from aerotape.errors import ConfigurationError, LedgerInUseError, LedgerPasswordError
+from aerotape.errors import (
+    ConfigurationError,
+    LedgerInUseError,
+    LedgerPasswordError,
+    UnknownLedgerError,
+)
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.qualified_id import QualifiedId
 
@@ -91,6 +95,13 @@ def in_use(metadata: LedgerMetadata) -> LedgerInUseError:
 
 def check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
     """Raise LedgerPasswordError for a hash that is not that of the ledger's password."""
+    import hmac
+
     expected = metadata.password_hash
     if expected and not hmac.compare_digest(expected, password_hash):
         raise LedgerPasswordError(f"ledger {metadata.ledger} has another password", metadata.ledger)
+
+
+def unknown_ledger(ledger: QualifiedId) -> UnknownLedgerError:
+    """Return the error for a ledger that does not exist."""
+    return UnknownLedgerError(f"unknown ledger {ledger}: `aerotape ledger list` shows all", ledger)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from aerotape import _native
@@ -124,9 +125,10 @@ class LedgerWriting:
         """The last entry that is known to be on storage, -1 for none."""
         if self._confirmed_counter is not None:
             counter_id, registration_id = self._confirmed_counter
-            value = self._counters.await_value(counter_id, registration_id, 0, 0)
-            if value is not None:
-                return self.native.confirm(value)
+            with suppress(ClosedError):  # the client is closed
+                value = self._counters.await_value(counter_id, registration_id, 0, 0)
+                if value is not None:
+                    return self.native.confirm(value)
         return self.native.last_add_confirmed
 
     # -- adding --------------------------------------------------------------------------------

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.control.requests.handling import Handlers
 from aerotape.archive.ledger.alias import with_alias
-from aerotape.archive.ledger.followers import MirrorSource
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
+from aerotape.archive.ledger.mirrors.followers import MirrorSource
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
@@ -32,6 +31,8 @@ def _ledger(request: Any) -> QualifiedId:
 def _create(
     services: Services, session: ControlSession, request: codecs.CreateLedgerRequest
 ) -> None:
+    import json
+
     mirrors = json.loads(request.mirrors or "[]")
     if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
         raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")

@@ -83,6 +83,7 @@ def _update_channel(
     if not services.catalog.has_recording(request.recording_id):
         session.send_recording_unknown(request.correlation_id, request.recording_id)
         return
+    check_no_ledger(services, request.recording_id)
     stripped = stripped_channel(ChannelUri.parse(request.channel))
     services.catalog.replace_channel(
         request.recording_id, stripped_channel=stripped, original_channel=request.channel

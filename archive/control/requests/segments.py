@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import Handlers, check_known
+from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_ledger
 from aerotape.catalog.descriptor import segment_base
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
@@ -20,8 +20,9 @@ def _check_detach(services: Services, recording_id: int, position: int) -> None:
 
     Raises:
         ArchiveError: it is not a segment boundary, not after the first segment, or after the
-            segment that is written to or replayed.
+            segment that is written to or replayed; or the recording is that of a ledger.
     """
+    check_no_ledger(services, recording_id)
     descriptor = services.segments.descriptor(recording_id)
 
     def refuse(problem: str) -> ArchiveError:
@@ -97,6 +98,8 @@ def _migrate_segments(
 ) -> None:
     check_known(services, request.src_recording_id)
     check_known(services, request.dst_recording_id)
+    for recording_id in (request.src_recording_id, request.dst_recording_id):
+        check_no_ledger(services, recording_id)
     services.segments.migrate(
         session,
         request.correlation_id,

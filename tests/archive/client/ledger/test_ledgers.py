@@ -300,7 +300,7 @@ def test_passwords(client: aerotape.ArchiveClient, digest_type: str) -> None:
 
 
 def test_requests_of_plain_clients(client: aerotape.ArchiveClient) -> None:
-    """The recording of a ledger cannot be purged, truncated or extended, but replayed."""
+    """The recording of a ledger cannot be changed as others can, but replayed."""
     with client.create_ledger() as writer:
         writer.add(b"entry")
         ledger = writer.qualified_id
@@ -309,6 +309,10 @@ def test_requests_of_plain_clients(client: aerotape.ArchiveClient) -> None:
         lambda: client.purge_recording(recording_id),
         lambda: client.truncate_recording(recording_id, 0),
         lambda: client.extend_recording(recording_id, "aeron:ipc", 1_018),
+        lambda: client.purge_segments(recording_id, 65_536),
+        lambda: client.detach_segments(recording_id, 65_536),
+        lambda: client.migrate_segments(recording_id, recording_id),
+        lambda: client.update_channel(recording_id, "aeron:ipc"),
     ]
     for request in requests:
         with pytest.raises(aerotape.ArchiveError, match=f"is that of ledger {ledger}"):
@@ -407,3 +411,4 @@ def test_a_closed_client(archive: ServedArchive) -> None:
         for _ in range(100):
             writer.add(b"y")
     assert time.monotonic() - begin_s < 10
+    assert writer.last_add_confirmed == 0

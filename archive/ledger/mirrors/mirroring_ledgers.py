@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.agent import SOON_NS
-from aerotape.archive.ledger.followers import Followers, MirrorSource, Truncate
 from aerotape.archive.ledger.ledgers import Ledgers
+from aerotape.archive.ledger.mirrors.followers import Followers, MirrorSource, Truncate
 from aerotape.codecs.generated.ledger_control import LedgerType
 from aerotape.errors import ConfigurationError, LedgerClosedError, LedgerError, UnknownLedgerError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aerotape.archive.background_tasks import Task
     from aerotape.archive.ledger.attachment import Attachment, Client
     from aerotape.archive.ledger.metadata import LedgerMetadata
-    from aerotape.archive.ledger.mirrors import MirroredLedger, Mirrors
+    from aerotape.archive.ledger.mirrors.led_ledgers import MirroredLedger, Mirrors
     from aerotape.archive.ledger.status import LedgerStatus
     from aerotape.archive.recording.recording_session import RecordingSession
     from aerotape.archive.replication.replications import Replications
@@ -181,7 +181,7 @@ class MirroringLedgers(Ledgers):
             confirmed: a position that is known to be confirmed, bytes.
         """
         if self._mirrors is None:
-            from aerotape.archive.ledger.mirrors import Leader, Mirrors
+            from aerotape.archive.ledger.mirrors.led_ledgers import Leader, Mirrors
 
             if self._control_channel is None:
                 raise ConfigurationError(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aerotape.archive.ledger.mirror_link import MirrorLink
+from aerotape.archive.ledger.mirrors.link import MirrorLink
 from aerotape.archive.ledger.quorum import quorum_value
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
 

@@ -313,6 +313,21 @@ def test_a_leader_that_lost_unsynced_entries_and_its_mirrors_agree(three: Three,
     three.await_equal(ledger, expected)
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_mirror_can_be_opened_when_the_leader_is_gone(three: Three, kind: str) -> None:
+    """The operator decides so; what was confirmed is in an ack quorum, here in all archives."""
+    with three.client() as client:
+        writer = three.create(client, kind, ack_quorum=3)
+        ledger = writer.qualified_id
+        writer.add_many(payloads(0, 50))
+        assert writer.sync() == 49
+        three.kill(0)
+    with three.client(1, timeout_s=30.0) as client:
+        found = [entry.payload for entry in client.open_ledger(ledger).read()]
+        assert found == payloads(0, 50)
+        assert client.ledger_info(ledger).is_closed
+
+
 @pytest.mark.crash
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_power_cut_of_all_archives_loses_nothing_confirmed(three: Three, kind: str) -> None:
