@@ -24,9 +24,9 @@ from aerotape.archive.control import requests
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
-from aerotape.archive.control.requests.removal import purge_recording
+from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
 from aerotape.archive.control.services import Services
-from aerotape.archive.ledger.ledgers import Ledgers
+from aerotape.archive.ledger.mirroring import MirroringLedgers
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves
@@ -160,7 +160,11 @@ class Conductor:
             sync=config.file_sync_level > 0,
         )
         replay_tokens = ReplayTokens(config.connect_timeout_ns)
-        self._ledgers = Ledgers(
+        self._ledgers = MirroringLedgers(
+            replications=self._replications,
+            truncate=lambda requester, request: truncate_recording(services, requester, request),
+            control_channel=config.control_channel if config.control_channel_enabled else None,
+            control_stream_id=config.control_stream_id,
             archive_dir=archive_dir,
             catalog=catalog,
             recordings=self.recordings,
@@ -169,7 +173,7 @@ class Conductor:
             errors=errors,
             wake=mailbox.wake,
         )
-        services = Services(
+        services: Services = Services(
             archive_id=archive_id,
             archive_dir=archive_dir,
             catalog=catalog,

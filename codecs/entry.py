@@ -10,7 +10,6 @@ in front (version 2). The layout is described in `native/src/entry.rs`.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final, Literal, NamedTuple
 
 from aerotape import _native
@@ -163,4 +162,6 @@ def read_header(data: Data) -> EntryHeader:
 
 def master_key(password: bytes) -> bytes:
     """Return the 20 bytes by which a ledger's password can be compared without storing it."""
+    import hashlib
+
     return hashlib.sha1(b"ledger" + password).digest()

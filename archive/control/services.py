@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.ledger.ledgers import Ledgers
+    from aerotape.archive.ledger.mirroring import MirroringLedgers
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.segment_deletion import SegmentDeletions
     from aerotape.archive.recording.segment_requests import SegmentMoves
@@ -32,5 +32,5 @@ class Services:
     replications: Replications
     segments: SegmentMoves
     deletions: SegmentDeletions
-    ledgers: Ledgers
+    ledgers: MirroringLedgers
     errors: ErrorLog

@@ -6,14 +6,18 @@ client of the writer; signals of the recording do not, as the ledger's requests 
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from aerotape.codecs.generated.archive import RecordingSignal
+from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
+from aerotape.errors import ArchiveError, LedgerError
 from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
+    from aerotape.archive.background_tasks import Task
     from aerotape.archive.ledger.metadata import LedgerMetadata
+    from aerotape.archive.recording.recordings import Recordings
 
 
 class Client(Protocol):
@@ -77,6 +81,50 @@ class Attachment:
     def is_active(self) -> bool:
         """Whether the stream is being recorded."""
         return self.recording_id != NULL_VALUE and self.stop_position is None
+
+    def record(
+        self,
+        recordings: Recordings,
+        stream_id: int,
+        channel: str,
+        source_location: SourceLocation,
+        timeout_ns: int,
+    ) -> Task[None]:
+        """Wait until the stream is recorded, in the ledger's recording or in a new one.
+
+        Args:
+            channel: with the session of the writer.
+            timeout_ns: how long the stream may take to arrive.
+
+        Raises:
+            ArchiveError: the recording is refused.
+            LedgerError: no stream has arrived.
+        """
+        ledger, recording_id = self.metadata.ledger, self.metadata.recording_id
+        deadline_ns = time.monotonic_ns() + timeout_ns
+        subscription = recordings.start(
+            self,
+            self.correlation_id,
+            stream_id=stream_id,
+            channel=channel,
+            source_location=source_location,
+            auto_stop=True,
+            extends=None if recording_id == NULL_VALUE else recording_id,
+            durability=self.metadata.durability,
+        )
+        while not self.is_decided:
+            if time.monotonic_ns() >= deadline_ns:
+                if subscription is not None:
+                    recordings.stop_subscription(subscription.registration_id)
+                raise LedgerError(
+                    f"no stream of a writer of ledger {ledger} within {timeout_ns / 1e9:g} s:"
+                    f" publish to stream {stream_id} of {channel}",
+                    ledger,
+                )
+            yield
+        if self.refusal is not None:
+            code, message = self.refusal
+            raise ArchiveError(f"ledger {ledger} has no writer: {message}", code)
 
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
         """Receive the id of the subscription."""

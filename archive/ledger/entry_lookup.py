@@ -7,13 +7,14 @@ hold the entry is found by the first entries of terms, and scanned. All function
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.codecs import entry as entries
-from aerotape.errors import AerotapeError, SegmentError
+from aerotape.errors import EntryError, SegmentError
 from aerotape.protocol import NULL_VALUE
 
 _BATCH_ROWS = 4_096
@@ -27,11 +28,13 @@ class EntryMark:
         position: after its last frame, bytes; the start of the recording before the first entry.
         entry_id: its id, -1 before the first entry.
         length: payload bytes of the ledger up to and including it.
+        last_add_confirmed: as it says, -1 for none.
     """
 
     position: int
     entry_id: int = NULL_VALUE
     length: int = 0
+    last_add_confirmed: int = NULL_VALUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,48 +74,95 @@ class LedgerRecording:
         """The mark before the first entry."""
         return EntryMark(self.descriptor.start_position)
 
-    def last_entry(
-        self, limit: int, known: EntryMark | None = None, *, checked: bool = False
-    ) -> EntryMark:
+    def last_entry(self, limit: int, known: EntryMark | None = None) -> EntryMark:
         """Return the last entry that ends at or before a position.
 
         Args:
             limit: the position, bytes: the end of a frame.
             known: the end of an entry, from which to search if it is not after `limit`.
-            checked: check digests if possible, and stop at the first entry that is wrong.
 
         Raises:
             StorageError: a segment file cannot be read.
             SegmentError: it is damaged.
             EntryError: a message is not an entry.
         """
-        checked = checked and self.digest_type is not None
-        if known is not None and known.position <= limit and not checked:
-            return self._last_in(known.position, limit, known, True, False) or known
+        if known is not None and known.position <= limit:
+            return self._last_in(known.position, limit, from_boundary=True) or known
         start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
         term = (limit - 1) // length * length
         while limit > start and term + length > start:
-            found = self._last_in(max(term, start), limit, None, False, checked)
+            found = self._last_in(max(term, start), limit)
             if found is not None:
                 return found
             limit, term = min(limit, term), term - length
         return self.start
 
-    def _last_in(
-        self, begin: int, limit: int, known: EntryMark | None, from_boundary: bool, checked: bool
-    ) -> EntryMark | None:
+    def _last_in(self, begin: int, limit: int, *, from_boundary: bool = False) -> EntryMark | None:
         last = None
         for batch in self._batches(begin, limit, limit, from_boundary):
-            if not checked:
-                last = batch[-1]
-                continue
-            for message in batch:
-                try:
-                    entries.decode(message[-1], digest_type=self.digest_type)
-                except AerotapeError:
-                    return None if last is None else _mark(last)
-                last = message
+            last = batch[-1]
         return None if last is None else _mark(last)
+
+    def torn_at(self, limit: int) -> int | None:
+        """Return where the part begins that did not reach storage whole; None if all did.
+
+        After a power cut, entries that were not forced to storage may have lost any of their
+        pages. Entries up to the LAC that the last sound entry carries were forced: what is wrong
+        with them is damage, and not the beginning of that part.
+
+        Args:
+            limit: the end of the recording, bytes.
+
+        Raises:
+            StorageError: a segment file cannot be read.
+        """
+        if self.digest_type is None:
+            return None
+        begin, confirmed = self._first_to_check(limit)
+        # Entries before the first sound one of a later term are confirmed.
+        expected = 0 if begin == self.descriptor.start_position else None
+        end = begin
+        try:
+            for position, end_position, entry in self._checked(begin, limit):
+                is_wrong = entry is None or expected not in (None, entry.entry_id)
+                if is_wrong and expected is not None and expected > confirmed:
+                    return position
+                if entry is not None:
+                    expected = entry.entry_id + 1
+                elif expected is not None:
+                    expected += 1
+                end = end_position
+        except SegmentError:
+            return end if expected is not None and expected > confirmed else None
+        return None
+
+    def _first_to_check(self, limit: int) -> tuple[int, int]:
+        """Return where a term begins at or before the first entry that may not have been forced.
+
+        And the last one that was, -1 for none.
+        """
+        length, start = self.descriptor.term_buffer_length, self.descriptor.start_position
+        confirmed = None
+        for term in range((limit - 1) // length * length, start - length, -length):
+            ids: list[tuple[int, int]] = []
+            with suppress(SegmentError):
+                for _, _, entry in self._checked(max(term, start), min(limit, term + length)):
+                    if entry is not None:
+                        ids[1:] = [(entry.entry_id, entry.last_add_confirmed)]
+            if ids and confirmed is None:
+                confirmed = ids[-1][1]
+            if ids and confirmed is not None and ids[0][0] <= confirmed + 1:
+                return max(term, start), confirmed
+        return start, NULL_VALUE if confirmed is None else confirmed
+
+    def _checked(self, begin: int, end: int) -> Iterator[tuple[int, int, entries.Entry | None]]:
+        """Iterate over positions and ends of entries, and the entries that are sound."""
+        for batch in self._batches(begin, end, end, False):
+            for found in batch:
+                entry = None
+                with suppress(EntryError):
+                    entry = entries.decode(found[-1], digest_type=self.digest_type)
+                yield found[0], found[1], entry
 
     def position_of(self, entry_id: int, limit: int) -> int:
         """Return the position of the first frame of an entry that ends before `limit`.
@@ -147,6 +197,16 @@ class LedgerRecording:
             self.archive_dir,
             position=low * length,
         )
+
+    def carried_end(self, limit: int) -> int:
+        """Return where the last entry ends that the last entry before `limit` says is confirmed.
+
+        Raises as `last_entry`.
+        """
+        last = self.last_entry(limit)
+        if last.last_add_confirmed >= last.entry_id:
+            return last.position
+        return self.position_of(last.last_add_confirmed + 1, limit)
 
     def first_message(self) -> bytes | None:
         """Return the first message, None when there is none."""
@@ -195,7 +255,7 @@ _Found = tuple[int, int, int, int, int, int, bytes]
 
 def _mark(found: _Found) -> EntryMark:
     header = entries.read_header(found[-1])
-    return EntryMark(found[1], header.entry_id, header.length)
+    return EntryMark(found[1], header.entry_id, header.length, header.last_add_confirmed)
 
 
 def _entry_id(found: _Found) -> int:

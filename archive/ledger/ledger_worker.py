@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from aerotape.archive.background_tasks import Task, outcome
-from aerotape.archive.ledger.metadata import LedgerMetadata
-from aerotape.archive.ledger.rebuild import open_store
-from aerotape.archive.ledger.store import LedgerStore, unknown_ledger
+from aerotape.archive.ledger.metadata import LedgerMetadata, unknown_ledger
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.qualified_id import QualifiedId
+
+if TYPE_CHECKING:
+    from aerotape.archive.ledger.store import LedgerStore
 
 T = TypeVar("T")
 
@@ -74,6 +75,9 @@ class LedgerWorker:
 
     def _open(self, *, create: bool) -> LedgerStore | None:
         if self._store is None:
+            # An archive without ledgers starts without SQLite.
+            from aerotape.archive.ledger.rebuild import open_store
+
             self._store = open_store(self._archive_dir, create=create)
         return self._store
 

@@ -15,11 +15,10 @@ storage before its end counts as confirmed: once for each run of the archive.
 
 from __future__ import annotations
 
-import hmac
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import BackgroundTasks, Task
@@ -27,9 +26,8 @@ from aerotape.archive.ledger import durable
 from aerotape.archive.ledger.attachment import Attachment, Client, PurgeRequester
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
-from aerotape.archive.ledger.metadata import LedgerMetadata
+from aerotape.archive.ledger.metadata import LedgerMetadata, check_password, in_use
 from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
-from aerotape.archive.recording.durability import Durability
 from aerotape.archive.recording.recording_session import RecordingSession, State
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import SourceLocation
@@ -39,8 +37,6 @@ from aerotape.errors import (
     ArchiveError,
     LedgerClosedError,
     LedgerError,
-    LedgerInUseError,
-    LedgerPasswordError,
     UnconfirmedEntryError,
 )
 from aerotape.protocol import NULL_VALUE, ErrorCode
@@ -51,11 +47,6 @@ if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.codecs import entry as entries
     from aerotape.qualified_id import QualifiedId
-
-_SYNC: Final[dict[LedgerType, Literal["pd", "vd"]]] = {
-    LedgerType.PD_JOURNAL: "pd",
-    LedgerType.VD_JOURNAL: "vd",
-}
 
 
 class Ledgers:
@@ -173,7 +164,7 @@ class Ledgers:
 
         def task() -> Task[None]:
             metadata = yield from self._metadata(ledger)
-            _check_password(metadata, password_hash)
+            check_password(metadata, password_hash)
             if metadata.is_closed:
                 raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
             if self._session(metadata) is None and metadata.recording_id != NULL_VALUE:
@@ -201,7 +192,7 @@ class Ledgers:
             if metadata.recording_id == NULL_VALUE:
                 mark = EntryMark(begun.start_position)
                 status = LedgerStatus.of_marks(mark, mark)
-            status = status.with_writer(session)
+            status = self._shown(writer.metadata, status.with_writer(session))
             client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
         self._begin(client, correlation_id, self._alone(ledger, task()))
@@ -225,7 +216,7 @@ class Ledgers:
             position, failure = done[0]
             if failure is not None:
                 raise LedgerError(f"ledger {ledger} has failed: {failure}", ledger)
-            client.send_ok(correlation_id, position)
+            client.send_ok(correlation_id, (yield from self._synced(metadata, position)))
 
         self._begin(client, correlation_id, task())
 
@@ -246,12 +237,12 @@ class Ledgers:
             is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
             writer = self._writers.get(ledger)
             while (session := self._session(metadata, writer)) is not None:
-                reached = session.confirmed_position if is_confirmed else session.position
+                reached = self._reached(metadata, session, is_confirmed)
                 if reached >= position or time.monotonic_ns() >= deadline_ns or client.is_done:
                     client.send_ok(correlation_id, reached)
                     return
                 yield
-            if writer is not None and writer.stop_position is not None:
+            if writer is not None and writer.stop_position is not None and not metadata.mirrors:
                 client.send_ok(correlation_id, writer.stop_position)
                 return
             metadata = yield from self._metadata(ledger)
@@ -274,7 +265,7 @@ class Ledgers:
         """Stop the writer of a ledger, whoever it is, then sync and close the ledger."""
 
         def task() -> Task[None]:
-            _check_password((yield from self._metadata(ledger)), password_hash)
+            check_password((yield from self._metadata(ledger)), password_hash)
             yield from self._closed(client, correlation_id, ledger, fences=True)
 
         self._begin(client, correlation_id, self._alone(ledger, task()))
@@ -362,32 +353,11 @@ class Ledgers:
         channel: Callable[[LedgerType], str],
     ) -> Task[None]:
         """Wait until the writer's stream is recorded."""
-        recording_id = metadata.recording_id
-        deadline_ns = time.monotonic_ns() + self._connect_timeout_ns
-        subscription = self._recordings.start(
-            writer,
-            writer.correlation_id,
-            stream_id=stream_id,
-            channel=channel(metadata.type),
-            source_location=source_location,
-            auto_stop=True,
-            extends=None if recording_id == NULL_VALUE else recording_id,
-            durability=Durability(_SYNC[metadata.type], metadata.ledger.key),
+        timeout_ns = self._connect_timeout_ns
+        recorded_as = channel(metadata.type)
+        yield from writer.record(
+            self._recordings, stream_id, recorded_as, source_location, timeout_ns
         )
-        while not writer.is_decided:
-            if time.monotonic_ns() >= deadline_ns:
-                if subscription is not None:
-                    self._recordings.stop_subscription(subscription.registration_id)
-                seconds = self._connect_timeout_ns / 1e9
-                raise LedgerError(
-                    f"no stream of a writer of ledger {metadata.ledger} within {seconds:g} s:"
-                    f" publish to stream {stream_id} of {channel(metadata.type)}",
-                    metadata.ledger,
-                )
-            yield
-        if writer.refusal is not None:
-            code, message = writer.refusal
-            raise ArchiveError(f"ledger {metadata.ledger} has no writer: {message}", code)
         self._forced.discard(writer.recording_id)
 
     def _closed(
@@ -398,7 +368,7 @@ class Ledgers:
             writer = self._writers.get(ledger)
             if writer is not None:
                 if not fences and writer.client is not client:
-                    raise _in_use(metadata)
+                    raise in_use(metadata)
                 self._recordings.stop_identity(writer.recording_id)
                 while writer.is_active:
                     yield
@@ -406,27 +376,52 @@ class Ledgers:
             if metadata.recording_id != NULL_VALUE:
                 recording = yield from self._settled(metadata)
                 limit = recording.descriptor.stop_position
-                end = yield from self._worker.call(
-                    lambda: recording.last_entry(limit, checked=True)
-                )
+                yield from self._closing(metadata, limit)
+                end = yield from self._worker.call(lambda: recording.last_entry(limit))
             yield from self._worker.change(
                 lambda store: store.set_closed(ledger, end.entry_id, end.length, end.position)
             )
             metadata = yield from self._metadata(ledger)
         client.send_ok(correlation_id, metadata.last_entry_id)
 
+    def _reached(
+        self, metadata: LedgerMetadata, session: RecordingSession, is_confirmed: bool
+    ) -> int:
+        return session.confirmed_position if is_confirmed else session.position
+
+    def _synced(self, metadata: LedgerMetadata, position: int) -> Task[int]:
+        """Return what is confirmed once this archive has synced up to a position."""
+        yield from ()
+        return position
+
+    def _closing(self, metadata: LedgerMetadata, position: int) -> Task[None]:
+        """Wait until a ledger that ends at a position can be closed."""
+        yield from ()
+
     def _settled(self, metadata: LedgerMetadata) -> Task[LedgerRecording]:
-        """Return a stopped recording, once all of it is on storage."""
+        """Return a stopped recording, once all of it is on storage.
+
+        What a power cut has left of its last entries is cut off.
+        """
         recording_id = metadata.recording_id
         while self._recordings.session(recording_id) is not None:
             yield
-        recording = self._recording(metadata)
         if recording_id not in self._forced:
+            recording = self._recording(metadata)
+            end = recording.descriptor.stop_position
+            torn_at = yield from self._worker.call(lambda: recording.torn_at(end))
+            if torn_at is not None:
+                self._errors.record(
+                    "ledger cut",
+                    f"ledger {metadata.ledger}: recording {recording_id} ends at {torn_at}, not at"
+                    f" {end}: its last entries were not written whole",
+                )
+                self._catalog.set_stop_position(recording_id, torn_at)
             yield from self._worker.call(
                 lambda: durable.force_recording(self._archive_dir, recording_id)
             )
             self._forced.add(recording_id)
-        return recording
+        return self._recording(metadata)
 
     def _status(self, metadata: LedgerMetadata, *, with_entries: bool = True) -> Task[LedgerStatus]:
         """Return positions that hold now, and the entries that end there."""
@@ -448,15 +443,19 @@ class Ledgers:
         self._marks[metadata.recording_id] = last_confirmed
         return positions.with_entries(last_pushed, last_confirmed)
 
+    def _shown(self, metadata: LedgerMetadata, status: LedgerStatus) -> LedgerStatus:
+        return status  # for what clients may know
+
     def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
         """Return what is known without looking at files."""
         session = self._session(metadata)
         if session is not None:
-            return LedgerStatus.of_session(session)
+            return self._shown(metadata, LedgerStatus.of_session(session))
         if metadata.is_closed or not self._catalog.has_recording(metadata.recording_id):
             return LedgerStatus.of_metadata(metadata)
         stop_position = self._catalog.stop_position(metadata.recording_id)
-        return LedgerStatus(metadata.recording_id, stop_position, stop_position)
+        status = LedgerStatus(metadata.recording_id, stop_position, stop_position)
+        return self._shown(metadata, status)
 
     def _session(
         self, metadata: LedgerMetadata, writer: Attachment | None = None
@@ -487,17 +486,4 @@ class Ledgers:
             metadata.ledger in self._writers
             or self._recordings.session(metadata.recording_id) is not None
         ):
-            raise _in_use(metadata)
-
-
-def _in_use(metadata: LedgerMetadata) -> LedgerInUseError:
-    return LedgerInUseError(
-        f"ledger {metadata.ledger} has a writer: wait for its end, or recover the ledger",
-        metadata.ledger,
-    )
-
-
-def _check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
-    expected = metadata.password_hash
-    if expected and not hmac.compare_digest(expected, password_hash):
-        raise LedgerPasswordError(f"ledger {metadata.ledger} has another password", metadata.ledger)
+            raise in_use(metadata)

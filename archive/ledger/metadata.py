@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aerotape.archive.recording.durability import Durability
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
-from aerotape.errors import ConfigurationError
+from aerotape.errors import (
+    ConfigurationError,
+    LedgerInUseError,
+    LedgerPasswordError,
+    UnknownLedgerError,
+)
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.qualified_id import QualifiedId
 
@@ -45,6 +51,12 @@ class LedgerMetadata:
     end_position: int = NULL_POSITION
 
     @property
+    def durability(self) -> Durability:
+        """How its recording is synced."""
+        is_persistent = self.type is LedgerType.PD_JOURNAL
+        return Durability("pd" if is_persistent else "vd", self.ledger.key)
+
+    @property
     def is_closed(self) -> bool:
         """Whether nothing more can be added."""
         return self.state is LedgerState.CLOSED
@@ -71,3 +83,25 @@ def check_quorums(metadata: LedgerMetadata) -> None:
             f"write quorum {write}; raise the write quorum or create a PD_JOURNAL ledger",
             "write_quorum",
         )
+
+
+def in_use(metadata: LedgerMetadata) -> LedgerInUseError:
+    """Return the error for a request that needs a ledger without a writer."""
+    return LedgerInUseError(
+        f"ledger {metadata.ledger} has a writer: wait for its end, or recover the ledger",
+        metadata.ledger,
+    )
+
+
+def check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
+    """Raise LedgerPasswordError for a hash that is not that of the ledger's password."""
+    import hmac
+
+    expected = metadata.password_hash
+    if expected and not hmac.compare_digest(expected, password_hash):
+        raise LedgerPasswordError(f"ledger {metadata.ledger} has another password", metadata.ledger)
+
+
+def unknown_ledger(ledger: QualifiedId) -> UnknownLedgerError:
+    """Return the error for a ledger that does not exist."""
+    return UnknownLedgerError(f"unknown ledger {ledger}: `aerotape ledger list` shows all", ledger)

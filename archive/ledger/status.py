@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -83,6 +82,8 @@ def descriptor_message(
     control_session_id: int, correlation_id: int, metadata: LedgerMetadata, status: LedgerStatus
 ) -> bytes:
     """Return the LedgerDescriptor that is sent to a client."""
+    import json
+
     scope_id, ledger_id = metadata.ledger.signed
     return codecs.LedgerDescriptor(
         control_session_id=control_session_id,

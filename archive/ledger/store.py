@@ -15,10 +15,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from aerotape.archive.ledger.metadata import LedgerMetadata
+from aerotape.archive.ledger.metadata import LedgerMetadata, unknown_ledger
 from aerotape.catalog.durability import force_names
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
-from aerotape.errors import LedgerExistsError, StorageError, UnknownLedgerError
+from aerotape.errors import LedgerExistsError, StorageError
 from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
@@ -141,6 +141,12 @@ class LedgerStore:
             "UPDATE ledgers SET recording_id = ? WHERE key = ?", (recording_id, ledger.key)
         )
 
+    def set_mirrors(self, ledger: QualifiedId, mirrors: tuple[str, ...]) -> None:
+        """Set the mirrors of a ledger (StorageError)."""
+        self._execute(
+            "UPDATE ledgers SET mirrors = ? WHERE key = ?", (json.dumps(mirrors), ledger.key)
+        )
+
     def set_closed(
         self, ledger: QualifiedId, last_entry_id: int, length: int, end_position: int
     ) -> None:
@@ -169,11 +175,6 @@ class LedgerStore:
             closing(self._connection.execute(f"{_SELECT} {condition}", values)) as cursor,
         ):
             return [_metadata(row, self._path) for row in cursor]
-
-
-def unknown_ledger(ledger: QualifiedId) -> UnknownLedgerError:
-    """Return the error for a ledger that does not exist."""
-    return UnknownLedgerError(f"unknown ledger {ledger}: `aerotape ledger list` shows all", ledger)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -99,8 +99,8 @@ class RecordingSessionFactory:
         def prepare() -> TimeIndexRequest | None:
             for moved in clear_stale_tail(self._archive_dir, entry.descriptor, now_ms):
                 LOGGER.warning("recording %d is extended: %s", recording_id, moved)
-            if subscription.durability is not None or self._config.file_sync_level:
-                # Counted as durable from its first position on.
+            if subscription.durability is not None:
+                # What precedes the extension is counted as durable.
                 force_segments(self._archive_dir, recording_id)
             time_index = self._time_index(provenance, is_new=False)
             if time_index is not None:
@@ -167,6 +167,8 @@ class RecordingSessionFactory:
         pending_confirmed = None
         try:
             if subscription.durability is not None:
+                # What is confirmed must be found again.
+                self._catalog.force()
                 where = self._archive_id, recording_id, subscription.durability.ledger_key
                 pending_confirmed = self._client.async_add_counter(
                     counters.CounterType.LEDGER_CONFIRMED,

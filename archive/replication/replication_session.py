@@ -269,6 +269,7 @@ class ReplicationSession:
             channel=recording_channel(self._request, self.replication_id, session_id),
             source_location=SourceLocation.REMOTE,
             auto_stop=True,
+            durability=self._request.durability,
         )
 
     def _replay(

@@ -112,6 +112,11 @@ class Replications:
         if request.is_tagged:
             raise ArchiveError("response channels can't be used with tagged replication")
 
+    def open_mirror(self, control_channel: str) -> Steps[tuple[ControlSession, int]]:
+        """Open a session with an archive that mirrors a ledger of this one."""
+        stream_id = self._config.control_stream_id
+        return self._open_source(ReplicationRequest(NULL_VALUE, control_channel, stream_id), 0)
+
     def _open_source(
         self, request: ReplicationRequest, replication_id: int
     ) -> Steps[tuple[ControlSession, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aerotape.archive.recording.durability import Durability
 from aerotape.channel_uri import ChannelUri
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
@@ -26,6 +27,7 @@ class ReplicationRequest:
         replication_session_id: session id of the replay; -1: that of the recording.
         encoded_credentials: for the connect request to the source archive; b"": none.
         src_response_channel: for the source's responses; "": chosen by this archive.
+        durability: of the recording of this archive, if it is that of a ledger.
     """
 
     src_recording_id: int
@@ -41,6 +43,7 @@ class ReplicationRequest:
     replication_session_id: int = NULL_VALUE
     encoded_credentials: bytes = b""
     src_response_channel: str = ""
+    durability: Durability | None = None
 
     @property
     def is_tagged(self) -> bool:

@@ -259,6 +259,10 @@ class Catalog(CompactableCatalog, Closing):
         self._find_entries()
         self._file.force_name()
 
+    def force(self) -> None:
+        """Force all changes to storage, at any sync level (CatalogError)."""
+        self._file.force(at_least=1)
+
     def recording_stopped(self, recording_id: int, position: int, timestamp_ms: int) -> None:
         """Set a recording's stop position and stop timestamp (errors as `descriptor`)."""
         data, begin = self._for_change(recording_id)

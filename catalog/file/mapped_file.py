@@ -199,12 +199,17 @@ class CatalogFile:
             self._map, self._to_prepare = mapping, None
             self._initialise()
 
-    def force(self) -> None:
-        """Force changes to storage as the sync level requires (CatalogError)."""
+    def force(self, at_least: int = 0) -> None:
+        """Force changes to storage as the sync level requires (CatalogError).
+
+        Args:
+            at_least: a sync level that is used where that of the catalog is lower.
+        """
+        level = max(self._sync_level, at_least)
         try:
-            if self._sync_level == 1:
+            if level == 1:
                 os.fdatasync(self._fd)
-            elif self._sync_level > 1:
+            elif level > 1:
                 os.fsync(self._fd)
         except OSError as error:
             raise self._not_forced(error) from error

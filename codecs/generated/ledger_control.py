@@ -983,6 +983,208 @@ class LocateEntryRequest(Message):
         return cls(control_session_id, correlation_id, scope_id, ledger_id, entry_id)
 
 
+_MIRROR_LEDGER_REQUEST = Struct("<HHHHqqqqqqiii")
+_MIRROR_LEDGER_REQUEST_BLOCK = Struct("<qqqqqqiii")
+
+
+class MirrorLedgerRequest(Message):
+    """Template 11, `MirrorLedgerRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 11
+    BLOCK_LENGTH: ClassVar[int] = 60
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "created_ms",
+        "source_recording_id",
+        "source_stream_id",
+        "ledger_type",
+        "digest_type",
+        "password_hash",
+        "source_channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        created_ms: int = 0,
+        source_recording_id: int = 0,
+        source_stream_id: int = 0,
+        ledger_type: LedgerType = LedgerType.PD_JOURNAL,
+        digest_type: DigestType = DigestType.CRC32,
+        password_hash: bytes = b"",
+        source_channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.created_ms = created_ms
+        self.source_recording_id = source_recording_id
+        self.source_stream_id = source_stream_id
+        self.ledger_type = ledger_type
+        self.digest_type = digest_type
+        self.password_hash = password_hash
+        self.source_channel = source_channel
+
+    def encode(self) -> bytes:
+        try:
+            block = _MIRROR_LEDGER_REQUEST.pack(
+                60,
+                11,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.created_ms,
+                self.source_recording_id,
+                self.source_stream_id,
+                self.ledger_type,
+                self.digest_type,
+            )
+            return block + data_field(self.password_hash) + text_field(self.source_channel)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _MIRROR_LEDGER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 60,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("MirrorLedgerRequest", buffer, offset, block_length, 60)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            created_ms,
+            source_recording_id,
+            source_stream_id,
+            ledger_type,
+            digest_type,
+        ) = _MIRROR_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        ledger_type = enum_member(
+            LedgerType,
+            ledger_type,
+            "MirrorLedgerRequest.ledger_type",
+        )
+        digest_type = enum_member(
+            DigestType,
+            digest_type,
+            "MirrorLedgerRequest.digest_type",
+        )
+        password_hash, end = read_data(buffer, end, "MirrorLedgerRequest.password_hash")
+        source_channel, _ = read_text(buffer, end, "MirrorLedgerRequest.source_channel")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            created_ms,
+            source_recording_id,
+            source_stream_id,
+            ledger_type,
+            digest_type,
+            password_hash,
+            source_channel,
+        )
+
+
+_REPLACE_MIRROR_REQUEST = Struct("<HHHHqqqq")
+_REPLACE_MIRROR_REQUEST_BLOCK = Struct("<qqqq")
+
+
+class ReplaceMirrorRequest(Message):
+    """Template 12, `ReplaceMirrorRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 12
+    BLOCK_LENGTH: ClassVar[int] = 32
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "mirror",
+        "replacement",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        mirror: str = "",
+        replacement: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.mirror = mirror
+        self.replacement = replacement
+
+    def encode(self) -> bytes:
+        try:
+            block = _REPLACE_MIRROR_REQUEST.pack(
+                32,
+                12,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+            )
+            return block + text_field(self.mirror) + text_field(self.replacement)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _REPLACE_MIRROR_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 32,
+        version: int = 0,
+    ) -> Self:
+        end = check_block("ReplaceMirrorRequest", buffer, offset, block_length, 32)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+        ) = _REPLACE_MIRROR_REQUEST_BLOCK.unpack_from(buffer, offset)
+        mirror, end = read_text(buffer, end, "ReplaceMirrorRequest.mirror")
+        replacement, _ = read_text(buffer, end, "ReplaceMirrorRequest.replacement")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            mirror,
+            replacement,
+        )
+
+
 _LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiii")
 _LEDGER_DESCRIPTOR_BLOCK = Struct("<qqqqqqqqqqqiiiiiii")
 
@@ -1170,6 +1372,8 @@ MESSAGES: dict[int, type[Message]] = {
     9: DeleteLedgerRequest,
     41: ScopedReplayRequest,
     10: LocateEntryRequest,
+    11: MirrorLedgerRequest,
+    12: ReplaceMirrorRequest,
     20: LedgerDescriptor,
 }
 

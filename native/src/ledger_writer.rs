@@ -279,7 +279,7 @@ mod tests {
         for position in (0..64 * count).step_by(64 * 7 + 5) {
             if let Some(id) = ends.take_up_to(position) {
                 assert!(id > last && id < position / 64);
-                assert!(position / 64 - id < 8, "{id} at {position}");
+                assert!(position / 64 - id < 32, "{id} at {position}");
                 last = id;
             }
         }

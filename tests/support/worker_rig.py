@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from aerotape import _native
 from support.model.term_log import TermLog
@@ -16,11 +16,16 @@ IPC = "aeron:ipc?term-length=65536"
 TIMEOUT_S = 60.0
 T = TypeVar("T")
 RECORDING_POSITION_TYPE_ID = 100
+LEDGER_CONFIRMED_TYPE_ID = 1_200
 
 
 @dataclass
 class LiveRecording:
-    """A recording under way, and what should come to stand in its files."""
+    """A recording under way, and what should come to stand in its files.
+
+    Attributes:
+        confirmed: the counter of the durable position of a recording with a durability.
+    """
 
     recording_id: int
     publication: _native.ExclusivePublication
@@ -28,6 +33,7 @@ class LiveRecording:
     counter: _native.Counter
     segment_length: int
     log: TermLog
+    confirmed: _native.Counter | None = None
     start_position: int = 0
     messages: list[bytes] = field(default_factory=list)
 
@@ -81,6 +87,7 @@ class WorkerRig:
         recording_id: int = 0,
         stream_id: int = 1001,
         segment_length: int = 65_536,
+        durability: Literal["pd", "vd"] | None = None,
     ) -> LiveRecording:
         """Publish to `channel` and have `worker` record it."""
         publication = self.client.add_exclusive_publication(channel, stream_id)
@@ -90,12 +97,19 @@ class WorkerRig:
         counter = self.client.add_counter(
             RECORDING_POSITION_TYPE_ID, recording_id.to_bytes(8, "little"), f"rec {recording_id}"
         )
+        confirmed = None
+        if durability is not None:
+            confirmed = self.client.add_counter(
+                LEDGER_CONFIRMED_TYPE_ID, recording_id.to_bytes(8, "little"), "confirmed"
+            )
         worker.record(
             image,
             counter,
             recording_id=recording_id,
             start_position=0,
             segment_length=segment_length,
+            durability=durability,
+            confirmed_counter=confirmed,
         )
         log = TermLog(
             session_id=publication.session_id,
@@ -104,7 +118,9 @@ class WorkerRig:
             term_length=publication.term_buffer_length,
             max_payload_length=publication.max_payload_length,
         )
-        return LiveRecording(recording_id, publication, subscription, counter, segment_length, log)
+        return LiveRecording(
+            recording_id, publication, subscription, counter, segment_length, log, confirmed
+        )
 
     def replay(
         self,
@@ -175,6 +191,13 @@ class WorkerRig:
         """Wait until the position counter is there; it must not pass it."""
         self.until(lambda: recording.counter.get() >= position or None)
         assert recording.counter.get() == position
+
+    def await_confirmed(self, recording: LiveRecording, position: int) -> None:
+        """Wait until the recording is durable up to a position; it must not be beyond it."""
+        confirmed = recording.confirmed
+        assert confirmed is not None
+        self.until(lambda: confirmed.get() >= position or None)
+        assert confirmed.get() == position
 
     def receive(
         self, subscription: _native.Subscription, count: int, at_a_time: int = 100

@@ -32,6 +32,7 @@ class AsyncLedgerMethods(AsyncRequests):
     ledger_info = asynchronous(requests.ledger_info)
     list_ledgers = asynchronous_pages(requests.list_ledgers)
     delete_ledger = asynchronous(requests.delete_ledger)
+    replace_mirror = asynchronous(requests.replace_mirror)
 
     def create_ledger(
         self,

@@ -29,6 +29,7 @@ class LedgerMethods(BlockingRequests):
     ledger_info = blocking(requests.ledger_info)
     list_ledgers = blocking_pages(requests.list_ledgers)
     delete_ledger = blocking(requests.delete_ledger)
+    replace_mirror = blocking(requests.replace_mirror)
 
     def create_ledger(
         self,

@@ -265,6 +265,32 @@ def delete_ledger(ledger: AnyLedger) -> Call[None]:
     return Call(request, f"delete ledger {found}", nothing)
 
 
+def replace_mirror(ledger: AnyLedger, mirror: str, replacement: str) -> Call[None]:
+    """Mirror a PD_JOURNAL ledger on another archive instead of one that has failed.
+
+    The other archive replicates all of the ledger. What the first one has stays there.
+
+    Args:
+        ledger: an open ledger.
+        mirror: control channel of the one that is replaced.
+        replacement: control channel of the other one.
+
+    Raises:
+        UnknownLedgerError: there is no such ledger.
+        LedgerClosedError: it is closed.
+        ArchiveError: it is a VD_JOURNAL ledger, whose mirrors never change, or does not have
+            this mirror.
+    """
+    found = qualified_id(ledger)
+    request = codecs.ReplaceMirrorRequest(
+        scope_id=found.signed[0],
+        ledger_id=found.signed[1],
+        mirror=arguments.channel("mirror", mirror),
+        replacement=arguments.channel("replacement", replacement),
+    )
+    return Call(request, f"replace a mirror of ledger {found}", nothing)
+
+
 def locate_entry(ledger: QualifiedId, entry_id: int) -> Call[int]:
     """Return the position of the first frame of an entry, bytes."""
     request = codecs.LocateEntryRequest(

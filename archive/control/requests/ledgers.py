@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.control.requests.handling import Handlers
 from aerotape.archive.ledger.alias import with_alias
+from aerotape.archive.ledger.followers import MirrorSource
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
@@ -31,6 +31,8 @@ def _ledger(request: Any) -> QualifiedId:
 def _create(
     services: Services, session: ControlSession, request: codecs.CreateLedgerRequest
 ) -> None:
+    import json
+
     mirrors = json.loads(request.mirrors or "[]")
     if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
         raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")
@@ -128,6 +130,30 @@ def _locate(
     services.ledgers.locate(session, request.correlation_id, _ledger(request), request.entry_id)
 
 
+def _mirror(
+    services: Services, session: ControlSession, request: codecs.MirrorLedgerRequest
+) -> None:
+    metadata = LedgerMetadata(
+        _ledger(request),
+        request.ledger_type,
+        request.digest_type,
+        request.created_ms,
+        request.password_hash,
+    )
+    source = MirrorSource(
+        request.source_channel, request.source_stream_id, request.source_recording_id
+    )
+    services.ledgers.mirror(session, request.correlation_id, metadata, source)
+
+
+def _replace_mirror(
+    services: Services, session: ControlSession, request: codecs.ReplaceMirrorRequest
+) -> None:
+    services.ledgers.replace_mirror(
+        session, request.correlation_id, _ledger(request), request.mirror, request.replacement
+    )
+
+
 HANDLERS: Handlers = {
     codecs.CreateLedgerRequest: _create,
     codecs.LedgerInfoRequest: _info,
@@ -139,4 +165,6 @@ HANDLERS: Handlers = {
     codecs.RecoverLedgerRequest: _recover,
     codecs.DeleteLedgerRequest: _delete,
     codecs.LocateEntryRequest: _locate,
+    codecs.MirrorLedgerRequest: _mirror,
+    codecs.ReplaceMirrorRequest: _replace_mirror,
 }

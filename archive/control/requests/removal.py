@@ -28,9 +28,17 @@ if TYPE_CHECKING:
 def _truncate_recording(
     services: Services, session: ControlSession, request: codecs.TruncateRecordingRequest
 ) -> None:
+    check_known(services, request.recording_id)
+    check_no_ledger(services, request.recording_id)
+    truncate_recording(services, session, request)
+
+
+def truncate_recording(
+    services: Services, session: Requester, request: codecs.TruncateRecordingRequest
+) -> None:
+    """Truncate a recording, also that of a ledger; respond as to a client."""
     correlation_id, recording_id = request.correlation_id, request.recording_id
     check_known(services, recording_id)
-    check_no_ledger(services, recording_id)
     descriptor = services.catalog.descriptor(recording_id)
     check_truncation(descriptor, request.position)
     if not services.deletions.allows(session, correlation_id, recording_id):

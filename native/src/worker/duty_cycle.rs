@@ -230,7 +230,11 @@ impl DutyCycle {
                 self.post_end(ending);
             }
         }
-        self.sync_pool.as_ref().is_some_and(SyncPool::take_progress)
+        let time = self.sync_pool.as_ref().and_then(SyncPool::take_progress);
+        if let Some(time) = time {
+            self.written.add_syncs(time);
+        }
+        time.is_some()
     }
 
     fn turn_replays(&mut self) -> bool {

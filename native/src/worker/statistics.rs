@@ -3,6 +3,7 @@
 //! Only the worker's thread adds to them. The sums are its own; a busy worker writes them to the
 //! counters now and then, one that comes to rest at once.
 
+use super::sync_pool::SyncTime;
 use crate::aeron::CounterHandle;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,13 @@ impl Traffic {
         self.max_time_ns = self.max_time_ns.max(time_ns);
         self.total_time_ns += time_ns;
         self.total_bytes += bytes as i64;
+    }
+
+    /// Add syncs of what was written, during which other blocks may have been moved.
+    pub fn add_syncs(&mut self, time: SyncTime) {
+        self.added = Instant::now();
+        self.max_time_ns = self.max_time_ns.max(nanoseconds(time.longest));
+        self.total_time_ns += nanoseconds(time.total);
     }
 
     /// Show what was added since the last time; of a busy worker, not in every duty cycle.

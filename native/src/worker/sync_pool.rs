@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
 /// Sync threads of a recorder.
 const SYNC_THREADS: usize = 4;
@@ -46,7 +47,16 @@ pub struct SyncQueue {
     arrived: Condvar,
     /// Set after each sync, for the recorder.
     has_progress: AtomicBool,
+    /// Of the syncs that the recorder has not been told of.
+    time: Mutex<SyncTime>,
     recorder: Thread,
+}
+
+/// How long syncs have taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncTime {
+    pub total: Duration,
+    pub longest: Duration,
 }
 
 #[derive(Default)]
@@ -61,6 +71,7 @@ impl SyncQueue {
             waiting: Mutex::default(),
             arrived: Condvar::new(),
             has_progress: AtomicBool::new(false),
+            time: Mutex::default(),
             recorder,
         })
     }
@@ -87,9 +98,16 @@ impl SyncQueue {
         }
     }
 
+    fn add_time(&self, took: Duration) {
+        let mut time = lock(&self.time);
+        time.total += took;
+        time.longest = time.longest.max(took);
+    }
+
     /// The loop of a sync thread.
     fn run(&self) {
         while let Some(recording) = self.next() {
+            let began = Instant::now();
             let is_wanted_again = catch_unwind(AssertUnwindSafe(|| recording.sync()))
                 .unwrap_or_else(|_| {
                     recording.fail(Failure::internal_error());
@@ -99,6 +117,7 @@ impl SyncQueue {
                 // After the others, and no thread need be woken: this one takes the next.
                 lock(&self.waiting).recordings.push_back(recording);
             }
+            self.add_time(began.elapsed());
             self.has_progress.store(true, Ordering::Release);
             self.recorder.unpark();
         }
@@ -132,10 +151,12 @@ impl SyncPool {
         Arc::clone(&self.queue)
     }
 
-    /// Whether a sync has ended since the last call.
-    pub fn take_progress(&self) -> bool {
-        self.queue.has_progress.load(Ordering::Relaxed)
-            && self.queue.has_progress.swap(false, Ordering::Acquire)
+    /// How long the syncs have taken that have ended since the last call; `None` without any.
+    pub fn take_progress(&self) -> Option<SyncTime> {
+        let queue = &self.queue;
+        let has_progress = queue.has_progress.load(Ordering::Relaxed)
+            && queue.has_progress.swap(false, Ordering::Acquire);
+        has_progress.then(|| std::mem::take(&mut *lock(&queue.time)))
     }
 }
 

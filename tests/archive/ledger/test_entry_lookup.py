@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import Message
 
 MTU = 1_408
+SEGMENT_LENGTH = 131_072
+SYNCED = 999
 PROPERTIES = {
     "aeron.archive.segment.file.length": "128k",
     "aeron.archive.low.storage.space.threshold": "1m",
@@ -34,8 +37,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, l
         aerotape.connect(aeron_dir=folder / "aeron") as client,
         client.create_ledger("VD_JOURNAL", channel="aeron:ipc?term-length=64k") as writer,
     ):
-        for _ in range(3_000):
+        for index in range(3_000):
             writer.add_async(bytes(draw.choice((0, 10, 100, 1_500, 5_000))))
+            if index == SYNCED:
+                assert writer.sync() == SYNCED
     [recording] = open_directory(folder / "archive").recordings()
     yield folder / "archive", list(recording.messages())
 
@@ -47,7 +52,7 @@ def recording_of(archive_dir: Path) -> LedgerRecording:
 
 
 def test_the_last_entry_before_a_position(recorded: tuple[Path, list[Message]]) -> None:
-    """From the start, from a known entry, and with digests, it is the one of the messages."""
+    """From the start, or from a known entry, it is the one of the messages."""
     archive_dir, messages = recorded
     recording = recording_of(archive_dir)
     ends = [message.end_position for message in messages]
@@ -62,12 +67,14 @@ def test_the_last_entry_before_a_position(recorded: tuple[Path, list[Message]]) 
         if count:
             header = codec.read_header(messages[count - 1].payload)
             assert header.entry_id == count - 1
-            expected = EntryMark(ends[count - 1], count - 1, header.length)
+            carried = header.last_add_confirmed
+            expected = EntryMark(ends[count - 1], count - 1, header.length, carried)
         assert recording.last_entry(limit) == expected
-        assert recording.last_entry(limit, checked=True) == expected
+        assert recording.torn_at(limit) is None
         for known in (0, count // 2, max(count - 1, 0)):
             header = codec.read_header(messages[known].payload)
-            mark = EntryMark(ends[known], known, header.length)
+            carried = header.last_add_confirmed
+            mark = EntryMark(ends[known], known, header.length, carried)
             assert recording.last_entry(limit, mark) == expected
 
 
@@ -85,21 +92,46 @@ def test_the_position_of_an_entry(recorded: tuple[Path, list[Message]]) -> None:
             recording.position_of(missing, before)
 
 
-def test_a_damaged_entry_ends_a_checked_search(
-    recorded: tuple[Path, list[Message]], tmp_path: Path
+def damage(archive_dir: Path, message: Message) -> None:
+    """Change a byte at the end of a message with a long payload."""
+    at = message.position + MTU // 2
+    base = at // SEGMENT_LENGTH * SEGMENT_LENGTH
+    with (archive_dir / f"0-{base}.rec").open("r+b") as file:
+        file.seek(at - base)
+        byte = file.read(1)[0]
+        file.seek(at - base)
+        file.write(bytes((byte ^ 1,)))
+
+
+@pytest.mark.parametrize("numbers", [[2_999], [2_990, 2_999], [1_000, 2_000], [0], [1_500, 1_501]])
+def test_what_a_power_cut_leaves(
+    recorded: tuple[Path, list[Message]], tmp_path: Path, numbers: list[int]
 ) -> None:
-    """The ledger ends at the last entry that is whole, as after a power cut."""
+    """Entries after the carried LAC are cut from the first one that is not whole."""
     archive_dir, messages = recorded
-    for path in archive_dir.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    recording, end = recording_of(tmp_path), messages[-1].end_position
-    damaged = next(each for each in reversed(messages) if len(each.payload) > 1_000)
-    base = damaged.end_position // 131_072 * 131_072
-    path = tmp_path / f"0-{base}.rec"
-    content = bytearray(path.read_bytes())
-    content[damaged.end_position - base - 40] ^= 1
-    path.write_bytes(content)
-    number = messages.index(damaged)
-    assert recording.last_entry(end).entry_id == 2_999
-    assert recording.last_entry(end, checked=True).entry_id == number - 1
-    assert recording.last_entry(end, checked=True).position == messages[number - 1].end_position
+    shutil.copytree(archive_dir, tmp_path / "archive")
+    recording, end = recording_of(tmp_path / "archive"), messages[-1].end_position
+    # Entries 1000 and later carry LAC 999.
+    damaged = [
+        next(m for m in messages[number:] if len(m.payload) > 1_000)
+        for number in numbers
+        if any(len(m.payload) > 1_000 for m in messages[number:])
+    ]
+    for message in damaged:
+        damage(tmp_path / "archive", message)
+    unconfirmed = [each.position for each in damaged if messages.index(each) > SYNCED]
+    assert recording.torn_at(end) == min(unconfirmed, default=None)
+
+
+def test_a_hole_after_the_carried_lac(recorded: tuple[Path, list[Message]], tmp_path: Path) -> None:
+    """Where frames are missing, the part that did not reach storage begins."""
+    archive_dir, messages = recorded
+    shutil.copytree(archive_dir, tmp_path / "archive")
+    end = messages[-1].end_position
+    first = next(m for m in messages if m.position // SEGMENT_LENGTH == end // SEGMENT_LENGTH - 1)
+    base = first.position // SEGMENT_LENGTH * SEGMENT_LENGTH
+    (tmp_path / "archive" / f"0-{base}.rec").write_bytes(bytes(SEGMENT_LENGTH))
+    torn_at = recording_of(tmp_path / "archive").torn_at(end)
+    before = messages[messages.index(first) - 1].end_position
+    assert torn_at is not None
+    assert before <= torn_at <= first.position

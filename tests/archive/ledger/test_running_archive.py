@@ -32,9 +32,7 @@ def running(
 ) -> Iterator[aerotape.ArchiveClient]:
     """An archive on a directory, and a client of it."""
     with (
-        aerotape.Archive.launch(
-            archive_dir, driver.aeron_dir, "external", PROPERTIES, **options
-        ),
+        aerotape.Archive.launch(archive_dir, driver.aeron_dir, "external", PROPERTIES, **options),
         aerotape.connect(aeron_dir=driver.aeron_dir) as client,
     ):
         yield client
@@ -253,3 +251,38 @@ def test_a_killed_archive(driver: _native.MediaDriver, tmp_path: Path) -> None:
         payloads = [each.payload for each in found.read()]
         assert payloads[:2] == [b"one", b"two"]
         assert set(payloads[2:]) <= {b"lost"}
+
+
+@pytest.mark.parametrize("number", [9, 2])
+def test_an_entry_that_lost_its_pages(
+    driver: _native.MediaDriver, tmp_path: Path, number: int
+) -> None:
+    """After a power cut a ledger ends before the first entry that is not whole, and continues
+    there; an entry that was confirmed before stays, and is reported as damaged.
+    """
+    with running(driver, tmp_path) as client:
+        writer = client.create_ledger("VD_JOURNAL")
+        for index in range(10):
+            writer.add(b"%d" % index * 200)
+            if index == 5:
+                writer.sync()
+        ledger, recording_id = writer.qualified_id, writer._info.recording_id
+        writer.detach()
+    path = tmp_path / f"{recording_id}-0.rec"
+    content = bytearray(path.read_bytes())
+    at = content.index(b"%d" % number * 200)
+    content[at : at + 200] = bytes(200)
+    path.write_bytes(content)
+    with running(driver, tmp_path) as client:
+        if number == 9:
+            info = client.ledger_info(ledger)
+            assert (info.last_add_confirmed, info.last_add_pushed) == (8, 8)
+            with client.open_ledger_writer(ledger) as again:
+                assert again.add(b"again") == 9
+            assert entries(client, ledger) == [b"%d" % i * 200 for i in range(9)] + [b"again"]
+        else:
+            reader = client.open_ledger(ledger)
+            assert reader.last_add_confirmed == 9
+            with pytest.raises(aerotape.EntryDigestError, match="entry 2"):
+                list(reader.read())
+            assert len(list(reader.read(3))) == 7

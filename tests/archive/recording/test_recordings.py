@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from aerotape.archive.counters import CounterType
 from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.recording.durability import Durability, force_segments
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.replication.replication_session import ReplicationSession
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
-from aerotape.errors import AeronError, ArchiveError
+from aerotape.errors import AeronError, ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION
 
 CHANNEL, STREAM_ID = "aeron:ipc", 10
+LEDGER = Durability("vd", bytes(range(16)))
 
 
 class Requester:
@@ -96,13 +101,18 @@ class Image:
 
 
 class Recorder:
-    """Stores the ids of the recordings started and stopped."""
+    """Stores the ids of the recordings started, synced and stopped."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
+        self.options: dict[str, Any] = {}
 
-    def record(self, _image: Any, _counter: Any, *, recording_id: int, **_: Any) -> None:
+    def record(self, _image: Any, _counter: Any, *, recording_id: int, **options: Any) -> None:
         self.calls.append(("record", recording_id))
+        self.options = options
+
+    def request_sync(self, recording_id: int) -> None:
+        self.calls.append(("sync", recording_id))
 
     def stop_recording(self, recording_id: int) -> None:
         self.calls.append(("stop", recording_id))
@@ -111,20 +121,22 @@ class Recorder:
 class Rig:
     """Recordings on a real catalog, with a new image."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, durability: Durability | None = None) -> None:
         self.requester, self.recorder, self.image = Requester(), Recorder(), Image()
-        self.position = Pending()
+        self.position, self.confirmed = Pending(), Pending()
+        self.labels: list[str] = []
         self.sessions = Counter()
         errors = ErrorLog()
         subscription = SimpleNamespace(close=lambda: None)
         client: Any = SimpleNamespace(
             async_add_subscription=lambda *_, **__: Pending(subscription),
-            async_add_counter=lambda *_: self.position,
+            async_add_counter=self.add_counter,
         )
         config: Any = SimpleNamespace(
             max_concurrent_recordings=20,
             connect_timeout_ns=5_000_000_000,
             segment_file_length=131_072,
+            file_sync_level=0,
             recording_events_enabled=False,
             time_index_interval_ns=0,
         )
@@ -155,9 +167,15 @@ class Rig:
             channel=CHANNEL,
             source_location=SourceLocation.LOCAL,
             auto_stop=False,
+            durability=durability,
         )
         self.recordings.on_image(image)
         assert self.requester.sent == ["OK"]
+
+    def add_counter(self, type_id: int, key: bytes, label: str) -> Pending:
+        assert key[:8] == bytes(8)
+        self.labels.append(label)
+        return self.position if type_id == CounterType.RECORDING_POSITION else self.confirmed
 
     def stop_channel(self) -> None:
         assert self.recordings.stop_channel(STREAM_ID, CHANNEL)
@@ -168,13 +186,24 @@ class Rig:
     def close(self) -> None:
         self.recordings.close()
 
+    def end(self) -> None:
+        self.deletions.close()
+        self.catalog.close()
+
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
     made = Rig(tmp_path)
     yield made
-    made.deletions.close()
-    made.catalog.close()
+    made.end()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Rig]:
+    """A recording with a durability."""
+    made = Rig(tmp_path, LEDGER)
+    yield made
+    made.end()
 
 
 @pytest.mark.parametrize("stop", [Rig.stop_channel, Rig.stop_identity])
@@ -239,3 +268,105 @@ def test_a_replication_is_refused_while_files_are_deleted(rig: Rig) -> None:
     assert rig.catalog.descriptor(0) == before
     rig.deletions.close()
     assert replication._prepare(source) == 65_536
+
+
+# ---- durability -----------------------------------------------------------------------------
+
+
+def test_a_plain_recording_has_one_counter_and_is_not_synced_on_request(rig: Rig) -> None:
+    """At sync level 0 the request is refused."""
+    rig.position.answer = Counter()
+    rig.recordings.do_work()
+    assert len(rig.labels) == 1
+    assert rig.recorder.options["durability"] is rig.recorder.options["confirmed_counter"] is None
+    assert not rig.recordings.request_sync(0, lambda *_: None)
+    assert not rig.recordings.request_sync(1, lambda *_: None)
+
+
+def test_a_ledger_begins_with_both_counters(ledger: Rig) -> None:
+    """The recorder receives durability and confirmed counter, once the driver has added both."""
+    confirmed, _ = sorted(ledger.labels)
+    assert confirmed == "ledger-confirmed: 000102030405060708090a0b0c0d0e0f 0 - archiveId=1"
+    ledger.position.answer = Counter()
+    ledger.recordings.do_work()
+    assert ledger.recorder.calls == []
+    ledger.confirmed.answer = counter = Counter()
+    ledger.recordings.do_work()
+    assert ledger.recorder.calls == [("record", 0)]
+    assert ledger.recorder.options["durability"] == "vd"
+    assert ledger.recorder.options["confirmed_counter"] is counter
+    session = ledger.recordings.session(0)
+    assert session is not None
+    counter.set(96)
+    assert (session.position, session.confirmed_position) == (0, 96)
+    ledger.recordings.on_stopped(0, 96)
+    assert counter.is_closed
+
+
+@pytest.mark.parametrize(("durability", "count"), [(None, 0), (LEDGER, 1)])
+def test_the_entry_of_a_ledger_is_forced_to_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: Durability | None, count: int
+) -> None:
+    """Also at sync level 0 of the catalog; that of a plain recording is not."""
+    forced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", forced.append)
+    Rig(tmp_path, durability).end()
+    assert len(forced) == count
+
+
+def test_a_ledger_is_cancelled_between_its_counters(ledger: Rig) -> None:
+    """What the driver has added is closed, and the other request is cancelled."""
+    ledger.position.answer = counter = Counter()
+    ledger.recordings.do_work()
+    done: list[tuple[int, str | None]] = []
+    assert ledger.recordings.request_sync(0, lambda *end: done.append(end))
+    assert done == [(0, None)]
+    ledger.stop_channel()
+    ledger.recordings.do_work()
+    assert counter.is_closed
+    assert ledger.confirmed.is_cancelled
+    assert ledger.recorder.calls == []
+
+
+def test_a_sync_request_is_answered_from_its_position_on(ledger: Rig) -> None:
+    """Its caller gets the durable position, or at the end that and the failure."""
+    ledger.position.answer, ledger.confirmed.answer = counter, _ = Counter(), Counter()
+    ledger.recordings.do_work()
+    done: list[tuple[str, int, str | None]] = []
+    for name, position in (("first", 64), ("second", 128), ("third", 192)):
+        counter.set(position)
+        request = partial(lambda name, *end: done.append((name, *end)), name)
+        assert ledger.recordings.request_sync(0, request)
+    assert ledger.recorder.calls == [("record", 0)] + [("sync", 0)] * 3
+    ledger.recordings.on_synced(0, 32)
+    assert done == []
+    ledger.recordings.on_synced(0, 160)
+    assert done == [("first", 160, None), ("second", 160, None)]
+    ledger.recordings.on_stopped(0, 160, 0, "cannot sync")
+    assert done[2:] == [("third", 160, "cannot sync")]
+    ledger.recordings.on_synced(0, 192)
+    assert len(done) == 3
+
+
+def test_what_an_extended_ledger_has_is_forced_to_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its segment files, and no others, and then their names; an error is reported."""
+    forced: list[str] = []
+
+    def fsync(descriptor: int) -> None:
+        forced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for name in ("3-0.rec", "3-65536.rec", "4-0.rec"):
+        (tmp_path / name).write_bytes(bytes(64))
+    force_segments(tmp_path, 3)
+    assert sorted(forced[:2]) == ["3-0.rec", "3-65536.rec"]
+    assert forced[2:] == [tmp_path.name]
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StorageError, match=r"cannot sync segment file .*3-.*Input/output error"):
+        force_segments(tmp_path, 3)

@@ -1,0 +1,186 @@
+"""The ledgers that this archive mirrors: replications of the recordings of their leaders.
+
+What a mirror has after its leader's last confirmed entry may differ from what the leader has after
+a crash. So a mirror that returns first drops the entries after the last add confirmed that its own
+entries carry: the leader has had those before it on storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aerotape.archive.ledger.attachment import PurgeRequester
+from aerotape.archive.replication.request import ReplicationRequest
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import RecordingSignal
+from aerotape.errors import ArchiveError
+from aerotape.protocol import NULL_VALUE, ErrorCode
+
+if TYPE_CHECKING:
+    from aerotape.archive.background_tasks import Task
+    from aerotape.archive.ledger.entry_lookup import LedgerRecording
+    from aerotape.archive.ledger.ledger_worker import LedgerWorker
+    from aerotape.archive.ledger.metadata import LedgerMetadata
+    from aerotape.archive.replication.replications import Replications
+    from aerotape.qualified_id import QualifiedId
+
+Truncate = Callable[[PurgeRequester, codecs.TruncateRecordingRequest], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorSource:
+    """The recording that a mirror replicates.
+
+    Attributes:
+        control_channel: of the leader.
+        control_stream_id: of the leader.
+        recording_id: in the leader.
+    """
+
+    control_channel: str
+    control_stream_id: int
+    recording_id: int
+
+
+class Follower:
+    """One replication; `Replications` sees it as the sender of the request.
+
+    Attributes:
+        recording_id: in this archive, NULL_VALUE before there is one.
+        replication_id: NULL_VALUE before it has started.
+        is_begun: whether the recording has begun.
+        is_done: whether the replication has ended.
+        failure: the error that ended it.
+    """
+
+    session_id = NULL_VALUE
+
+    def __init__(self, recording_id: int) -> None:
+        self.recording_id = recording_id
+        self.replication_id = NULL_VALUE
+        self.is_begun = False
+        self.is_done = False
+        self.failure: str | None = None
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
+        """Receive the id of the replication; responses to its own requests have that id."""
+        if correlation_id == NULL_VALUE and self.replication_id == NULL_VALUE:
+            self.replication_id = relevant_id
+
+    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
+        """Receive why it has ended."""
+        self.failure = message
+
+    def send_signal(
+        self,
+        correlation_id: int,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        signal: RecordingSignal,
+    ) -> None:
+        """Receive its progress."""
+        if signal in (RecordingSignal.REPLICATE, RecordingSignal.EXTEND):
+            self.recording_id = recording_id
+        if signal is RecordingSignal.EXTEND:
+            self.is_begun = True
+        if signal is RecordingSignal.REPLICATE_END:
+            self.is_done = True
+
+
+class _TruncateRequester(PurgeRequester):
+    """Receives the responses to the request that truncates the recording of a ledger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_deleted = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it was refused, or all files are gone."""
+        return bool(self.outcome) or self._is_deleted
+
+    def send_signal(self, *signal: object) -> None:
+        """Receive that the files are gone."""
+        self._is_deleted = True
+
+
+class Followers:
+    """All ledgers that are being mirrored. For the conductor's thread."""
+
+    def __init__(
+        self,
+        replications: Replications,
+        worker: LedgerWorker,
+        truncate: Truncate,
+        settled: Callable[[LedgerMetadata], Task[LedgerRecording]],
+    ) -> None:
+        """Begin without.
+
+        Args:
+            truncate: handles a request to truncate a recording.
+            settled: waits until the recording of a ledger has stopped and is on storage.
+        """
+        self._replications = replications
+        self._worker = worker
+        self._truncate = truncate
+        self._settled = settled
+        self._followers: dict[QualifiedId, Follower] = {}
+
+    def follow(self, metadata: LedgerMetadata, source: MirrorSource) -> Task[None]:
+        """Replicate from the leader, from where the recording of the ledger is common to both.
+
+        Ends once the recording has begun. A replication of the ledger in progress ends before.
+
+        Args:
+            metadata: the ledger's in this archive.
+
+        Raises:
+            ArchiveError: the replication has failed.
+        """
+        ledger, recording_id = metadata.ledger, metadata.recording_id
+        self.stop(ledger)
+        if recording_id != NULL_VALUE:
+            yield from self._cut(metadata)
+        follower = self._followers[ledger] = Follower(recording_id)
+        request = ReplicationRequest(
+            src_recording_id=source.recording_id,
+            src_control_channel=source.control_channel,
+            src_control_stream_id=source.control_stream_id,
+            dst_recording_id=recording_id,
+            durability=metadata.durability,
+        )
+        self._replications.start(follower, NULL_VALUE, request)
+        while not (follower.is_begun or follower.is_done):
+            yield
+            if follower.recording_id != recording_id:
+                recording_id = follower.recording_id
+                yield from self._worker.change(
+                    lambda store: store.set_recording(ledger, follower.recording_id)
+                )
+        if follower.failure is not None:
+            raise ArchiveError(f"cannot mirror ledger {ledger}: {follower.failure}")
+
+    def stop(self, ledger: QualifiedId) -> None:
+        """End the replication of a ledger. Idempotent."""
+        follower = self._followers.pop(ledger, None)
+        if follower is not None and not follower.is_done:
+            self._replications.stop(follower, NULL_VALUE, follower.replication_id)
+
+    def _cut(self, metadata: LedgerMetadata) -> Task[None]:
+        recording = yield from self._settled(metadata)
+        stop_position = recording.descriptor.stop_position
+        position = yield from self._worker.call(lambda: recording.carried_end(stop_position))
+        if position < stop_position:
+            requester = _TruncateRequester()
+            request = codecs.TruncateRecordingRequest(
+                correlation_id=NULL_VALUE, recording_id=metadata.recording_id, position=position
+            )
+            self._truncate(requester, request)
+            while not requester.is_done:
+                yield
+            if requester.outcome:
+                code, message = requester.outcome
+                raise ArchiveError(f"cannot mirror ledger {metadata.ledger}: {message}", code)

@@ -1,0 +1,349 @@
+"""Ledgers on three archives: one leads, two mirror it; archives are stopped, slow and killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.processes import free_port
+
+import aerotape
+from aerotape.archive.client.ledger.handles import LedgerWriter
+from aerotape.archive.client.ledger.requests import LedgerInfo
+from aerotape.catalog.segment_files import list_segment_files
+from aerotape.errors import (
+    AeronTimeoutError,
+    AerotapeError,
+    ArchiveError,
+    LedgerClosedError,
+    LedgerError,
+    UnknownLedgerError,
+)
+
+TYPES = ("PD_JOURNAL", "VD_JOURNAL")
+TIMEOUT_S = 30.0
+
+
+class Three:
+    """A leader and two mirrors, each a process, with a client of each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.exits = ExitStack()
+        self.ports = [free_port() for _ in range(3)]
+        self.archives = [self.start(index) for index in range(3)]
+
+    def start(self, index: int) -> AerotapeArchive:
+        """Start an archive, or start it again after it was killed."""
+        archive = AerotapeArchive(
+            self.folder / f"archive{index}",
+            self.folder / f"aeron{index}",
+            control_port=self.ports[index],
+            properties={"aeron.archive.message.timeout": "3s"},
+        )
+        return self.exits.enter_context(archive.start())
+
+    @contextmanager
+    def stopped(self, index: int) -> Iterator[None]:
+        """Stop all threads of an archive."""
+        process = self.archives[index].process
+        process.send_signal(signal.SIGSTOP)
+        threads = Path(f"/proc/{process.pid}/task")
+        until(
+            lambda: all(
+                (thread / "stat").read_text().rpartition(") ")[2][0] == "T"
+                for thread in threads.iterdir()
+            )
+        )
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+    def kill(self, index: int) -> None:
+        self.archives[index].kill()
+
+    def restart(self, index: int) -> None:
+        age_mark_file(self.archives[index].archive_dir)
+        self.archives[index] = self.start(index)
+
+    @property
+    def mirrors(self) -> list[str]:
+        return [archive.control_channel for archive in self.archives[1:]]
+
+    @contextmanager
+    def client(self, index: int = 0, timeout_s: float = 10.0) -> Iterator[aerotape.ArchiveClient]:
+        archive = self.archives[index]
+        with aerotape.connect(
+            aeron_dir=archive.aeron_dir,
+            control_request_channel=archive.control_channel,
+            timeout_ns=int(timeout_s * 1e9),
+        ) as client:
+            yield client
+
+    def create(
+        self, client: aerotape.ArchiveClient, kind: Any, ack_quorum: int = 2
+    ) -> LedgerWriter:
+        return client.create_ledger(
+            type=kind, write_quorum=3, ack_quorum=ack_quorum, mirrors=self.mirrors
+        )
+
+    def entries(self, index: int, ledger: aerotape.QualifiedId) -> list[bytes]:
+        """Read what an archive has, confirmed or not; nothing before it knows the ledger."""
+        with self.client(index) as client:
+            try:
+                reader = client.open_ledger_read_only(ledger)
+                return [entry.payload for entry in reader.read_unconfirmed()]
+            except UnknownLedgerError:
+                return []
+
+    def info(self, index: int, ledger: aerotape.QualifiedId) -> LedgerInfo:
+        with self.client(index) as client:
+            return client.ledger_info(ledger)
+
+    def await_equal(self, ledger: aerotape.QualifiedId, expected: list[bytes]) -> None:
+        """Wait until all archives have the same entries."""
+        until(lambda: all(self.entries(index, ledger) == expected for index in range(3)))
+
+
+def until(is_so: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
+    deadline_s = time.monotonic() + timeout_s
+    while not is_so():
+        assert time.monotonic() < deadline_s, "timeout"
+        time.sleep(0.1)
+
+
+def payloads(begin: int, end: int) -> list[bytes]:
+    return [b"payload %d" % number * (number % 40) for number in range(begin, end)]
+
+
+@contextmanager
+def running() -> Iterator[Three]:
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=base, prefix="aerotape-test-") as folder:
+        three = Three(Path(folder))
+        with three.exits:
+            yield three
+
+
+@pytest.fixture
+def three() -> Iterator[Three]:
+    """Three archives for one test."""
+    with running() as three:
+        yield three
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Three]:
+    """Three archives for tests that do not kill any."""
+    with running() as three:
+        yield three
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_all_archives_have_the_entries(shared: Three, kind: str) -> None:
+    """The same recording, and the ledger is closed in all of them."""
+    with shared.client() as client:
+        with shared.create(client, kind) as writer:
+            ledger = writer.qualified_id
+            sent = payloads(0, 1_000)
+            assert [writer.add(payload) for payload in sent[:10]] == list(range(10))
+            assert writer.add_many(sent[10:]) == 999
+            assert writer.sync() == 999
+        found = client.ledger_info(ledger)
+        assert (found.last_add_confirmed, found.is_closed) == (999, True)
+    shared.await_equal(ledger, sent)
+    recording_ids = [shared.info(index, ledger).recording_id for index in range(3)]
+    files = [
+        [segment.path.read_bytes() for segment in list_segment_files(archive.archive_dir, found_id)]
+        for archive, found_id in zip(shared.archives, recording_ids, strict=True)
+    ]
+    assert files[0] == files[1] == files[2]
+    until(lambda: all(shared.info(index, ledger).is_closed for index in (1, 2)))
+    assert {shared.info(index, ledger).type for index in range(3)} == {kind}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_an_ack_quorum_is_enough_and_necessary(shared: Three, kind: str) -> None:
+    """One mirror that does not respond delays nothing; with two, nothing is acknowledged."""
+    with shared.client(timeout_s=5.0) as client:
+        writer = shared.create(client, kind)
+        writer.add(b"first")
+        with shared.stopped(1):
+            assert writer.add_many(payloads(0, 100)) == 100
+            assert writer.sync() == 100
+            with shared.stopped(2):
+                with pytest.raises((AeronTimeoutError, LedgerError)):
+                    writer.add(b"not acknowledged")
+                assert client.ledger_info(writer.qualified_id).last_add_confirmed == 100
+                assert writer.last_add_confirmed == 100
+
+
+def test_nothing_volatile_is_confirmed_before_a_sync(shared: Three) -> None:
+    """Although all archives have recorded it."""
+    with shared.client() as client, shared.create(client, "VD_JOURNAL", ack_quorum=3) as writer:
+        writer.add_many(payloads(0, 50))
+        assert writer.last_add_confirmed == -1
+        assert client.ledger_info(writer.qualified_id).last_add_confirmed == -1
+        assert writer.sync() == 49
+        assert client.ledger_info(writer.qualified_id).last_add_confirmed == 49
+
+
+def test_a_persistent_ledger_continues_without_a_mirror_that_catches_up(three: Three) -> None:
+    """The mirror is killed, and has all entries once it is back."""
+    with three.client() as client:
+        with three.create(client, "PD_JOURNAL") as writer:
+            ledger = writer.qualified_id
+            writer.add_many(payloads(0, 100))
+            three.kill(1)
+            writer.add_many(payloads(100, 500))
+            three.restart(1)
+            writer.add_many(payloads(500, 600))
+            until(lambda: three.entries(1, ledger) == payloads(0, 600))
+        assert client.ledger_info(ledger).last_add_confirmed == 599
+    three.await_equal(ledger, payloads(0, 600))
+
+
+def test_a_mirror_that_fails_ends_the_writer_of_a_volatile_ledger(three: Three) -> None:
+    """It cannot be replaced; what was acknowledged stays, and the others close the ledger."""
+    with three.client(timeout_s=30.0) as client:
+        writer = three.create(client, "VD_JOURNAL")
+        ledger = writer.qualified_id
+        added = writer.add_many(payloads(0, 100))
+        three.kill(1)
+        with pytest.raises(LedgerError, match=rf"mirror .*:{three.ports[1]}"):
+            deadline_s = time.monotonic() + TIMEOUT_S
+            while time.monotonic() < deadline_s:
+                added = writer.add(payloads(added + 1, added + 2)[0])
+                time.sleep(0.01)
+        writer.close()
+        with pytest.raises(AerotapeError, match="mirror"):
+            client.open_ledger_writer(ledger)
+        three.restart(1)
+        with client.open_ledger_writer(ledger) as writer:
+            begin = writer.last_add_pushed + 1
+            assert begin > added
+            writer.add(b"last")
+        reader = client.open_ledger(ledger)
+        assert reader.last_add_confirmed == begin
+    three.await_equal(ledger, [*payloads(0, begin), b"last"])
+
+
+def test_a_mirror_that_cannot_be_reached_is_reported(shared: Three) -> None:
+    """By the request to write; the leader has no writer afterwards."""
+    nobody = f"aeron:udp?endpoint=localhost:{free_port()}"
+    with (
+        shared.client(timeout_s=30.0) as client,
+        pytest.raises(AerotapeError, match=re.escape(f"mirror {nobody}")),
+    ):
+        client.create_ledger(type="VD_JOURNAL", write_quorum=2, ack_quorum=2, mirrors=[nobody])
+
+
+def test_only_mirrors_of_persistent_ledgers_can_be_replaced(shared: Three) -> None:
+    """The other archive has all entries, and the ledger's metadata names it."""
+    first, second = shared.mirrors
+    with shared.client() as client:
+        ledger = aerotape.QualifiedId.generate()
+        with client.create_ledger(
+            "PD_JOURNAL", ledger, write_quorum=2, ack_quorum=2, mirrors=[first]
+        ) as writer:
+            writer.add_many(payloads(0, 100))
+            with pytest.raises(ArchiveError, match="the mirrors of ledger"):
+                client.replace_mirror(ledger, second, first)
+            client.replace_mirror(ledger, first, second)
+            writer.add_many(payloads(100, 110))
+        assert client.ledger_info(ledger).mirrors == (second,)
+        assert shared.entries(2, ledger) == payloads(0, 110)
+        with pytest.raises(LedgerClosedError):
+            client.replace_mirror(ledger, second, first)
+        with (
+            client.create_ledger(
+                "VD_JOURNAL", write_quorum=2, ack_quorum=2, mirrors=[first]
+            ) as writer,
+            pytest.raises(ArchiveError, match="only those of a PD_JOURNAL"),
+        ):
+            client.replace_mirror(writer.qualified_id, first, second)
+
+
+def test_a_volatile_ledger_is_not_striped(shared: Three) -> None:
+    """More archives than the write quorum are refused for it."""
+    with shared.client() as client, pytest.raises(ArchiveError, match="cannot be striped"):
+        client.create_ledger("VD_JOURNAL", write_quorum=2, mirrors=shared.mirrors)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_leader_that_lost_unsynced_entries_and_its_mirrors_agree(three: Three, kind: str) -> None:
+    """Power cut: the leader loses what was not confirmed; its mirrors drop it, too.
+
+    A second writer then adds other entries under the same ids.
+    """
+    with three.client() as client:
+        writer = three.create(client, kind)
+        ledger = writer.qualified_id
+        writer.add_many(payloads(0, 50))
+        assert writer.sync() == 49
+        confirmed = client.ledger_info(ledger).confirmed_position
+        writer.add_many([b"carries 49"])
+        if kind == "VD_JOURNAL":
+            writer.add_many([b"lost"] * 20)
+            until(lambda: len(three.entries(2, ledger)) == 71)
+        three.kill(0)
+    kept = 51
+    if kind == "VD_JOURNAL":
+        kept = 50
+        cut(three.archives[0].archive_dir, confirmed)
+    three.restart(0)
+    with three.client() as client:
+        reader = client.open_ledger_read_only(ledger)
+        assert [entry.payload for entry in reader.read()][:50] == payloads(0, 50)
+        with client.open_ledger_writer(ledger) as writer:
+            assert writer.add_many([b"other"] * 30) == kept + 29
+        assert client.ledger_info(ledger).last_add_confirmed == kept + 29
+    expected = payloads(0, 50) + [b"carries 49"] * (kept - 50) + [b"other"] * 30
+    three.await_equal(ledger, expected)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_power_cut_of_all_archives_loses_nothing_confirmed(three: Three, kind: str) -> None:
+    """Each loses what it had not on storage; recovery finds all up to the last confirmed one."""
+    with three.client() as client:
+        writer = three.create(client, kind)
+        ledger = writer.qualified_id
+        writer.add_many(payloads(0, 100))
+        told = writer.sync()
+        writer.add_async(*payloads(100, 130))
+        told = max(told, client.ledger_info(ledger).last_add_confirmed or -1)
+        positions = [three.info(index, ledger).confirmed_position for index in range(3)]
+        for index in range(3):
+            three.kill(index)
+    for archive, position in zip(three.archives, positions, strict=True):
+        cut(archive.archive_dir, position)
+    for index in range(3):
+        three.restart(index)
+    with three.client(timeout_s=30.0) as client:
+        reader = client.open_ledger(ledger)
+        found = [entry.payload for entry in reader.read()]
+        assert told >= 99
+        assert len(found) > told
+        assert found == payloads(0, len(found))
+    three.await_equal(ledger, found)
+
+
+def cut(archive_dir: Path, position: int) -> None:
+    """Drop what a recording's only segment file has from a position on."""
+    (segment,) = list_segment_files(archive_dir, 0)
+    with segment.path.open("r+b") as file:
+        length = file.seek(0, 2)
+        file.seek(position)
+        file.write(bytes(max(0, length - position)))

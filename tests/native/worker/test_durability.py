@@ -1,0 +1,116 @@
+"""Group commit, and recordings with a durability other than the archive's sync level."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.model.messages import messages
+from support.worker_rig import WorkerRig
+
+TESTS = Path(__file__).resolve().parents[2]
+FAILING_SYNC = TESTS / "support" / "damage" / "failing_sync.c"
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library to preload, which controls the syncs of segment files."""
+    shim = tmp_path_factory.mktemp("shim") / "failing_sync.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, FAILING_SYNC, "-ldl"], check=True)
+    return shim
+
+
+@pytest.mark.parametrize("scenario", ["hung", "hung_plain", "failing", "volatile"])
+def test_syncs(scenario: str, shim: Path, aeron_dir: Path, tmp_path: Path) -> None:
+    """What waits for a sync that hangs, what a failed one stops, and when there is none.
+
+    See the functions of `support.damage.held_sync`.
+    """
+    archive_dir, control = tmp_path / "archive", tmp_path / "control"
+    archive_dir.mkdir()
+    control.mkdir()
+    command = [sys.executable, "-m", "support.damage.held_sync", scenario]
+    done = subprocess.run(
+        [*command, *map(str, (aeron_dir, archive_dir, control))],
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)]),
+            "LD_PRELOAD": str(shim),
+            "SYNC_CONTROL": str(control),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_a_ledgers_counters_reach_its_end(rig: WorkerRig, level: int) -> None:
+    """Whatever the archive's sync level, "pd" is confirmed by itself and "vd" when it stops."""
+    worker = rig.worker(file_sync_level=level)
+    persistent = rig.record(worker, recording_id=0, stream_id=1, durability="pd")
+    volatile = rig.record(worker, recording_id=1, stream_id=2, durability="vd")
+    for recording in (persistent, volatile):
+        recording.offer(messages(4, 60, 0, 6_000))
+        rig.await_position(recording, len(recording.log.data))
+    rig.await_confirmed(persistent, len(persistent.log.data))
+    assert volatile.confirmed is not None
+    assert volatile.confirmed.get() == 0
+    for recording in (persistent, volatile):
+        end = len(recording.log.data)
+        recording.publication.close()
+        event = rig.event("recording_stopped", recording.recording_id)
+        assert event[2:] == (end, 0, None)
+        rig.await_confirmed(recording, end)
+        assert rig.segment_bytes(recording)[:end] == recording.log.data
+
+
+def test_closing_the_worker_confirms_its_ledgers(rig: WorkerRig) -> None:
+    """Each is durable to its end before its last event is posted."""
+    worker = rig.worker()
+    recordings = [
+        rig.record(worker, recording_id=index, stream_id=index + 1, durability="vd")
+        for index in range(3)
+    ]
+    for recording in recordings:
+        rig.await_position(recording, recording.offer(messages(1, 10)))
+    worker.close()
+    for recording in recordings:
+        end = len(recording.log.data)
+        assert rig.event("recording_stopped", recording.recording_id)[2:] == (end, 0, None)
+        rig.await_confirmed(recording, end)
+
+
+def test_a_request_for_a_recording_that_is_not_synced_is_ignored(rig: WorkerRig) -> None:
+    """Neither a plain recording at level 0 nor an unknown one has anything to report."""
+    worker = rig.worker()
+    recording = rig.record(worker)
+    worker.request_sync(0)
+    worker.request_sync(77)
+    rig.await_position(recording, recording.offer(messages(1, 10)))
+    rig.events += rig.mailbox.wait()
+    assert not [event for event in rig.events if event[0] == "recording_synced"]
+
+
+def test_an_invalid_durability_is_refused(rig: WorkerRig) -> None:
+    """A durability has one of two names, and a confirmed counter belongs to one."""
+    with pytest.raises(ValueError, match='durability="no": use "pd" or "vd"'):
+        rig.record(rig.worker(), durability="no")  # type: ignore[arg-type]
+    publication = rig.client.add_exclusive_publication("aeron:ipc", 7)
+    subscription = rig.client.add_subscription("aeron:ipc", 7)
+    image = rig.until(lambda: subscription.image_by_session_id(publication.session_id))
+    counter = rig.client.add_counter(100, b"", "counter")
+    with pytest.raises(ValueError, match="confirmed_counter"):
+        rig.worker().record(
+            image,
+            counter,
+            recording_id=0,
+            start_position=0,
+            segment_length=1 << 26,
+            confirmed_counter=counter,
+        )
