@@ -428,6 +428,9 @@ class Ledgers:
         """Return positions that hold now, and the entries that end there."""
         if metadata.is_closed or metadata.recording_id == NULL_VALUE:
             return LedgerStatus.of_metadata(metadata)
+        recordings, recording_id = self._recordings, metadata.recording_id
+        while self._session(metadata) is None and recordings.session(recording_id) is not None:
+            yield  # it begins or ends
         if self._session(metadata) is None:
             yield from self._settled(metadata)
         positions = self._positions(metadata)
