@@ -59,15 +59,20 @@ def _rows(row: dict[str, Any], topic: str, segment_size: int) -> Iterator[tuple[
     )
 
 
-def expiry_decoder(
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: set `expire` of heads from their last payload, `binary`."""
+def expiry_decoder(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For `mapInArrow`: set `expire` of heads whose last payload is `binary`."""
     for batch in batches:
         columns = {name: batch.column(name) for name in batch.schema.names}
-        payloads = columns.pop("binary").to_pylist()
-        columns["expire"] = pa.array(
-            [decode_events(each, PayloadType.BINARY).expire_after_ns for each in payloads],
-            pa.int64(),
-        )
+        payloads = columns.pop("binary")
+        if payloads.null_count < len(payloads):
+            expiries = zip(columns["expire"].to_pylist(), payloads.to_pylist(), strict=True)
+            columns["expire"] = pa.array(
+                [
+                    given
+                    if payload is None
+                    else decode_events(payload, PayloadType.BINARY).expire_after_ns
+                    for given, payload in expiries
+                ],
+                pa.int64(),
+            )
         yield pa.RecordBatch.from_pydict(columns)

@@ -146,9 +146,9 @@ def _heads(actions: DataFrame, topic: str, segments: int, segment_size: int) -> 
         fn.first("begin").alias("begin"),
         fn.min_by("origin", "position").alias("origin"),
     )
-    in_binary = fn.col("binary").isNotNull()
-    decoded = heads.where(~in_binary).drop("binary")
-    decoded = decoded.unionByName(heads.where(in_binary).mapInArrow(expiry_decoder, decoded.schema))
+    # Of all heads: a union of two parts would read the actions twice.
+    schema = heads.drop("binary").schema
+    decoded = heads.mapInArrow(expiry_decoder, schema)
     return decoded.select(
         fn.lit(topic).alias("topic"),
         "id",
