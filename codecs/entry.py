@@ -5,7 +5,7 @@
     decode(data, digest_type="CRC32C").payload
 
 Entries of scope 0 are those of Apache BookKeeper (version 1), those of other scopes have the scope
-in front (version 2). The layout is described in `native/src/entry.rs`.
+in front (version 2). The layout is described in `native/src/ledger/entry.rs`.
 """
 
 from __future__ import annotations

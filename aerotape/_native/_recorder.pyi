@@ -127,7 +127,7 @@ class SessionWorker:
     def close(self) -> None:
         """Stop all sessions (their last events are posted) and join the thread."""
 
-# ---- entry.rs ----------------------------------------------------------------------------------
+# ---- ledger/entry.rs ----------------------------------------------------------------------------------
 
 def encode_entry(
     scope_id: int,
@@ -161,7 +161,7 @@ def decode_entry_header(data: Buffer) -> tuple[int, int, int, int, str | None, i
     scope id, offset of the digest. EntryTooShortError, EntryFormatError.
     """
 
-# ---- ledger_writer.rs --------------------------------------------------------------------------
+# ---- ledger/writer.rs --------------------------------------------------------------------------
 
 @final
 class LedgerWriter:

@@ -14,7 +14,6 @@ pub mod assembly;
 pub mod checksum;
 pub mod conductor_wait;
 mod descriptors;
-pub mod entry;
 pub mod errors;
 pub mod event;
 #[allow(unsafe_code)]
@@ -24,7 +23,8 @@ pub mod geometry;
 pub mod idle;
 #[allow(unsafe_code)]
 mod large_pages;
-mod ledger_writer;
+mod ledger;
+
 pub mod mailbox;
 mod no_follow;
 mod raft_journal;
@@ -52,8 +52,8 @@ mod _native {
             super::descriptors::find_descriptors,
             module
         )?)?;
-        super::entry::register(module)?;
-        module.add_class::<super::ledger_writer::LedgerWriter>()?;
+        super::ledger::entry::register(module)?;
+        module.add_class::<super::ledger::LedgerWriter>()?;
         super::sbe::register(module)?;
         super::scan::register(module)?;
         super::raft_journal::register(module)?;

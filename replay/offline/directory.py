@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from aerotape._native import ChecksumName
     from aerotape.codecs.payloads import PayloadSchema
-    from aerotape.replay.offline.payload_columns import Others
+    from aerotape.replay.offline.columns.payloads import Others
     from aerotape.replay.offline.read_mode import Mode
     from aerotape.replay.offline.reader import Message, RecordingRange
     from aerotape.replay.offline.scope import ArchiveScope
@@ -122,7 +122,7 @@ class Recording(StoredRecording):
             columns: names of `aerotape.replay.offline.reader.COLUMNS` and of typed columns, in
                 output order. When None all, but `_corrupt` only in mode PERMISSIVE and `payload`
                 only without a schema. Other columns are not built. `scope_id` and `qualified_name`
-                are further columns (`aerotape.replay.offline.scope_columns`).
+                are further columns (`aerotape.replay.offline.columns.scopes`).
             mode: treatment of messages with a frame that fails its checksum, and of payloads that
                 do not match the schema (`aerotape.replay.offline.read_mode.Mode`).
             schema: an SBE schema whose fields become columns: path or URL of the file, XML or
@@ -133,7 +133,7 @@ class Recording(StoredRecording):
             others: messages of other templates and schemas are left out ("drop"), or are rows
                 whose typed columns are null ("null").
             payload: "raft-journal" for the columns of a raft journal's records, instead of a schema
-                (`aerotape.replay.offline.raft_columns`).
+                (`aerotape.replay.offline.columns.raft`).
             batch_rows: maximum number of messages in a batch.
             batch_bytes: bytes of payload after which a batch ends.
 

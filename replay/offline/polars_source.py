@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from aerotape._native import ChecksumName
     from aerotape.codecs.payloads import PayloadSchema
-    from aerotape.replay.offline.payload_columns import Others
+    from aerotape.replay.offline.columns.payloads import Others
     from aerotape.replay.offline.read_mode import Mode
 
 _HIGHEST: Final = (1 << 63) - 1
@@ -73,7 +73,7 @@ def scan_polars(
         from polars.io.plugins import register_io_source
     except ImportError as error:
         raise ConfigurationError(not_installed("polars", "polars")) from error
-    from aerotape.replay.offline.payload_columns import PayloadColumns
+    from aerotape.replay.offline.columns.payloads import PayloadColumns
 
     options = StorageOptions.of(storage or {})
     directory = open_directory(archive_dir, options)

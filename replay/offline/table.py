@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
-from aerotape.replay.offline.column_names import check_columns
+from aerotape.replay.offline.columns.names import check_columns
+from aerotape.replay.offline.columns.scopes import ScopeColumns, scope_names
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.replay.offline.reader import COLUMNS, RecordingRange, Scan, arrow_batches
-from aerotape.replay.offline.scope_columns import ScopeColumns, scope_names
 
 if TYPE_CHECKING:
     import pyarrow
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aerotape._native import ChecksumName
     from aerotape.catalog.location import StorageOptions
     from aerotape.codecs.payloads import PayloadSchema
-    from aerotape.replay.offline.payload_columns import Others, TypedColumns
+    from aerotape.replay.offline.columns.payloads import Others, TypedColumns
 
 
 _TYPES: Final = dict.fromkeys(COLUMNS, "int32") | {
@@ -103,7 +103,7 @@ class TableReader:
             self._columns = self._scope.other_columns
         self._typed = None
         if payloads is not None:
-            from aerotape.replay.offline.payload_columns import PayloadReader
+            from aerotape.replay.offline.columns.payloads import PayloadReader
 
             self._typed = PayloadReader(payloads, self._columns, self._mode)
 
@@ -158,11 +158,11 @@ def payload_columns(
             raise ConfigurationError(
                 f"payload: {payload} has its own schema; leave out schema and template", "payload"
             )
-        from aerotape.replay.offline.raft_columns import raft_columns
+        from aerotape.replay.offline.columns.raft import raft_columns
 
         return raft_columns(payload)
     if schema is not None:
-        from aerotape.replay.offline.payload_columns import PayloadColumns
+        from aerotape.replay.offline.columns.payloads import PayloadColumns
 
         return PayloadColumns.of(schema, template, others=others, storage=storage)
     if template is not None:

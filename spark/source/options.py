@@ -18,15 +18,15 @@ from aerotape.catalog.location import (
 )
 from aerotape.catalog.scopes.layout import unsigned
 from aerotape.errors import ConfigurationError
-from aerotape.replay.offline.column_names import check_columns
+from aerotape.replay.offline.columns.names import check_columns
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeRange, parse_time
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
+    from aerotape.replay.offline.columns.payloads import TypedColumns
     from aerotape.replay.offline.directory import ArchiveDirectory
-    from aerotape.replay.offline.payload_columns import TypedColumns
     from aerotape.replay.offline.seek import SeekTarget
 
 _T = TypeVar("_T")
@@ -48,7 +48,7 @@ COLUMN_TYPES: Final[Mapping[str, str]] = {
 """All columns in table order, with their Spark types."""
 
 SCOPE_COLUMN_TYPES: Final[Mapping[str, str]] = {"scope_id": "long", "qualified_name": "string"}
-"""Optional columns, with their Spark types (`aerotape.replay.offline.scope_columns`)."""
+"""Optional columns, with their Spark types (`aerotape.replay.offline.columns.scopes`)."""
 
 MESSAGE_COLUMNS: Final = tuple(name for name in COLUMN_TYPES if name != "_corrupt")
 """The default columns; mode PERMISSIVE adds `_corrupt`."""
@@ -277,7 +277,7 @@ def scope_column_types(payloads: TypedColumns | None) -> dict[str, str]:
     """Return the optional columns that no typed column has the name of, with their types."""
     if payloads is None:
         return dict(SCOPE_COLUMN_TYPES)
-    from aerotape.replay.offline.scope_columns import scope_names
+    from aerotape.replay.offline.columns.scopes import scope_names
 
     return {name: SCOPE_COLUMN_TYPES[name] for name in scope_names(payloads)}
 
@@ -349,7 +349,7 @@ def parse_payloads(
                 raise ConfigurationError(
                     f"{name}: the option payload selects columns of its own; give one of them", name
                 )
-        from aerotape.replay.offline.raft_columns import raft_columns
+        from aerotape.replay.offline.columns.raft import raft_columns
 
         return raft_columns(given["payload"])
     if "schema" not in given:
@@ -362,7 +362,7 @@ def parse_payloads(
                 )
         return None
     from aerotape.codecs.payload_plan import EnumColumns, SetColumns
-    from aerotape.replay.offline.payload_columns import OTHERS, PayloadColumns
+    from aerotape.replay.offline.columns.payloads import OTHERS, PayloadColumns
 
     template = given.get("template")
     template_id = None if template is None else digits(template)

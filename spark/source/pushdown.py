@@ -112,7 +112,7 @@ class Selection:
         if lowest <= 0 or options.payloads is None or options.seek or options.mode != "FAILFAST":
             return options
         # They import the native module, which other queries do not need for planning.
-        from aerotape.replay.offline.raft_columns import RaftColumns
+        from aerotape.replay.offline.columns.raft import RaftColumns
         from aerotape.replay.offline.seek import SeekTarget
 
         if not isinstance(options.payloads, RaftColumns):

@@ -27,9 +27,9 @@ from aerotape.errors import (
     StorageError,
     UnknownRecordingError,
 )
+from aerotape.replay.offline.columns.scopes import schema_with_scopes, scope_names
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
-from aerotape.replay.offline.scope_columns import schema_with_scopes, scope_names
 from aerotape.replay.offline.table import TableReader, table_schema
 from aerotape.spark.source.options import ReadOptions
 from aerotape.spark.source.planning import (

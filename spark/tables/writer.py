@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError
+from aerotape.replay.offline.columns.scopes import scope_names
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.scan_ahead import scans
-from aerotape.replay.offline.scope_columns import scope_names
 from aerotape.replay.offline.table import TableReader
 from aerotape.spark.tables.extent import LastRow
 from aerotape.spark.tables.output import OutputStore
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from aerotape._native import ChecksumName
-    from aerotape.replay.offline.payload_columns import TypedColumns
+    from aerotape.replay.offline.columns.payloads import TypedColumns
     from aerotape.replay.offline.read_mode import Mode
     from aerotape.replay.offline.scan_ahead import Scanned
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from support.builders import raft_bytes as built
+from support.journals import raft_bytes as built
 
 from aerotape.codecs.raft.descriptor import Descriptor, decode_descriptor, encode_descriptor
 from aerotape.codecs.raft.formats import FORMATS, journal_format

@@ -7,7 +7,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders import raft_bytes as built
+from support.journals import raft_bytes as built
 
 from aerotape.codecs.generated.raft_entry import MemberType
 from aerotape.codecs.raft.entries import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.builders import raft_bytes as built
+from support.journals import raft_bytes as built
 
 from aerotape.codecs.raft.record import decode_record
 from aerotape.codecs.raft.replicated import ReplicatedRecord, receive

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from support.builders import raft_bytes as built
+from support.journals import raft_bytes as built
 
 from aerotape.codecs.generated.raft_entry import EntryType
 from aerotape.codecs.raft_journal.directory import RaftJournal

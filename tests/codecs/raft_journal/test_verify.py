@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from support.builders import raft_bytes as built
+from support.journals import raft_bytes as built
 
 from aerotape.codecs.raft_journal.directory import RaftJournal
 from aerotape.codecs.raft_journal.verify import JournalCheck, verify_journal

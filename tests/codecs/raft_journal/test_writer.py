@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders import raft_bytes as built
+from support.journals import raft_bytes as built
 
 from aerotape.codecs.raft.descriptor import decode_descriptor
 from aerotape.codecs.raft_journal.directory import RaftJournal

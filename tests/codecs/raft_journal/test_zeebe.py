@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.builders import raft_bytes as built
+from support.journals import raft_bytes as built
 from support.jvm.zeebe import RELEASES, Command, ZeebeError, ZeebeJournals, ZeebeRecord
 
 from aerotape.codecs.generated.raft_entry import MemberType

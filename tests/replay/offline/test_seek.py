@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from support.builders.built_archive import add_recording, fill
-from support.builders.raft_entries import initial
-from support.builders.raft_recording import BuiltRecord, record_into, records
 from support.builders.segment_builder import SegmentBuilder
+from support.journals.raft_entries import initial
+from support.journals.raft_recording import BuiltRecord, record_into, records
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.seek_index.file import (

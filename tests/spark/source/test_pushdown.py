@@ -10,7 +10,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BuiltMessage, SegmentBuilder
 
 import aerotape.spark
-from aerotape.replay.offline.raft_columns import RaftColumns
+from aerotape.replay.offline.columns.raft import RaftColumns
 from aerotape.replay.offline.seek import SeekTarget
 from aerotape.spark.source.options import ReadOptions
 

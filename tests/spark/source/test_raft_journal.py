@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.builders.raft_recording import records
-from support.builders.written_journal import write_journal
 from support.daemon.command_line import aerotape
+from support.journals.raft_recording import records
+from support.journals.written_journal import write_journal
 from support.jvm.java import ROOT
 from support.spark.streaming_job import start_query
 

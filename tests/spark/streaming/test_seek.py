@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from support.builders.built_archive import add_recording
-from support.builders.raft_recording import records
 from support.builders.segment_builder import SegmentBuilder
+from support.journals.raft_recording import records
 
 from aerotape.errors import ConfigurationError
 from aerotape.spark.source.options import ReadOptions

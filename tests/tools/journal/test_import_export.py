@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import in_use
-from support.builders.raft_recording import record_into, records
 from support.builders.segment_builder import SegmentBuilder
-from support.builders.written_journal import SEGMENT_SIZE, files, write_journal
 from support.daemon.command_line import aerotape, tool
+from support.journals.raft_recording import record_into, records
+from support.journals.written_journal import SEGMENT_SIZE, files, write_journal
 from support.power_cut.crash_points import crashes
 
 from aerotape.catalog.file.catalog import Catalog

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders import raft_bytes as built
+from support.journals import raft_bytes as built
 
 from aerotape.tools._cli.main import main
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.builders.written_journal import files
 from support.daemon.command_line import aerotape
+from support.journals.written_journal import files
 from support.jvm.zeebe import RELEASES, Command, ZeebeJournals
 
 from aerotape.codecs.raft.record import decode_partially

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.raft_entries import application
-from support.builders.raft_recording import records
-from support.builders.written_journal import files, write_journal
 from support.daemon.command_line import CommandLine
 from support.daemon.recording import recorded, wait_until
+from support.journals.raft_entries import application
+from support.journals.raft_recording import records
+from support.journals.written_journal import files, write_journal
 
 import aerotape
 from aerotape.catalog.seek_index.file import seek_index_path

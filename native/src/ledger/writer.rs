@@ -4,8 +4,8 @@
 //! where entries end, so that a confirmed position of the recording becomes the id of the last
 //! confirmed entry, which every later entry carries.
 
+use super::entry::{Digest, DigestType, Header, prefix_length};
 use crate::aeron::{ExclusivePublication, Lent, retry_within};
-use crate::entry::{Digest, DigestType, Header, prefix_length};
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
 use std::collections::VecDeque;

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aerotape.codecs.raft_journal.directory import RaftJournal
 from aerotape.codecs.raft_journal.writer import JournalWriter
-from support.builders.raft_recording import records
+from support.journals.raft_recording import records
 
 SEGMENT_SIZE = 65_536
 

@@ -14,7 +14,7 @@ from aerotape.qualified_id import QualifiedId
 if TYPE_CHECKING:
     import pyarrow
 
-    from aerotape.replay.offline.payload_columns import TypedColumns
+    from aerotape.replay.offline.columns.payloads import TypedColumns
     from aerotape.replay.offline.reader import RecordingRange
 
 SCOPE_TYPES: Final = {"scope_id": "int64", "qualified_name": "string"}

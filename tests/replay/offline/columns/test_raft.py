@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from support.builders.built_archive import add_recording
-from support.builders.raft_entries import application, configuration, initial
-from support.builders.raft_recording import record_into, records
 from support.builders.segment_builder import SegmentBuilder
+from support.journals.raft_entries import application, configuration, initial
+from support.journals.raft_recording import record_into, records
 
 from aerotape.codecs.raft.entries import ApplicationEntry, ConfigurationEntry, decode_entry
 from aerotape.codecs.raft.record import decode_record, encode_record
 from aerotape.errors import CodecError, ConfigurationError
+from aerotape.replay.offline.columns.raft import RAFT_JOURNAL, RaftColumns
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.raft_columns import RAFT_JOURNAL, RaftColumns
 
 pytest.importorskip("pyarrow")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from aerotape.codecs.raft.record import encode_record
 from support.builders.built_archive import add_recording
-from support.builders.raft_entries import application, configuration, initial
 from support.builders.segment_builder import SegmentBuilder
+from support.journals.raft_entries import application, configuration, initial
 
 
 @dataclass(frozen=True)

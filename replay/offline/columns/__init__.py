@@ -1,0 +1,1 @@
+"""Columns of tables of messages: names, typed payloads, raft journals, scopes."""

@@ -1,0 +1,1 @@
+"""Raft journals and recordings of them, built byte by byte."""
