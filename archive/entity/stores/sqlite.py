@@ -26,6 +26,8 @@ _PRAGMAS: Final = (
     # Retention relies on the pointer, so a commit must survive a power cut.
     "PRAGMA synchronous = FULL",
     "PRAGMA cache_size = -131072",
+    # Pages change in many batches before they are written into the file.
+    "PRAGMA wal_autocheckpoint = 16384",
     "PRAGMA temp_store = MEMORY",
 )
 _TABLES: Final = ("metajournal", "journal", "pointer2", "setting", "locks", "metajournal_index")
