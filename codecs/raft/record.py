@@ -220,10 +220,13 @@ def _data_range(buffer: Buffer, offset: int) -> tuple[int, int, int]:
         begin += block_length
     except CodecError as error:
         raise CorruptJournalError(f"record at offset {offset}: {error}", offset=offset) from None
-    if not _DATA_OVERHEAD <= metadata.length <= len(buffer) - begin:
+    left = len(buffer) - begin
+    if not _DATA_OVERHEAD <= metadata.length <= left:
+        expected = f"but {left} bytes are left"
+        if metadata.length < _DATA_OVERHEAD:
+            expected = f"expected at least {_DATA_OVERHEAD}"
         raise CorruptJournalError(
-            f"record at offset {offset}: the length of its data is {metadata.length}, expected "
-            f"{_DATA_OVERHEAD} to {len(buffer) - begin}",
+            f"record at offset {offset}: the length of its data is {metadata.length}, {expected}",
             offset=offset,
         )
     return begin, begin + metadata.length, metadata.checksum

@@ -174,8 +174,11 @@ fn head(bytes: &[u8], left: u64) -> Result<Option<Head>, Damage> {
             end: begin + data,
             checksum: checksum as i64,
         })),
+        Ok(data) if data >= MIN_DATA_LENGTH => Err(corrupt(format!(
+            "the length of its data is {length}, but {available} bytes are left in the segment"
+        ))),
         _ => Err(corrupt(format!(
-            "the length of its data is {length}, expected {MIN_DATA_LENGTH} to {available}"
+            "the length of its data is {length}, expected at least {MIN_DATA_LENGTH}"
         ))),
     }
 }

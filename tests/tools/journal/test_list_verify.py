@@ -129,6 +129,16 @@ def test_damage_is_listed_and_is_exit_code_3(
     assert "segment descriptor" in err
 
 
+def test_a_file_that_was_cut(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The finding names the length and the bytes that are left."""
+    (path,) = built.write_journal(tmp_path, (3,))
+    path.write_bytes(path.read_bytes()[:150])
+    out, _ = run(capsys, "verify", tmp_path, "--json", expect=3)
+    (finding,) = lines(out)
+    assert (finding["index"], finding["problem"]) == (2, "CorruptJournal")
+    assert finding["why"] == "the length of its data is 87, but 6 bytes are left in the segment"
+
+
 def test_commands_that_read_change_nothing(
     capsys: pytest.CaptureFixture[str], journal: Path
 ) -> None:
