@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.errors import ConfigurationError
-from aerotape.tools._cli.arguments import identity, scope_id
+from aerotape.tools._cli.arguments import identity, uint64
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import Progress, emit_line, note
 from aerotape.tools._ledger._common import id_row
@@ -30,7 +30,7 @@ def add_actions(actions: Commands) -> None:
     parser.add_argument(
         "--ledger-scope-id",
         metavar="N",
-        type=scope_id,
+        type=uint64,
         help="the scope of the imported recordings (default: the archive id in DIR's mark file)",
     )
     parser.add_argument(

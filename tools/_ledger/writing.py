@@ -77,10 +77,11 @@ def add_actions(actions: Actions) -> None:
     add.add_argument("--close", action="store_true", help="close the ledger afterwards")
     add_password_option(add)
 
-    for name, run_it in (("sync", _sync), ("open", _open)):
-        action = add_action(actions, name, run_it)
-        add_ledger_options(action)
-        add_password_option(action)
+    add_ledger_options(add_action(actions, "sync", _sync))
+
+    open_ = add_action(actions, "open", _open)
+    add_ledger_options(open_)
+    add_password_option(open_)
 
 
 def _quorum(text: str) -> int:
