@@ -130,6 +130,10 @@ class LedgerStore:
             raise unknown_ledger(ledger)
         return found[0]
 
+    def has(self, ledger: QualifiedId) -> bool:
+        """Return whether there is a ledger with this id (StorageError)."""
+        return bool(self._select("WHERE key = ?", ledger.key))
+
     def listed(self, scope_id: int, from_ledger_id: int, count: int) -> list[LedgerMetadata]:
         """Return up to `count` ledgers of a scope in the order of their ids (StorageError)."""
         bounds = [
