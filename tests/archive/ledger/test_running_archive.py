@@ -146,24 +146,29 @@ def test_an_archive_without_ledgers(driver: _native.MediaDriver, tmp_path: Path)
         assert after == before
 
 
+def record_plain(client: aerotape.ArchiveClient, *, beside_ledger: bool) -> None:
+    """Make recording 0, always the same one, and perhaps a ledger meanwhile."""
+    channel = "aeron:ipc?session-id=7|init-term-id=3|term-id=3|term-offset=0|term-length=64k"
+    client.start_recording(channel, 77)
+    publication = client.aeron.add_publication(channel, 77)
+    publication.wait_connected()
+    wait_until(lambda: list(client.list_recordings()) != [], "the recording's start")
+    if beside_ledger:
+        with client.create_ledger() as writer:
+            writer.add(b"entry")
+    end = [publication.send(b"%d" % index * 50) for index in range(100)][-1]
+    wait_until(lambda: client.max_recorded_position(0) == end, "the recording")
+    client.stop_recording(channel, 77)
+    publication.close()
+    wait_until(lambda: client.stop_position(0) == end, "the recording's end")
+
+
 def test_plain_recordings_have_nothing_of_ledgers() -> None:
     """Beside a ledger, a recording has the same bytes as in an archive without ledgers."""
-    channel = "aeron:ipc?session-id=7|init-term-id=3|term-id=3|term-offset=0|term-length=64k"
     trees, descriptors = [], []
-    for has_ledger in (False, True):
+    for beside_ledger in (False, True):
         with serve("aerotape") as served, served.connect() as client:
-            client.start_recording(channel, 77)
-            publication = client.aeron.add_publication(channel, 77)
-            publication.wait_connected()
-            wait_until(lambda: list(client.list_recordings()) != [], "the recording's start")
-            if has_ledger:
-                with client.create_ledger() as writer:
-                    writer.add(b"entry")
-            end = [publication.send(b"%d" % index * 50) for index in range(100)][-1]
-            wait_until(lambda: client.max_recorded_position(0) == end, "the recording")
-            client.stop_recording(channel, 77)
-            publication.close()
-            wait_until(lambda: client.stop_position(0) == end, "the recording's end")
+            record_plain(client, beside_ledger=beside_ledger)
             descriptor = open_directory(served.archive_dir).recording(0).descriptor
             descriptors.append(replace(descriptor, start_timestamp_ms=0, stop_timestamp_ms=0))
             trees.append(tree(served.archive_dir))
