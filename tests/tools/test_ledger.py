@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders.scoped_store import build, payloads
 from support.daemon.archives import ServedArchive, serve
 from support.daemon.command_line import Outputs
 from support.daemon.command_line import aerotape as command
 
 import aerotape
+from aerotape.replay.offline.directory import open_directory
 
 SCOPE, NUMBER = 0xF47AC10B58CC4372, 0xA5670E02B2C3D479
 NAME = "f47ac10b58cc4372a5670e02b2c3d479"
@@ -181,6 +183,31 @@ def test_unconfirmed_entries(ledger: Ledger) -> None:
 def test_usage_errors(ledger: Ledger, arguments: tuple[object, ...], text: str) -> None:
     """Ids that disagree, are incomplete or cannot exist are usage errors, and nothing is done."""
     assert text in ledger.error(*arguments, code=2)
+
+
+def test_an_imported_recording(ledger: Ledger, tmp_path: Path) -> None:
+    """It is listed between ledgers, shown and read; actions that change a ledger refuse it."""
+    source = build(tmp_path / "source", archive_id=6)
+    expected = payloads(open_directory(source).recording(0))
+    command("ledger", "import-archive", source, "--archive-dir", ledger.archive.archive_dir)
+    named = ("--ledger-scope-id", 6, "--ledger-id", 0)
+    ledger.json("create", "--ledger-scope-id", 6, "--ledger-id", 1)
+    listed = ledger.lines("list", "--ledger-scope-id", 6)
+    assert [(row["ledger_id"], row["type"]) for row in listed] == [
+        ("0", "RECORDING"),
+        ("1", "PD_JOURNAL"),
+    ]
+    assert ledger.lines("list", "--ledger-scope-id", 6, "--count", 1) == listed[:1]
+    assert ledger.json("status", *named) == listed[0]
+    rows = ledger.lines("read", *named)
+    assert [bytes.fromhex(row["payload"]) for row in rows] == expected
+    assert [row["entry_id"] for row in rows] == list(range(len(expected)))
+    few = ledger.lines("read", *named, "--first", 2, "--last", 3)
+    assert few == rows[2:4]
+    for action in (("add", "x"), ("sync",), ("open",), ("delete", "--yes")):
+        refused = ledger.error(*action, *named)
+        assert f"{6:016x}{0:016x} is an imported recording, not a ledger" in refused
+    assert "is the id of an imported recording" in ledger.error("create", *named)
 
 
 def test_a_password(ledger: Ledger, tmp_path: Path) -> None:

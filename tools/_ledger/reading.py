@@ -24,9 +24,9 @@ from aerotape.tools._ledger._common import (
     required_ledger,
 )
 from aerotape.tools._ledger.imported import (
+    imported_recording,
     imported_recordings,
     imported_row,
-    is_imported,
     read_imported,
 )
 
@@ -66,7 +66,7 @@ def _read(args: argparse.Namespace) -> int:
     """
     ledger = required_ledger(args)
     with connect(args) as client:
-        if is_imported(client, ledger):
+        if imported_recording(client, ledger) is not None:
             read_imported(client, ledger, args)
             return 0
         with client.open_ledger_read_only(ledger, password_of(args)) as reader:
@@ -126,5 +126,9 @@ def _status(args: argparse.Namespace) -> int:
     """Print the state of a ledger, with the last entries that are confirmed and pushed."""
     ledger = required_ledger(args)
     with connect(args) as client:
-        emit(info_row(client.ledger_info(ledger)), args)
+        descriptor = imported_recording(client, ledger)
+        if descriptor is None:
+            emit(info_row(client.ledger_info(ledger)), args)
+        else:
+            emit(imported_row(ledger, descriptor), args)
     return 0
