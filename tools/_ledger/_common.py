@@ -124,7 +124,7 @@ def required_ledger(args: argparse.Namespace) -> QualifiedId:
 
 
 def id_row(ledger: QualifiedId) -> dict[str, Any]:
-    """Return both forms of an id. Numbers are texts: they exceed the integers of JSON readers."""
+    """Return both forms of an id. Numbers are strings: they exceed the integers of JSON readers."""
     return {
         "scope_id": str(ledger.scope_id),
         "ledger_id": str(ledger.ledger_id),

@@ -150,7 +150,7 @@ def _sync(args: argparse.Namespace) -> int:
 
 
 def _open(args: argparse.Namespace) -> int:
-    """Recover a ledger: stop its writer, confirm what is recorded, and close it for good."""
+    """Recover a ledger: stop its writer, confirm what is recorded, and close it permanently."""
     ledger = required_ledger(args)
     with connect(args) as client, client.open_ledger(ledger, password_of(args)) as reader:
         emit(info_row(reader.refresh()), args)

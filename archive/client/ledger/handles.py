@@ -174,7 +174,7 @@ class LedgerWriter(WriterProperties, Closing):
         self._client._run(self._writing.detach())
 
     def close(self) -> None:
-        """Wait for acknowledgements, sync, and close the ledger for good. Idempotent.
+        """Wait for acknowledgements, sync, and close the ledger permanently. Idempotent.
 
         After an error that was raised before, the ledger stays as it is: recover it by opening it.
         """
