@@ -46,14 +46,18 @@ def add_actions(actions: Actions) -> None:
         help="the digest of each entry (default: CRC32C; DUMMY: none)",
     )
     create.add_argument(
-        "--write-quorum", metavar="N", type=_quorum, default=1, help="archives that record it"
+        "--write-quorum",
+        metavar="N",
+        type=_quorum,
+        default=1,
+        help="archives that record each entry (default: 1)",
     )
     create.add_argument(
         "--ack-quorum",
         metavar="N",
         type=_quorum,
         default=1,
-        help="archives that have to acknowledge an add",
+        help="archives that have to acknowledge an add (default: 1)",
     )
     create.add_argument(
         "--mirror",
