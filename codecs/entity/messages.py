@@ -74,7 +74,7 @@ def encode_fields(
     """
     _check_range(kind, from_seq_nr, to_seq_nr, payload_type)
     try:
-        key = id.encode()
+        key = _encoded(id)
         start = _START.pack(
             *_HEADER,
             timestamp_ms,
@@ -95,7 +95,13 @@ def encode_fields(
 
 @lru_cache(maxsize=64)
 def _writer_fields(origin: str, version: str) -> bytes:
-    return data_field(origin.encode()) + data_field(version.encode())
+    return data_field(_encoded(origin)) + data_field(_encoded(version))
+
+
+def _encoded(text: str) -> bytes:
+    if "\0" in text:
+        raise UnicodeError("it has a NUL character, which stores cannot hold")
+    return text.encode()
 
 
 def decode(buffer: Buffer) -> Action:

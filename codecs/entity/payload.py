@@ -151,9 +151,12 @@ def check_events(events: Sequence[Event]) -> None:
     last = 0
     for event in events:
         if type(event.seq_nr) is not int or not last < event.seq_nr <= MAX_SEQ_NR:
-            after = f"after {last}" if last else "first"
+            if type(event.seq_nr) is int and 1 <= event.seq_nr <= last:
+                raise CodecError(
+                    f"event {event.seq_nr} after {last}: expected sequence numbers that rise"
+                )
             raise CodecError(
-                f"event {event.seq_nr!r} {after}: expected sequence numbers that rise from 1 up"
+                f"event {event.seq_nr!r}: expected a sequence number from 1 to {MAX_SEQ_NR}"
             )
         last = event.seq_nr
         if event.tags and not all(isinstance(tag, str) for tag in event.tags):

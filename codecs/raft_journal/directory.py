@@ -186,6 +186,19 @@ def segment_paths(directory: str | Path, name: str | None = None) -> list[Segmen
     return sorted(chosen, key=lambda each: each.id)
 
 
+def check_name(name: str) -> str:
+    """Check that files can be named after a journal, and return its name.
+
+    Raises:
+        ConfigurationError: it is empty, or has a character that a file's name cannot have.
+    """
+    if "/" in name or "\0" in name or not SEGMENT_NAME.fullmatch(f"{name}-1.log"):
+        raise ConfigurationError(
+            f"{name!r} is not a journal's name: files must be named <name>-<id>.log", "name"
+        )
+    return name
+
+
 def load_segment(file: SegmentPath) -> JournalSegment | None:
     """Read the descriptor of a segment file.
 

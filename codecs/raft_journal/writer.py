@@ -33,6 +33,7 @@ from aerotape.codecs.raft_journal.directory import (
     SEGMENT_NAME,
     RaftJournal,
     RecordColumns,
+    check_name,
     segment_paths,
 )
 from aerotape.context import Closing
@@ -89,7 +90,8 @@ class JournalWriter(Closing):
         """Create a journal, in a directory that is created if it is missing.
 
         Raises:
-            ConfigurationError: the format is not known, or a number is out of its range.
+            ConfigurationError: the format is not known, the name cannot be that of files, or a
+                number is out of its range.
             StorageError: the directory holds a journal of that name, or cannot be written.
         """
         self._begin(directory, name, format, segment_size, first_index)
@@ -150,7 +152,7 @@ class JournalWriter(Closing):
         Raises:
             InvalidAsqnError: the asqn is neither -1 nor above the last one.
             CodecError: the asqn is out of range.
-            JournalError: the record is larger than a segment.
+            ConfigurationError: the record is larger than a segment.
             StorageError: it cannot be written.
         """
         index = self.next_index
@@ -290,7 +292,7 @@ class JournalWriter(Closing):
         if first_index < 1:
             raise ConfigurationError(f"first index {first_index}: expected 1 or more", "index")
         self.directory = Path(directory)
-        self.name = name
+        self.name = check_name(name)
         self.segment_size = segment_size
         self.first_index = self.next_index = first_index
         self.last_asqn = NO_ASQN
@@ -377,11 +379,10 @@ class JournalWriter(Closing):
         """Complete the segment and begin the next one."""
         room = self.segment_size - len(encode_descriptor(self._descriptor, self.format))
         if length > room:
-            raise JournalError(
+            raise ConfigurationError(
                 f"record {self.next_index} has {length} bytes, and a segment of "
                 f"{self.segment_size} bytes has room for {room}: use larger segments",
-                self.directory,
-                index=self.next_index,
+                "segment_size",
             )
         if self._last_offset:
             self._store_last(self.next_index - 1, self._last_offset)

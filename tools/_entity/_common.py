@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from aerotape.tools._cli.arguments import channel, integer
 from aerotape.tools._cli.common_options import add_common_options
 from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import note
 
 if TYPE_CHECKING:
+    from aerotape.archive.client.client import ArchiveClient
     from aerotape.archive.entity.entities import Entities
+    from aerotape.archive.entity.stores.store import Store
 
 
 class Commands(Protocol):
@@ -31,11 +35,11 @@ def add_command(
     Args:
         run_it: runs the command; its docstring is the help.
     """
-    help_line = (run_it.__doc__ or "").partition("\n")[0]
+    text = inspect.cleandoc(run_it.__doc__ or "")
     parser = commands.add_parser(
         name,
-        description=run_it.__doc__,
-        help=help_line,
+        description=text,
+        help=text.partition("\n")[0],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_common_options(parser, default=argparse.SUPPRESS)
@@ -49,7 +53,7 @@ def add_journal_command(
     """Add a command that works on one journal, over a connection to the archive."""
     parser = add_command(commands, name, run_it)
     add_topic(parser)
-    parser.add_argument("--key", metavar="ID", required=True, help="the entity's id")
+    parser.add_argument("--key", metavar="ID", type=key, required=True, help="the entity's id")
     parser.add_argument(
         "--store",
         metavar="URL",
@@ -95,6 +99,15 @@ def partitions(text: str) -> int:
     return integer(text, 1, 10_000)
 
 
+def key(text: str) -> str:
+    """Check that the id of an entity is UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8") from None
+    return text
+
+
 def seq_nr(text: str) -> int:
     """Parse a sequence number: from 1, 63 bits."""
     return integer(text, 1, (1 << 63) - 1)
@@ -102,14 +115,40 @@ def seq_nr(text: str) -> int:
 
 @contextmanager
 def journals(args: argparse.Namespace) -> Iterator[Entities]:
-    """Open the topic of a command of `add_journal_command`."""
+    """Open the topic of a command of `add_journal_command`; a new topic is created."""
+    with _client_and_store(args) as (client, store), _entities(args, client, store) as entities:
+        yield entities
+
+
+@contextmanager
+def existing_journals(args: argparse.Namespace) -> Iterator[Entities | None]:
+    """Open the topic as `journals` does, unless it is new: then yield None and print a note.
+
+    Reading writes a mark, so it would create the topic, with the default number of partitions.
+    """
+    from aerotape.archive.entity.topic import check_topic, recordings_of
+
+    check_topic(args.topic)
+    with _client_and_store(args) as (client, store):
+        is_new = not recordings_of(args.topic, client.list_recordings())
+        if is_new and (store is None or store.pointer(args.topic, 0) is None):
+            note(f"topic {args.topic} has no recording: it is new, or its name is another")
+            yield None
+            return
+        with _entities(args, client, store) as entities:
+            yield entities
+
+
+@contextmanager
+def _client_and_store(args: argparse.Namespace) -> Iterator[tuple[ArchiveClient, Store | None]]:
     with ExitStack() as stack:
         store = None
         if args.store is not None:
             from aerotape.archive.entity.stores.url import open_store
 
             store = stack.enter_context(open_store(args.store))
-        client = stack.enter_context(connect(args))
-        yield stack.enter_context(
-            client.entities(args.topic, args.partitions, store, channel=args.channel)
-        )
+        yield stack.enter_context(connect(args)), store
+
+
+def _entities(args: argparse.Namespace, client: ArchiveClient, store: Store | None) -> Entities:
+    return client.entities(args.topic, args.partitions, store, channel=args.channel)

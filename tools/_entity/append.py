@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from aerotape.codecs.entity.actions import Event
 
 _KEYS: Final = ("seq_nr", "tags", "payload_type", "payload")
+# Other fields that `aerotape entity read --json` prints: they are of the record, not of the event.
+_IGNORED: Final = (
+    "timestamp_ms",
+    "partition",
+    "offset",
+    "origin",
+    "version",
+    "metadata",
+    "payload_metadata",
+    "expire_after_ns",
+)
+_SHOWN: Final = 100
 
 
 def add_commands(commands: Commands) -> None:
@@ -45,6 +57,9 @@ def _append(args: argparse.Namespace) -> int:
       payload       any JSON value; a text for the types text and binary (in hexadecimal)
       payload_type  json, text, binary or none (default: json with a payload, else none)
       tags          a list of texts
+
+    The other fields that `aerotape entity read --json` prints are ignored, so that its lines can be
+    appended to another journal.
     """
     given = list(_given(args.events))
     metadata = None if args.metadata is None else _parsed(args.metadata, "--metadata")
@@ -85,21 +100,33 @@ def _given(texts: list[str]) -> Iterator[dict[str, Any]]:
         for line in lines:
             fields = _parsed(line, "EVENT")
             if not isinstance(fields, dict):
-                raise ConfigurationError(f"event {line.strip()}: expected a JSON object", "EVENT")
+                raise ConfigurationError(f"event {_shown(line)}: expected a JSON object", "EVENT")
             yield fields
 
 
 def _parsed(text: str, name: str) -> Any:
     try:
-        return json.loads(text)
+        text.encode()
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ConfigurationError(f"{name}: {_shown(text)} is not UTF-8", name) from None
     except ValueError as error:
-        raise ConfigurationError(f"{name}: {text.strip()} is not JSON: {error}", name) from None
+        raise ConfigurationError(f"{name}: {_shown(text)} is not JSON: {error}", name) from None
+    except RecursionError:
+        raise ConfigurationError(f"{name}: {_shown(text)} is nested too deeply", name) from None
+    return value
+
+
+def _shown(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _event(fields: dict[str, Any], number: int) -> Event:
     from aerotape.codecs.entity.actions import Event
 
-    unknown = sorted(set(fields) - set(_KEYS))
+    unknown = sorted(set(fields) - {*_KEYS, *_IGNORED})
     if unknown:
         raise ConfigurationError(f"event with {unknown[0]!r}: expected {', '.join(_KEYS)}", "EVENT")
     kind = fields.get("payload_type", "json" if "payload" in fields else "none")
@@ -118,6 +145,8 @@ def _event(fields: dict[str, Any], number: int) -> Event:
         raise ConfigurationError(
             f"payload_type {kind!r}: expected json, text, binary or none", "EVENT"
         )
+    elif value is not None:
+        raise ConfigurationError("an event of payload_type none has no payload", "EVENT")
     seq_nr, tags = fields.get("seq_nr", number), fields.get("tags", [])
     if type(seq_nr) is not int:
         raise ConfigurationError(f"seq_nr {seq_nr!r}: expected an integer", "EVENT")

@@ -79,7 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--name",
         metavar="NAME",
-        help="the journal's name (default: that of the imported journal, or "
+        help="the journal's name (default: that of the imported journal; with --format "
         "raft-partition-partition-1)",
     )
     add_connection_options(parser)
@@ -161,9 +161,10 @@ def _write(
     origin = Origin.decode(first.reserved_value)
     messages = itertools.chain([first], messages)
     name = args.name
-    if name is None and origin is not None:
+    if name is None and args.format is None and origin is not None:
         name = ChannelUri.parse(descriptor.original_channel).get("alias")
-    name = name or DEFAULT_NAME
+    if name is None:
+        name = DEFAULT_NAME
     is_same = args.segment_size is None and args.format in (None, origin and origin.format.name)
     if origin is not None and is_same:
         return _restore(folder, name, messages)

@@ -2,12 +2,13 @@
 
 With --to the recording is written into an archive directory; without, the records are published to
 a running archive, and until the end the alias of the recording's channel ends in -incomplete. At a
-damaged record the import ends; the records before it are imported, and the exit code is 3.
+damaged record the import ends; the records before it, if any, are imported, and the exit code is 3.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.channel_uri import ChannelUri
-from aerotape.errors import AerotapeError, ConfigurationError, StorageError
+from aerotape.errors import AerotapeError, ConfigurationError, JournalError, StorageError
 from aerotape.tools._cli.arguments import channel, int32, option
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 DEFAULT_STREAM_ID: Final = 1
 _INCOMPLETE: Final = "-incomplete"
+# Printable ASCII without separators of channel URIs.
+_ALIAS: Final = re.compile(r"[^|=?\x00-\x1f\x7f-\U0010ffff]+")
 _WAIT_S: Final = 60.0
 _POLL_S: Final = 0.005
 
@@ -86,7 +89,11 @@ def run(args: argparse.Namespace) -> int:
     source = JournalSource(args.directory, args.name)
     with Progress(source.length >> 20, f"importing {source.journal.name}", unit="MiB") as bar:
         make = _into_running_archive if args.to is None else _into_directory
-        recording, copied = make(source, args, bar)
+        try:
+            recording, copied = make(source, args, bar)
+        except JournalError as error:
+            note(f"nothing was imported: {error}")
+            return EXIT_DATA_SUSPECT
     row: dict[str, Any] = {
         "recording_id": recording.recording_id,
         "records": copied.records,
@@ -119,9 +126,15 @@ def _stream(source: JournalSource, args: argparse.Namespace) -> NewStream:
 
 
 def _labelled(args: argparse.Namespace, name: str) -> str:
-    """Return the channel with the journal's name as alias."""
+    """Return the channel with the journal's name as alias, unless it has another."""
     uri = ChannelUri.parse(args.channel or "aeron:ipc")
     if uri.get("alias") is None:
+        if not _ALIAS.fullmatch(name):
+            raise ConfigurationError(
+                f"journal name {name!r} cannot be the alias of a channel: give one, for example "
+                "--channel 'aeron:ipc?alias=journal'",
+                "--channel",
+            )
         uri.put("alias", name)
     return str(uri)
 

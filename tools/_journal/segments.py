@@ -10,6 +10,7 @@ from aerotape.catalog.no_follow import open_no_follow
 from aerotape.codecs.raft.descriptor import Descriptor, encode_descriptor
 from aerotape.codecs.raft.origin import Origin
 from aerotape.codecs.raft.record import check_index, decode_record
+from aerotape.codecs.raft_journal.directory import check_name
 from aerotape.context import Closing
 from aerotape.errors import JournalError
 
@@ -23,8 +24,9 @@ class RestoredSegments(Closing):
     """
 
     def __init__(self, directory: Path, name: str) -> None:
+        """Write into a directory (ConfigurationError: the name cannot be that of files)."""
         self._directory = directory
-        self._name = name
+        self._name = check_name(name)
         self._file = -1
         self._origin: Origin | None = None
         self._descriptor = Descriptor(0, 0, 0)

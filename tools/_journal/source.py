@@ -66,6 +66,9 @@ class JournalSource:
         Args:
             append: takes a record and its reserved value.
             progress: called with the number of bytes read.
+
+        Raises:
+            JournalError: the journal is damaged before its first record.
         """
         copied, collector = Copied(), PointCollector()
         try:
@@ -79,6 +82,8 @@ class JournalSource:
                 copied.last_index = index
                 progress(done)
         except JournalError as error:
+            if not copied.records:
+                raise
             copied.damage = error
         copied.points = collector.points
         return copied

@@ -122,7 +122,8 @@ def append_rows(
         if event.seq_nr <= after:
             continue
         kind, payload = event.payload_type, event.payload
-        is_text = kind in ("json", "text")
+        # PostgreSQL's type text has no NUL; in JSON it is escaped.
+        is_text = kind == "json" or (kind == "text" and b"\0" not in (payload or b""))
         yield (
             *key,
             event.seq_nr,
@@ -131,7 +132,7 @@ def append_rows(
             _json(event.tags) if event.tags else None,
             None if kind == "none" else kind,
             (payload or b"").decode() if is_text else None,
-            payload or b"" if kind == "binary" else None,
+            None if is_text or kind == "none" else payload or b"",
             about,
         )
 

@@ -23,11 +23,12 @@ from aerotape.codecs.entity.messages import Selector, decode, encode, read_heade
 from aerotape.codecs.generated import entity as codecs
 from aerotape.errors import CodecError
 
+CHARACTERS = st.characters(codec="utf-8", exclude_characters="\0")
 COMMON: dict[str, st.SearchStrategy[Any]] = {
-    "id": st.text(max_size=12),
+    "id": st.text(CHARACTERS, max_size=12),
     "timestamp_ms": st.integers(-(1 << 63), (1 << 63) - 1),
-    "origin": st.text(max_size=5),
-    "version": st.text(max_size=5),
+    "origin": st.text(CHARACTERS, max_size=5),
+    "version": st.text(CHARACTERS, max_size=5),
     "metadata": st.none() | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
 }
 SEQ_NRS = st.integers(1, MAX_SEQ_NR)
@@ -75,7 +76,7 @@ def test_messages_are_those_of_the_generated_codec(action: Append) -> None:
     assert message.entity_id == action.id.encode()
 
 
-@given(st.text(max_size=6), st.text(max_size=6))
+@given(st.text(CHARACTERS, max_size=6), st.text(CHARACTERS, max_size=6))
 def test_selector(mine: str, other: str) -> None:
     """A selector finds the actions of one id and no others."""
     header = Selector(mine).header(encode(Purge(id=other)))
@@ -113,6 +114,8 @@ def test_later_schema_version_with_a_longer_block() -> None:
         ),
         Delete(id="k", to_seq_nr=0),
         Delete(id="\ud800", to_seq_nr=1),
+        Delete(id="a\0b", to_seq_nr=1),
+        Delete(id="k", origin="a\0b", to_seq_nr=1),
         Purge(id="k", timestamp_ms=1 << 63),
         Purge(id="k", metadata={1, 2}),
         Purge(id="k", metadata=float("nan")),

@@ -131,7 +131,7 @@ def test_the_writer_enforces_order(tmp_path: Path) -> None:
             journal.append_record, 6, -1, entry, checksum ^ 1,
             error=InvalidChecksumError, text=f"that of the record {checksum}",
         )  # fmt: skip
-        refused(journal.append, b"x" * 1000, error=JournalError, text="room for 967")
+        refused(journal.append, b"x" * 1000, error=ConfigurationError, text="room for 967")
         journal.append_record(6, -1, entry, checksum)
         assert journal.append(entry, 11) == 7
     assert [each.asqn for each in RaftJournal.open(tmp_path).records()] == [10, -1, 11]

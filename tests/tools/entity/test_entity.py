@@ -82,6 +82,45 @@ def test_events_of_standard_input(cli: CommandLine) -> None:
     assert [each["seq_nr"] for each in lines(cli, "entity", "read", *order)] == [2, 7]
 
 
+def test_appending_what_read_printed(cli: CommandLine) -> None:
+    """The output of read --json is an input of append; the journals' events are equal."""
+    topic = new_topic()
+    one, other = journal(topic, "one"), journal(topic, "other")
+    cli.run("entity", "append", *one, '{"payload": [1], "tags": ["a"]}', '{"payload": null}', "{}")
+    printed = cli.run("entity", "read", *one, "--json").stdout
+    subprocess.run(
+        [sys.executable, "-m", "aerotape", "entity", "append", *other, "-"],
+        input=printed,
+        env=cli.environment,
+        timeout=60,
+        check=True,
+        capture_output=True,
+    )
+    names = ("seq_nr", "tags", "payload_type", "payload")
+    found, expected = (
+        [[each[name] for name in names] for each in lines(cli, "entity", "read", *key)]
+        for key in (other, one)
+    )
+    assert found == expected and len(found) == 3
+
+
+def test_an_unknown_topic_is_not_created(cli: CommandLine) -> None:
+    """Commands that only look find no journal and say why; the topic's name may be wrong."""
+    topic = new_topic()
+    order = journal(topic)
+    assert "has no recording" in cli.run("entity", "read", *order, "--json").stderr.decode()
+    assert cli.json("entity", "pointer", *order)["seq_nr"] is None
+    assert cli.json("entity", "delete", *order, "--to", 3)["deleted"] is False
+    assert topic not in cli.run("list", "--json").stdout.decode()
+    cli.run("entity", "append", *order, "{}", "--partitions", 3)
+
+
+def test_help_is_not_indented(cli: CommandLine) -> None:
+    """The text begins in the first column, as that of other commands."""
+    text = cli.run("entity", "append", "--help").stdout.decode()
+    assert "\nAn event is a JSON object" in text and "\n  seq_nr   " in text
+
+
 def test_delete_without_a_journal(cli: CommandLine) -> None:
     """A delete of nothing reports that it wrote nothing."""
     assert cli.json("entity", "delete", *journal(new_topic()), "--to", 3)["deleted"] is False
@@ -121,6 +160,16 @@ def test_errors(cli: CommandLine) -> None:
     assert "hexadecimal" in cli.error(
         *append, '{"payload": "xx", "payload_type": "binary"}', code=2
     )
+    assert "payload_type none has no payload" in cli.error(
+        *append, '{"payload_type": "none", "payload": 1}', code=2
+    )
+    assert "not UTF-8" in cli.error(*append, '{"payload": "\\ud800"}', code=2)
+    assert "not UTF-8" in cli.error(*append, '{"tags": ["\\ud800"]}', code=2)
+    no_text = b"\xff".decode(errors="surrogateescape")
+    assert "is not UTF-8" in cli.error(*append[:-1], no_text, "{}", code=2)
+    nested = cli.error(*append, "[" * 100_000, code=2)
+    assert "nested too deeply" in nested and len(nested) < 300
+    assert "event 0: expected a sequence number from 1 to" in cli.error(*append, '{"seq_nr": 0}')
     assert "'soon' is not a duration" in cli.error(*append, "{}", "--expire-after", "soon", code=2)
     assert "rise" in cli.error(*append, '{"seq_nr": 2}', '{"seq_nr": 1}')
     assert "not a topic's name" in cli.error("entity", "purge", *journal("a|b"), code=2)

@@ -235,6 +235,67 @@ def test_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "z").exists()
 
 
+def test_the_names_of_exported_files(tmp_path: Path) -> None:
+    """The imported journal's; with --format the one that Zeebe opens; --name overrides both."""
+    directory, archive = tmp_path / "journal", tmp_path / "archive"
+    write_journal(directory, found=records(30))
+    for path in list(directory.iterdir()):
+        path.rename(path.with_name(path.name.replace(NAME, "broker")))
+    imported(directory, archive)
+    for number, (options, name) in enumerate(
+        (
+            ([], "broker"),
+            (["--format", "8.3"], NAME),
+            (["--format", "8.2"], NAME),
+            (["--format", "8.2", "--name", "other"], "other"),
+        )
+    ):
+        out = tmp_path / f"out-{number}"
+        export(0, out, archive, *options)
+        assert [path.name for path in out.iterdir()] == [f"{name}-1.log"]
+
+
+def test_names_that_are_no_file_names_are_refused(tmp_path: Path) -> None:
+    """A recording's alias does not lead out of the directory; nothing is written."""
+    directory, archive, out = (tmp_path / each for each in ("journal", "archive", "out"))
+    write_journal(directory, found=records(30))
+    imported(directory, archive, "--channel", "aeron:ipc?alias=../x")
+    for options in ([], ["--name", "a/b"], ["--name", ""], ["--name", "a/b", "--format", "1.0"]):
+        done = aerotape("journal", "export", 0, out, "--from", archive, *options, expect=2)
+        assert "is not a journal's name" in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["archive", "journal"]
+    path = next(directory.iterdir())
+    path.rename(path.with_name("a|b-1.log"))
+    done = aerotape("journal", "import", directory, "--to", archive, expect=2)
+    assert "'a|b' cannot be the alias of a channel" in done.err and "--channel" in done.err
+    imported(directory, archive, "--channel", "aeron:ipc?alias=ab")
+
+
+def test_segments_that_are_too_small_are_refused(tmp_path: Path) -> None:
+    """A usage error, not damage; nothing is written."""
+    directory, archive, out = (tmp_path / each for each in ("journal", "archive", "out"))
+    write_journal(directory, found=records(30))
+    imported(directory, archive)
+    for size in (20, 100):
+        done = aerotape(
+            "journal", "export", 0, out, "--from", archive, "--segment-size", size, expect=2
+        )
+        assert "segment" in done.err and done.out == ""
+        assert not out.exists()
+
+
+def test_a_journal_without_a_sound_record_is_not_imported(tmp_path: Path) -> None:
+    """Its damage is printed, the exit code is 3, and there is no recording."""
+    directory, archive = tmp_path / "journal", tmp_path / "archive"
+    write_journal(directory, found=records(30))
+    path = directory / f"{NAME}-1.log"
+    path.write_bytes(b"\x07" + path.read_bytes()[1:])
+    done = aerotape("journal", "import", directory, "--to", archive, "--json", expect=3)
+    assert done.out == ""
+    assert "the version is 7" in done.err and "nothing was imported" in done.err
+    assert open_directory(archive).recordings() == []
+
+
 def test_records_that_were_not_imported_are_exported_too(tmp_path: Path) -> None:
     """They get the default name and format."""
     archive, out = tmp_path / "archive", tmp_path / "out"

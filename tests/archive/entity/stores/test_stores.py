@@ -153,6 +153,7 @@ def test_events_are_read_as_appended(store: EntityStore) -> None:
         Event(2, b"\x00\xff", "binary"),
         Event(3, "text ü".encode(), "text", ("z",)),
         Event(5),
+        Event(6, b"a\x00b", "text"),  # columns of PostgreSQL's type text have no NUL
     ]
     action = append_events(ID, events, DAY_NS, timestamp_ms=17, origin="o", version="v",
                            metadata={"k": 1})  # fmt: skip
@@ -163,7 +164,7 @@ def test_events_are_read_as_appended(store: EntityStore) -> None:
         (0, 128, 17, "o", "v")
     }
     assert {e.expire_after_ns for e in found} == {DAY_NS}
-    assert [each.metadata for each in found] == [{"k": 1}] * 4
+    assert [each.metadata for each in found] == [{"k": 1}] * 5
     assert [each.seq_nr for each in store.events(TOPIC, ID, 2, 3)] == [2, 3]
 
 
