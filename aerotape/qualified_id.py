@@ -7,6 +7,7 @@ only signed 64-bit ids, so they are at most 2^63-1.
 
 from __future__ import annotations
 
+import operator
 import re
 import uuid
 from dataclasses import dataclass
@@ -36,7 +37,9 @@ class QualifiedId:
     ledger_id: int
 
     def __post_init__(self) -> None:
-        for name, value in (("scope id", self.scope_id), ("ledger id", self.ledger_id)):
+        for field in ("scope_id", "ledger_id"):
+            name, value = field.replace("_", " "), operator.index(getattr(self, field))
+            object.__setattr__(self, field, value)
             if not 0 <= value <= MAX_UNSIGNED:
                 raise QualifiedIdError(f"{name} {value} is not an unsigned 64-bit number")
         if self.scope_id == 0 and self.ledger_id > MAX_UNSCOPED:

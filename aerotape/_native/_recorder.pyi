@@ -127,7 +127,7 @@ class SessionWorker:
     def close(self) -> None:
         """Stop all sessions (their last events are posted) and join the thread."""
 
-# ---- ledger/entry.rs ----------------------------------------------------------------------------------
+# ---- ledger/entry.rs ---------------------------------------------------------------------------
 
 def encode_entry(
     scope_id: int,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 from aerotape.archive.background_tasks import Task, outcome
 from aerotape.archive.ledger.metadata import LedgerMetadata, unknown_ledger
 from aerotape.archive.recording.file_worker import FileWorker
+from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.errors import UnknownLedgerError
 from aerotape.qualified_id import QualifiedId
 
 if TYPE_CHECKING:
@@ -58,9 +60,16 @@ class LedgerWorker:
 
         def read() -> LedgerMetadata:
             store = self._open(create=False)
-            if store is None:
-                raise unknown_ledger(ledger)
-            return store.get(ledger)
+            try:
+                if store is None:
+                    raise unknown_ledger(ledger)
+                return store.get(ledger)
+            except UnknownLedgerError:
+                if not imported_directory(self._archive_dir, ledger).exists():
+                    raise
+            raise UnknownLedgerError(
+                f"{ledger} is an imported recording, not a ledger: it can only be read", ledger
+            )
 
         return (yield from self.call(read))
 

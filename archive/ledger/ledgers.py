@@ -263,7 +263,7 @@ class Ledgers:
     def recover(
         self, client: Client, correlation_id: int, ledger: QualifiedId, password_hash: bytes
     ) -> None:
-        """Stop the writer of a ledger, whoever it is, then sync and close the ledger."""
+        """Stop the writer of a ledger, also another client's, then sync and close the ledger."""
 
         def task() -> Task[None]:
             check_password((yield from self._metadata(ledger)), password_hash)

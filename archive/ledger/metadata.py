@@ -104,4 +104,8 @@ def check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
 
 def unknown_ledger(ledger: QualifiedId) -> UnknownLedgerError:
     """Return the error for a ledger that does not exist."""
-    return UnknownLedgerError(f"unknown ledger {ledger}: `aerotape ledger list` shows all", ledger)
+    return UnknownLedgerError(
+        f"unknown ledger {ledger}: `aerotape ledger list --ledger-scope-id {ledger.scope_id}` lists"
+        " those of its scope",
+        ledger,
+    )

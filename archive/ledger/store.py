@@ -9,6 +9,7 @@ is built again from the recordings (`rebuild`); a damaged one is renamed first.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 from aerotape.archive.ledger.metadata import LedgerMetadata, unknown_ledger
 from aerotape.catalog.durability import force_names
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import LedgerExistsError, StorageError
 from aerotape.protocol import NULL_VALUE
@@ -89,6 +91,7 @@ class LedgerStore:
         """Create the database; it and its name are on storage on return (StorageError)."""
         path = archive_dir / FILE_NAME
         with _storage_errors(path, "create"):
+            _create_file(path)
             connection = _connect(path)
             try:
                 connection.executescript(f"BEGIN;{_TABLE}PRAGMA user_version={_VERSION};")
@@ -126,6 +129,10 @@ class LedgerStore:
         if not found:
             raise unknown_ledger(ledger)
         return found[0]
+
+    def has(self, ledger: QualifiedId) -> bool:
+        """Return whether there is a ledger with this id (StorageError)."""
+        return bool(self._select("WHERE key = ?", ledger.key))
 
     def listed(self, scope_id: int, from_ledger_id: int, count: int) -> list[LedgerMetadata]:
         """Return up to `count` ledgers of a scope in the order of their ids (StorageError)."""
@@ -177,6 +184,16 @@ class LedgerStore:
             return [_metadata(row, self._path) for row in cursor]
 
 
+def _create_file(path: Path) -> None:
+    # Empty, which is a new database: SQLite itself would let all users read it.
+    try:
+        os.close(open_no_follow(path, os.O_WRONLY | os.O_CREAT))
+    except OSError as error:
+        raise StorageError(
+            f"cannot create the ledgers' metadata {path}: {error.strerror}", path
+        ) from error
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     # Each statement is a transaction of its own. EXTRA: the directory is forced, too, once the
     # rollback journal is deleted, without which a power cut could undo the transaction.
@@ -192,7 +209,8 @@ def _storage_errors(path: Path, what: str) -> Iterator[None]:
     except sqlite3.IntegrityError:
         raise
     except sqlite3.Error as error:
-        raise StorageError(f"cannot {what} the ledgers' metadata {path}: {error}", path) from error
+        why = str(error) if path.exists() else "the file was removed: restart the archive"
+        raise StorageError(f"cannot {what} the ledgers' metadata {path}: {why}", path) from error
 
 
 def _row(metadata: LedgerMetadata) -> tuple[Any, ...]:

@@ -123,6 +123,7 @@ def import_archive(
     recording_ids: Collection[int] | None = None,
     checksum: ChecksumName = "none",
     dry_run: bool = False,
+    is_ledger: Callable[[QualifiedId], bool] = lambda qualified_id: False,
     progress: Progress = lambda done, total: None,
 ) -> Iterator[RecordingImport]:
     """Import the valid recordings of another archive directory, in ascending order of ids.
@@ -134,6 +135,7 @@ def import_archive(
         recording_ids: only these recordings; all if None.
         checksum: checksum of the frames, which is verified; "none" to check headers alone.
         dry_run: check everything, and write nothing.
+        is_ledger: whether a ledger of the store has an id, which no recording gets then.
         progress: called for each piece that is copied.
 
     Yields:
@@ -153,7 +155,7 @@ def import_archive(
     else:
         recordings = [source.recording(each) for each in sorted(set(recording_ids))]
     with _temporary_folder(store, dry_run) as folder, source.open_catalog() as catalog:
-        found = [_find(store, each, catalog, scope_id, in_use) for each in recordings]
+        found = [_find(store, each, catalog, scope_id, in_use, is_ledger) for each in recordings]
         missing = [each for each, _ in found if isinstance(each, _Source)]
         total = sum(each.length for each in missing)
         done = 0
@@ -211,7 +213,12 @@ def _is_in_use(archive_dir: Path) -> bool:
 
 
 def _find(
-    store: Path, recording: StoredRecording, catalog: Catalog, scope_id: int, in_use: bool
+    store: Path,
+    recording: StoredRecording,
+    catalog: Catalog,
+    scope_id: int,
+    in_use: bool,
+    is_ledger: Callable[[QualifiedId], bool],
 ) -> tuple[_Source | None, RecordingImport]:
     """Decide what to do for a recording: what to copy, if anything, and the outcome then."""
     qualified_id = QualifiedId(scope_id, max(recording.recording_id, 0))
@@ -238,6 +245,12 @@ def _find(
         if directory.exists():
             _check_same(directory, descriptor)
             return None, replace(outcome, result="present")
+        if is_ledger(qualified_id):
+            raise CatalogError(
+                f"{qualified_id} is the id of a ledger of {store}: give this archive another ledger"
+                " scope id",
+                store,
+            )
         return _Source(recording, descriptor, catalog.checksum_of(recording.entry)), outcome
     except AerotapeError as error:
         return None, replace(left_out, error=str(error))

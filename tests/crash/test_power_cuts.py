@@ -170,7 +170,7 @@ FORCED = (
     "mark_file.py MarkFile._signal",
     "native code, bytes",
     "native code, names",
-    "removal.py _truncate_recording",
+    "removal.py truncate_recording",
     "quarantine.py erase_tail",
 )
 

@@ -90,6 +90,21 @@ def test_numbers_outside_64_bits_are_refused(scope_id: int, ledger_id: int) -> N
         QualifiedId(scope_id, ledger_id)
 
 
+class Seven:
+    """An integer of another library."""
+
+    def __index__(self) -> int:
+        return 7
+
+
+def test_ids_are_integers() -> None:
+    """Those of other libraries are converted; other types are refused at once."""
+    assert str(QualifiedId(Seven(), 1)) == f"{7:016x}{1:016x}"  # type: ignore[arg-type]
+    for value in (1.5, "1", None):
+        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+            QualifiedId(1, value)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("scope_id", "ledger_id"), [(2**63, 0), (1, 2**63), (-(2**63) - 1, 0)])
 def test_signed_numbers_outside_64_bits_are_refused(scope_id: int, ledger_id: int) -> None:
     with pytest.raises(QualifiedIdError, match="is not a signed 64-bit number"):

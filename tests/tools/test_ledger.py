@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders.scoped_store import build, payloads
 from support.daemon.archives import ServedArchive, serve
 from support.daemon.command_line import Outputs
 from support.daemon.command_line import aerotape as command
 
 import aerotape
+from aerotape.replay.offline.directory import open_directory
 
 SCOPE, NUMBER = 0xF47AC10B58CC4372, 0xA5670E02B2C3D479
 NAME = "f47ac10b58cc4372a5670e02b2c3d479"
@@ -102,9 +104,11 @@ def test_the_life_of_a_ledger(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -
         15,
     )
     assert "is closed" in ledger.error("add", "five", *ids)
-    assert "give --yes" in ledger.error("delete", *ids, code=2)
+    refused = ledger.error("delete", *ids, code=2)
+    assert f"delete ledger {NAME} with its recording 0: give --yes" in refused
     assert ledger.json("delete", "--yes", *ids)["deleted"] is True
-    assert f"unknown ledger {NAME}" in ledger.error("status", *ids)
+    unknown = ledger.error("status", *ids)
+    assert f"unknown ledger {NAME}: `aerotape ledger list --ledger-scope-id {SCOPE}`" in unknown
 
 
 def test_a_generated_id(ledger: Ledger) -> None:
@@ -117,14 +121,41 @@ def test_a_generated_id(ledger: Ledger) -> None:
     assert f"{created['ledger_id']}" in ledger.text("status", "--ledger-qualified-name", name)
 
 
+def test_a_ledger_without_entries(ledger: Ledger) -> None:
+    """It has no recording yet; it can be read, synced, closed and deleted."""
+    named = ("--ledger-id", 78)
+    ledger.json("create", *named)
+    assert ledger.text("read", *named) == ""
+    assert ledger.json("sync", *named)["last_add_confirmed"] == -1
+    closed = ledger.json("open", *named)
+    assert (closed["state"], closed["recording_id"]) == ("CLOSED", -1)
+    refused = ledger.error("delete", *named, code=2)
+    assert f"to delete ledger {78:032x}: give --yes" in refused
+    assert ledger.json("delete", "--yes", *named)["deleted"] is True
+
+
+def test_a_damaged_entry(ledger: Ledger) -> None:
+    """It ends `read` with exit code 3, after the entries that precede it."""
+    named = ("--ledger-id", 79)
+    ledger.json("create", *named)
+    ledger.text("add", "sound", "to be damaged", "--close", *named)
+    recording_id = ledger.json("status", *named)["recording_id"]
+    segment = ledger.archive.archive_dir / f"{recording_id}-0.rec"
+    with segment.open("r+b") as file:
+        file.seek(file.read(4_096).index(b"to be"))
+        file.write(b"TO BE")
+    done = ledger.done("read", *named, code=3)
+    assert done.out == "0 sound\n"
+    [line] = done.err.splitlines()
+    assert f"entry 1 of ledger {79:032x} has digest CRC32C" in line
+
+
 def test_unconfirmed_entries(ledger: Ledger) -> None:
     """They are read with --unconfirmed only."""
     with ledger.archive.connect() as client, client.create_ledger("VD_JOURNAL", 77) as writer:
         writer.add(b"volatile")
         assert ledger.text("read", "--ledger-id", 77) == ""
-        assert "last add confirmed is -1" in ledger.error(
-            "read", "--ledger-id", 77, "--last", 0
-        )
+        assert "last add confirmed is -1" in ledger.error("read", "--ledger-id", 77, "--last", 0)
         assert ledger.text("read", "--ledger-id", 77, "--unconfirmed") == "0 volatile\n"
         status = ledger.json("status", "--ledger-id", 77)
         assert (status["has_writer"], status["last_add_pushed"]) == (True, 0)
@@ -154,14 +185,37 @@ def test_usage_errors(ledger: Ledger, arguments: tuple[object, ...], text: str) 
     assert text in ledger.error(*arguments, code=2)
 
 
+def test_an_imported_recording(ledger: Ledger, tmp_path: Path) -> None:
+    """It is listed between ledgers, shown and read; actions that change a ledger refuse it."""
+    source = build(tmp_path / "source", archive_id=6)
+    expected = payloads(open_directory(source).recording(0))
+    command("ledger", "import-archive", source, "--archive-dir", ledger.archive.archive_dir)
+    named = ("--ledger-scope-id", 6, "--ledger-id", 0)
+    ledger.json("create", "--ledger-scope-id", 6, "--ledger-id", 1)
+    listed = ledger.lines("list", "--ledger-scope-id", 6)
+    assert [(row["ledger_id"], row["type"]) for row in listed] == [
+        ("0", "RECORDING"),
+        ("1", "PD_JOURNAL"),
+    ]
+    assert ledger.lines("list", "--ledger-scope-id", 6, "--count", 1) == listed[:1]
+    assert ledger.json("status", *named) == listed[0]
+    rows = ledger.lines("read", *named)
+    assert [bytes.fromhex(row["payload"]) for row in rows] == expected
+    assert [row["entry_id"] for row in rows] == list(range(len(expected)))
+    few = ledger.lines("read", *named, "--first", 2, "--last", 3)
+    assert few == rows[2:4]
+    for action in (("add", "x"), ("sync",), ("open",), ("delete", "--yes")):
+        refused = ledger.error(*action, *named)
+        assert f"{6:016x}{0:016x} is an imported recording, not a ledger" in refused
+    assert "is the id of an imported recording" in ledger.error("create", *named)
+
+
 def test_a_password(ledger: Ledger, tmp_path: Path) -> None:
     """It comes from a file, and is required for everything that reads or writes entries."""
     file = tmp_path / "password"
     file.write_text("secret\n")
     file.chmod(0o600)
-    name = ledger.json("create", "--digest-type", "HMAC", "--password-file", file)[
-        "qualified_name"
-    ]
+    name = ledger.json("create", "--digest-type", "HMAC", "--password-file", file)["qualified_name"]
     named = ("--ledger-qualified-name", name)
     ledger.text("add", "x", *named, "--password-file", file)
     for action in (("add", "y"), ("read",), ("open",)):

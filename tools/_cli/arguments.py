@@ -37,7 +37,7 @@ def add_scope_id(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ledger-scope-id",
         metavar="N",
-        type=scope_id,
+        type=uint64,
         help="recordings of this scope (default: the archive's own)",
     )
 
@@ -69,8 +69,8 @@ def identity(text: str) -> int:
     return integer(text, 0, (1 << 63) - 1)
 
 
-def scope_id(text: str) -> int:
-    """Parse a scope id: 64 bits without a sign."""
+def uint64(text: str) -> int:
+    """Parse a half of a qualified id: 64 bits, not negative."""
     return integer(text, 0, MAX_UNSIGNED)
 
 

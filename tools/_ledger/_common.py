@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aerotape.errors import ConfigurationError, QualifiedIdError
-from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
-from aerotape.tools._cli.arguments import integer
+from aerotape.qualified_id import QualifiedId
+from aerotape.tools._cli.arguments import uint64
 from aerotape.tools._cli.common_options import add_common_options
 from aerotape.tools._cli.connection import add_connection_options
 from aerotape.tools._cli.secrets import read_secret
@@ -37,11 +37,6 @@ def add_action(
     return parser
 
 
-def unsigned(text: str) -> int:
-    """Parse half of a qualified id: 64 bits, not negative."""
-    return integer(text, 0, MAX_UNSIGNED)
-
-
 def qualified_name(text: str) -> QualifiedId:
     """Parse a qualified name or a UUID."""
     try:
@@ -53,7 +48,7 @@ def qualified_name(text: str) -> QualifiedId:
 def add_scope_option(parser: argparse.ArgumentParser) -> None:
     """Add --ledger-scope-id."""
     parser.add_argument(
-        "--ledger-scope-id", metavar="N", type=unsigned, help="the scope (default: 0)"
+        "--ledger-scope-id", metavar="N", type=uint64, help="the scope (default: 0)"
     )
 
 
@@ -61,7 +56,7 @@ def add_ledger_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name a ledger."""
     add_scope_option(parser)
     parser.add_argument(
-        "--ledger-id", metavar="N", type=unsigned, help="the number of the ledger in its scope"
+        "--ledger-id", metavar="N", type=uint64, help="the number of the ledger in its scope"
     )
     parser.add_argument(
         "--ledger-qualified-name",
@@ -129,7 +124,7 @@ def required_ledger(args: argparse.Namespace) -> QualifiedId:
 
 
 def id_row(ledger: QualifiedId) -> dict[str, Any]:
-    """Return both forms of an id. Numbers are texts: they exceed the integers of JSON readers."""
+    """Return both forms of an id. Numbers are strings: they exceed the integers of JSON readers."""
     return {
         "scope_id": str(ledger.scope_id),
         "ledger_id": str(ledger.ledger_id),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.errors import ConfigurationError
-from aerotape.tools._cli.arguments import identity, scope_id
+from aerotape.tools._cli.arguments import identity, uint64
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import Progress, emit_line, note
 from aerotape.tools._ledger._common import id_row
@@ -16,6 +18,7 @@ from aerotape.tools._tool._common import Commands, add_checksum_option, add_comm
 
 if TYPE_CHECKING:
     from aerotape.catalog.scopes.importing import RecordingImport
+    from aerotape.qualified_id import QualifiedId
 
 _STORE_VARIABLE = "AERON_ARCHIVE_DIR"
 _STORE = "aeron-archive"
@@ -30,7 +33,7 @@ def add_actions(actions: Commands) -> None:
     parser.add_argument(
         "--ledger-scope-id",
         metavar="N",
-        type=scope_id,
+        type=uint64,
         help="the scope of the imported recordings (default: the archive id in DIR's mark file)",
     )
     parser.add_argument(
@@ -72,7 +75,10 @@ def _import(args: argparse.Namespace) -> int:
                 "--ledger-scope-id",
             )
     left_out = done = 0
-    with Progress(None, "importing", unit="MiB") as progress:
+    with (
+        _ledgers(args.archive_dir) as is_ledger,
+        Progress(None, "importing", unit="MiB") as progress,
+    ):
         for each in import_archive(
             args.archive_dir,
             source,
@@ -80,6 +86,7 @@ def _import(args: argparse.Namespace) -> int:
             recording_ids=args.recording_ids,
             checksum=args.checksum or "none",
             dry_run=args.dry_run,
+            is_ledger=is_ledger,
             progress=lambda done, total: progress.update(done >> 20, total >> 20),
         ):
             done += 1
@@ -90,6 +97,18 @@ def _import(args: argparse.Namespace) -> int:
     if not left_out:
         return EXIT_OK
     return EXIT_FAILURE if left_out == done else EXIT_DATA_SUSPECT
+
+
+@contextmanager
+def _ledgers(archive_dir: Path) -> Iterator[Callable[[QualifiedId], bool]]:
+    """Open the metadata of a store's ledgers, if it has any; whether one has an id."""
+    from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
+
+    if not (archive_dir / FILE_NAME).exists():
+        yield lambda qualified_id: False
+        return
+    with closing(LedgerStore.open(archive_dir)) as store:
+        yield store.has
 
 
 def _print(outcome: RecordingImport, args: argparse.Namespace) -> None:

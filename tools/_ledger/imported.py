@@ -41,13 +41,13 @@ def imported_row(id: QualifiedId, descriptor: RecordingDescriptor) -> dict[str, 
     }
 
 
-def is_imported(client: ArchiveClient, id: QualifiedId) -> bool:
-    """Whether a recording with this id was imported."""
+def imported_recording(client: ArchiveClient, id: QualifiedId) -> RecordingDescriptor | None:
+    """Return the imported recording with this id; None if there is none."""
     from aerotape.catalog.scopes.layout import scope_of_archive
 
     if id.scope_id in (0, scope_of_archive(client.archive_id)) or id.ledger_id >> 63:
-        return False
-    return client.list_recording(id.ledger_id, scope_id=id.scope_id) is not None
+        return None
+    return client.list_recording(id.ledger_id, scope_id=id.scope_id)
 
 
 def read_imported(client: ArchiveClient, id: QualifiedId, args: argparse.Namespace) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 from heapq import merge
 from itertools import islice
+from typing import TYPE_CHECKING
 
+from aerotape.errors import EntryError
 from aerotape.tools._cli.arguments import count, identity
 from aerotape.tools._cli.connection import connect
-from aerotape.tools._cli.output import emit, emit_line
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.output import emit, emit_line, note
 from aerotape.tools._ledger._common import (
     Actions,
     add_action,
@@ -21,11 +24,14 @@ from aerotape.tools._ledger._common import (
     required_ledger,
 )
 from aerotape.tools._ledger.imported import (
+    imported_recording,
     imported_recordings,
     imported_row,
-    is_imported,
     read_imported,
 )
+
+if TYPE_CHECKING:
+    from aerotape.codecs.entry import Entry
 
 
 def add_actions(actions: Actions) -> None:
@@ -56,25 +62,33 @@ def add_actions(actions: Actions) -> None:
 def _read(args: argparse.Namespace) -> int:
     """Print the entries of a ledger: their ids and texts, with --json their bytes in hex.
 
-    Of an imported recording, the messages.
+    Of an imported recording, the messages. A damaged entry ends the output, with exit code 3.
     """
     ledger = required_ledger(args)
     with connect(args) as client:
-        if is_imported(client, ledger):
+        if imported_recording(client, ledger) is not None:
             read_imported(client, ledger, args)
             return 0
         with client.open_ledger_read_only(ledger, password_of(args)) as reader:
             read = reader.read_unconfirmed if args.unconfirmed else reader.read
-            for entry in read(args.first, args.last):
-                row = {
-                    **id_row(ledger),
-                    "entry_id": entry.entry_id,
-                    "last_add_confirmed": entry.last_add_confirmed,
-                    "length": entry.length,
-                    "payload": entry.payload,
-                }
-                emit_line(row, f"{entry.entry_id} {entry.payload.decode(errors='replace')}", args)
-    return 0
+            try:
+                for entry in read(args.first, args.last):
+                    _print(entry, args)
+            except EntryError as error:
+                note(f"aerotape ledger: {error}")
+                return EXIT_DATA_SUSPECT
+    return EXIT_OK
+
+
+def _print(entry: Entry, args: argparse.Namespace) -> None:
+    row = {
+        **id_row(entry.qualified_id),
+        "entry_id": entry.entry_id,
+        "last_add_confirmed": entry.last_add_confirmed,
+        "length": entry.length,
+        "payload": entry.payload,
+    }
+    emit_line(row, f"{entry.entry_id} {entry.payload.decode(errors='replace')}", args)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -112,5 +126,9 @@ def _status(args: argparse.Namespace) -> int:
     """Print the state of a ledger, with the last entries that are confirmed and pushed."""
     ledger = required_ledger(args)
     with connect(args) as client:
-        emit(info_row(client.ledger_info(ledger)), args)
+        descriptor = imported_recording(client, ledger)
+        if descriptor is None:
+            emit(info_row(client.ledger_info(ledger)), args)
+        else:
+            emit(imported_row(ledger, descriptor), args)
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from aerotape.protocol import NULL_VALUE
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.output import emit
@@ -27,8 +28,9 @@ def _delete(args: argparse.Namespace) -> int:
     """Delete a ledger without a writer, with all its entries."""
     ledger = required_ledger(args)
     with connect(args) as client:
-        info = client.ledger_info(ledger)
-        confirm(args, f"delete ledger {ledger} with its recording {info.recording_id}")
+        recording_id = client.ledger_info(ledger).recording_id
+        recording = "" if recording_id == NULL_VALUE else f" with its recording {recording_id}"
+        confirm(args, f"delete ledger {ledger}{recording}")
         client.delete_ledger(ledger)
     emit({**id_row(ledger), "deleted": True}, args)
     return 0

@@ -46,14 +46,18 @@ def add_actions(actions: Actions) -> None:
         help="the digest of each entry (default: CRC32C; DUMMY: none)",
     )
     create.add_argument(
-        "--write-quorum", metavar="N", type=_quorum, default=1, help="archives that record it"
+        "--write-quorum",
+        metavar="N",
+        type=_quorum,
+        default=1,
+        help="archives that record each entry (default: 1)",
     )
     create.add_argument(
         "--ack-quorum",
         metavar="N",
         type=_quorum,
         default=1,
-        help="archives that have to acknowledge an add",
+        help="archives that have to acknowledge an add (default: 1)",
     )
     create.add_argument(
         "--mirror",
@@ -77,10 +81,11 @@ def add_actions(actions: Actions) -> None:
     add.add_argument("--close", action="store_true", help="close the ledger afterwards")
     add_password_option(add)
 
-    for name, run_it in (("sync", _sync), ("open", _open)):
-        action = add_action(actions, name, run_it)
-        add_ledger_options(action)
-        add_password_option(action)
+    add_ledger_options(add_action(actions, "sync", _sync))
+
+    open_ = add_action(actions, "open", _open)
+    add_ledger_options(open_)
+    add_password_option(open_)
 
 
 def _quorum(text: str) -> int:
@@ -149,7 +154,7 @@ def _sync(args: argparse.Namespace) -> int:
 
 
 def _open(args: argparse.Namespace) -> int:
-    """Recover a ledger: stop its writer, confirm what is recorded, and close it for good."""
+    """Recover a ledger: stop its writer, confirm what is recorded, and close it permanently."""
     ledger = required_ledger(args)
     with connect(args) as client, client.open_ledger(ledger, password_of(args)) as reader:
         emit(info_row(reader.refresh()), args)

@@ -57,7 +57,7 @@ class AsyncLedgerWriter(WriterProperties, AsyncClosing):
         await self._client._run(self._writing.detach())
 
     async def close(self) -> None:
-        """Wait for acknowledgements, sync, and close the ledger for good. Idempotent."""
+        """Wait for acknowledgements, sync, and close the ledger permanently. Idempotent."""
         await self._client._run(self._writing.close())
 
 

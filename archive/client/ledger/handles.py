@@ -174,7 +174,7 @@ class LedgerWriter(WriterProperties, Closing):
         self._client._run(self._writing.detach())
 
     def close(self) -> None:
-        """Wait for acknowledgements, sync, and close the ledger for good. Idempotent.
+        """Wait for acknowledgements, sync, and close the ledger permanently. Idempotent.
 
         After an error that was raised before, the ledger stays as it is: recover it by opening it.
         """
@@ -221,7 +221,10 @@ class LedgerReader(LedgerProperties, Closing):
         return self._entries(plan(self._info, first, last, unconfirmed=False))
 
     def read_unconfirmed(self, first: int = 0, last: int | None = None) -> Iterator[Entry]:
-        """As `read`, also of entries that are recorded and may be lost with the archive."""
+        """As `read`, also of entries that are recorded and may be lost with the archive.
+
+        A mirror that returns may drop such entries meanwhile: then this raises `ArchiveError`.
+        """
         return self._entries(plan(self._info, first, last, unconfirmed=True))
 
     def _entries(self, planning: Steps[ReadPlan]) -> Iterator[Entry]:

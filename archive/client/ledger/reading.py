@@ -84,14 +84,19 @@ def plan(info: LedgerInfo, first: int, last: int | None, *, unconfirmed: bool) -
     end = info.recorded_position if unconfirmed else info.confirmed_position
     limit = -1 if limit is None else limit
     if first < 0 or (last is not None and last < first - 1):
+        end_text = "the end" if last is None else last
         raise ConfigurationError(
-            f"entries {first} to {last}: expected ids from 0 in ascending order", "first"
+            f"entries {first} to {end_text}: expected ids from 0 in ascending order", "first"
         )
     if last is None:
         last = limit
     elif last > limit:
         kind = "pushed" if unconfirmed else "confirmed"
-        hint = "" if unconfirmed else "; sync the ledger, or read unconfirmed entries"
+        hint = (
+            ""
+            if unconfirmed or info.is_closed
+            else "; sync the ledger, or read unconfirmed entries"
+        )
         raise UnconfirmedEntryError(
             f"entry {last} of ledger {info.id} cannot be read: last add {kind} is {limit}{hint}",
             info.id,

@@ -172,7 +172,7 @@ class LedgerWriting:
         if self.failure is not None:
             raise self.failure
         if self._publication.is_closed:
-            raise ClosedError(f"cannot add to ledger {self.info.id}: its writer is closed")
+            raise ClosedError(f"cannot write to ledger {self.info.id}: its writer is closed")
 
     def _push_error(self, result: int) -> AerotapeError:
         if result == MAX_POSITION_EXCEEDED:

@@ -6,11 +6,15 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders.scoped_store import MESSAGES, build, tree
+from support.daemon.archives import serve
 from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.daemon.recording import wait_until
 from support.damage.full_disk_rig import PROPERTIES as SMALL_DISK_PROPERTIES
 from support.damage.small_disk import SmallDisk
 
@@ -18,6 +22,9 @@ import aerotape
 from aerotape import LedgerClosedError, LedgerError, QualifiedId, _native
 from aerotape.archive.ledger.store import FILE_NAME
 from aerotape.archive.security.users_file import Role, make_user, put_user
+from aerotape.catalog.mark.layout import FILE_NAME as MARK_FILE_NAME
+from aerotape.catalog.mark.layout import LOCK_FILE_NAME
+from aerotape.replay.offline.directory import open_directory
 
 PROPERTIES = {
     "aeron.archive.segment.file.length": "1m",
@@ -120,13 +127,58 @@ def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage
 
 
 def test_an_archive_without_ledgers(driver: _native.MediaDriver, tmp_path: Path) -> None:
-    """Requests that find no ledger create no database."""
-    with running(driver, tmp_path) as client:
+    """Requests for ledgers and scopes that are not there leave all bytes as they are."""
+    directory = build(tmp_path / "archive", archive_id=5, count=2)
+    before = tree(directory)
+    with running(driver, directory) as client:
         assert list(client.list_ledgers()) == []
-        with pytest.raises(aerotape.UnknownLedgerError):
-            client.ledger_info(7)
-        names = {path.name for path in tmp_path.iterdir()}
-    assert not any(FILE_NAME in name for name in names)
+        assert list(client.list_recordings(scope_id=7)) == []
+        for request in (client.ledger_info, client.sync_ledger, client.open_ledger):
+            with pytest.raises(aerotape.UnknownLedgerError):
+                request(7)
+        with client.replay(0, scope_id=0) as messages:
+            assert len(list(messages)) == MESSAGES
+        while_running = tree(directory)
+    for after in (while_running, tree(directory)):
+        # What every archive writes when it starts.
+        after.pop(LOCK_FILE_NAME, None)
+        after[MARK_FILE_NAME] = before[MARK_FILE_NAME]
+        assert after == before
+
+
+def record_plain(client: aerotape.ArchiveClient, *, beside_ledger: bool) -> None:
+    """Make recording 0, always the same one, and perhaps a ledger meanwhile."""
+    channel = "aeron:ipc?session-id=7|init-term-id=3|term-id=3|term-offset=0|term-length=64k"
+    client.start_recording(channel, 77)
+    publication = client.aeron.add_publication(channel, 77)
+    publication.wait_connected()
+    wait_until(lambda: list(client.list_recordings()) != [], "the recording's start")
+    if beside_ledger:
+        with client.create_ledger() as writer:
+            writer.add(b"entry")
+    end = [publication.send(b"%d" % index * 50) for index in range(100)][-1]
+    wait_until(lambda: client.max_recorded_position(0) == end, "the recording")
+    client.stop_recording(channel, 77)
+    publication.close()
+    wait_until(lambda: client.stop_position(0) == end, "the recording's end")
+
+
+def test_plain_recordings_have_nothing_of_ledgers() -> None:
+    """Beside a ledger, a recording has the same bytes as in an archive without ledgers."""
+    trees, descriptors = [], []
+    for beside_ledger in (False, True):
+        with serve("aerotape") as served, served.connect() as client:
+            record_plain(client, beside_ledger=beside_ledger)
+            descriptor = open_directory(served.archive_dir).recording(0).descriptor
+            descriptors.append(replace(descriptor, start_timestamp_ms=0, stop_timestamp_ms=0))
+            trees.append(tree(served.archive_dir))
+    plain, beside = trees
+    assert descriptors[0] == descriptors[1]
+    assert plain["0-0.rec"] == beside["0-0.rec"]
+    assert set(plain) == {
+        "0-0.rec", "aerotape-0.time-index", "archive.catalog", MARK_FILE_NAME, LOCK_FILE_NAME,
+    }  # fmt: skip
+    assert set(beside) - set(plain) == {"1-0.rec", "aerotape-1.time-index", FILE_NAME}
 
 
 def test_a_lost_recording(driver: _native.MediaDriver, tmp_path: Path) -> None:

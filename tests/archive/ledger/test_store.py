@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +55,25 @@ def test_what_is_stored_is_read_back(tmp_path: Path) -> None:
     store.remove(FIRST.ledger)
     with pytest.raises(UnknownLedgerError, match="f47ac10b58cc4372a5670e02b2c3d479"):
         store.get(FIRST.ledger)
+    store.close()
+
+
+def test_other_users_cannot_read_it(tmp_path: Path) -> None:
+    """As the other files of the archive: it has hashes of passwords."""
+    before = os.umask(0)
+    try:
+        LedgerStore.create(tmp_path).close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o640
+
+
+def test_a_file_that_was_removed_is_named(tmp_path: Path) -> None:
+    """A change of the database that was removed while it was open reports that."""
+    store = LedgerStore.create(tmp_path)
+    (tmp_path / FILE_NAME).unlink()
+    with pytest.raises(StorageError, match="the file was removed: restart the archive"):
+        store.add(FIRST)
     store.close()
 
 

@@ -17,6 +17,8 @@ from support.builders.segment_builder import SegmentBuilder
 from support.daemon.command_line import aerotape, tool
 
 import aerotape as package
+from aerotape.archive.ledger.metadata import LedgerMetadata
+from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
 from aerotape.errors import CatalogError, ConfigurationError, UnknownRecordingError
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.directory import open_directory
@@ -190,6 +192,21 @@ def test_part_of_an_archive_is_left_out(store: Path, tmp_path: Path) -> None:
     done = aerotape("ledger", "import-archive", source, "--archive-dir", target, expect=3)
     assert "left out: recording 0: recording 0 is not complete: there is no 0-0.rec" in done.err
     assert [each.recording_id for each in open_directory(target).scope(8).recordings()] == [1]
+
+
+def test_the_id_of_a_ledger_is_left_out(store: Path, tmp_path: Path) -> None:
+    """A recording does not get the id that a ledger of the store has."""
+    target = tmp_path / "store"
+    shutil.copytree(store, target)
+    ledger = LedgerMetadata(QualifiedId(8, 1))
+    LedgerStore.create(target, [ledger]).close()
+    source = build(tmp_path / "source", archive_id=8, count=2)
+    done = aerotape("ledger", "import-archive", source, "--archive-dir", target, expect=3)
+    assert f"left out: recording 1: {ledger.ledger} is the id of a ledger" in done.err
+    assert [each.recording_id for each in open_directory(target).scope(8).recordings()] == [0]
+    (target / FILE_NAME).write_bytes(b"damaged" * 1_000)
+    done = aerotape("ledger", "import-archive", source, "--archive-dir", target, expect=1)
+    assert f"cannot read the ledgers' metadata {target / FILE_NAME}" in done.err
 
 
 def test_a_store_without_scopes_stays_as_it_is(tmp_path: Path) -> None:

@@ -357,7 +357,7 @@ OTHERS_COVER = {
     # Names of new files, and of the new catalog: changes to a directory are ordered, and the files
     # are moved into the archive's directory later, by an atomic rename.
     "import": [
-        "catalog.py Catalog.insert_recording < export_import.py _enter",
+        "catalog.py Catalog.insert_recording < export_import.py enter",
         "export_import.py _write < export_import.py import_recording",
     ],
 }

@@ -59,7 +59,9 @@ def test_the_behaviour_of_a_real_run(
                 assert read(reader, 0, 9) == written[:10]
             else:
                 assert read(reader) == []
-                with pytest.raises(UnconfirmedEntryError, match="last add confirmed is -1"):
+                with pytest.raises(
+                    UnconfirmedEntryError, match="last add confirmed is -1"
+                ):
                     reader.read(0, 9)
             assert writer.sync() == writer.last_add_confirmed == 9
             assert read(reader, 0, 9) == written[:10]
@@ -386,6 +388,27 @@ def test_adds_and_syncs_of_several_threads(client: aerotape.ArchiveClient) -> No
         ledger = writer.qualified_id
     with client.open_ledger_read_only(ledger) as reader:
         assert len(read(reader)) == 800
+
+
+def test_reading_past_the_end(client: aerotape.ArchiveClient) -> None:
+    """The error has the last entry; of a closed ledger it does not advise to sync."""
+    with client.create_ledger("VD_JOURNAL") as writer:
+        writer.add(b"entry")
+        with client.open_ledger_read_only(writer.qualified_id) as reader:
+            with pytest.raises(
+                UnconfirmedEntryError, match=r"confirmed is -1; sync the ledger"
+            ):
+                reader.read(0, 0)
+            with pytest.raises(UnconfirmedEntryError, match=r"last add pushed is 0$"):
+                reader.read_unconfirmed(0, 1)
+    with pytest.raises(aerotape.ClosedError, match="its writer is closed"):
+        writer.sync()
+    with client.open_ledger(writer.qualified_id) as reader:
+        with pytest.raises(UnconfirmedEntryError, match=r"last add confirmed is 0$"):
+            reader.read(0, 1)
+        for first, last in ((-1, None), (1, -1)):
+            with pytest.raises(ConfigurationError, match="in ascending order"):
+                reader.read(first, last)
 
 
 def test_refused_arguments(client: aerotape.ArchiveClient) -> None:

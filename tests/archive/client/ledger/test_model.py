@@ -126,9 +126,7 @@ class Actions:
         self.writer.detach()
         self.model.acknowledged = self.model.safe = self.model.last
         self.client, self.other = self.other, self.client
-        self.writer = self.client.open_ledger_writer(
-            self.writer.qualified_id, channel=self.channel
-        )
+        self.writer = self.client.open_ledger_writer(self.writer.qualified_id, channel=self.channel)
         assert self.writer.last_add_pushed == self.model.last
 
     def end(self) -> None:

@@ -15,9 +15,7 @@ from aerotape import LedgerClosedError, UnconfirmedEntryError, _native
 
 
 @pytest.fixture
-def remote(
-    archive: ServedArchive, driver: _native.MediaDriver
-) -> Iterator[aerotape.ArchiveClient]:
+def remote(archive: ServedArchive, driver: _native.MediaDriver) -> Iterator[aerotape.ArchiveClient]:
     """A client with a media driver that is not the archive's."""
     with archive.connect(aeron_dir=Path(driver.aeron_dir)) as connected:
         yield connected

@@ -26,7 +26,6 @@ from aerotape.errors import (
     ArchiveError,
     LedgerClosedError,
     LedgerError,
-    UnknownLedgerError,
 )
 
 TYPES = ("PD_JOURNAL", "VD_JOURNAL")
@@ -98,12 +97,16 @@ class Three:
         )
 
     def entries(self, index: int, ledger: aerotape.QualifiedId) -> list[bytes]:
-        """Read what an archive has, confirmed or not; nothing before it knows the ledger."""
+        """Read what an archive has, confirmed or not.
+
+        Nothing before it knows the ledger, and while a mirror that returns drops entries: they may
+        be gone between the request for the last one and the replay.
+        """
         with self.client(index) as client:
             try:
                 reader = client.open_ledger_read_only(ledger)
                 return [entry.payload for entry in reader.read_unconfirmed()]
-            except UnknownLedgerError:
+            except ArchiveError:
                 return []
 
     def info(self, index: int, ledger: aerotape.QualifiedId) -> LedgerInfo:
