@@ -120,6 +120,12 @@ from aerotape._native._files import (
     running_extremes as running_extremes,
 )
 from aerotape._native._files import (
+    single_append as single_append,
+)
+from aerotape._native._files import (
+    string_hash as string_hash,
+)
+from aerotape._native._files import (
     walk_segment as walk_segment,
 )
 from aerotape._native._raft import (

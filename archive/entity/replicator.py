@@ -7,9 +7,10 @@ one. When the archive or the store goes away, it reconnects and resumes at the p
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -186,7 +187,8 @@ class Replicator(Closing):
             for batch in self._batches(messages):
                 last = batch[-1]
                 pointer = Pointer(last.position, last.end_position)
-                events = self._store_batch(index, batch, pointer)
+                with _without_collector():
+                    events = self._store_batch(index, batch, pointer)
                 self._pointers[index] = pointer
                 yield Progress(index, pointer, end, len(batch), events)
 
@@ -263,3 +265,15 @@ class Replicator(Closing):
         opened, self._open = self._open, None
         if opened is not None:
             opened.close()
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Pause the collector of cycles: a batch has none, and a hundred thousand objects to visit."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -25,9 +25,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from aerotape.archive.entity.records import Head
-from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append, Events, PayloadType
-from aerotape.codecs.entity.messages import AppendFields, append_fields, decode, read_header
-from aerotape.codecs.entity.payload import events_of, single_event
+from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append, Events
+from aerotape.codecs.entity.messages import SingleAppend, decode, read_header, single_append
+from aerotape.codecs.entity.payload import check_json, events_of
 from aerotape.errors import CodecError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,9 +40,10 @@ class LoggedAction:
         partition: index of the recording in the topic.
         offset: position of its first frame, bytes.
         header: kind, id, range and time.
+        single: the most frequent append; None: another action.
     """
 
-    __slots__ = ("_events", "_fields", "_message", "_single", "header", "offset", "partition")
+    __slots__ = ("_append", "_events", "_message", "header", "offset", "partition", "single")
 
     def __init__(self, partition: int, offset: int, message: bytes) -> None:
         """Read the header.
@@ -53,46 +54,38 @@ class LoggedAction:
         self.partition = partition
         self.offset = offset
         self.header: ActionHeader = read_header(message)
+        self.single: SingleAppend | None = single_append(message, self.header)
         self._message = message
-        self._fields: AppendFields | None = None
-        self._single: tuple[str, str] | None = None
+        self._append: Append | None = None
         self._events: Events | None = None
 
     @property
     def origin(self) -> str:
         """The writer."""
-        if self.header.kind is ActionKind.APPEND:
-            return self.fields.origin.decode()
-        return decode(self._message).origin
+        return decode(self._message).origin if self.single is None else self.single.origin or ""
 
     @property
-    def fields(self) -> AppendFields:
-        """The fields of an append (CodecError: it is damaged)."""
-        if self._fields is None:
-            self._fields = append_fields(self._message, len(self.header.id))
-        return self._fields
+    def append(self) -> Append:
+        """The append, its payload encoded (CodecError: it is damaged)."""
+        if self._append is None:
+            append = decode(self._message)
+            assert isinstance(append, Append)
+            self._append = append
+        return self._append
 
-    @property
-    def single(self) -> tuple[str, str] | None:
-        """Tags and payload, JSON, of the only event of an append without metadata; else None."""
-        header = self.header
-        if self._single is None and header.from_seq_nr == header.to_seq_nr:
-            fields = self.fields
-            if fields.payload_type == PayloadType.JSON:
-                try:
-                    self._single = single_event(fields.payload, header.to_seq_nr)
-                except CodecError as error:
-                    raise self._damaged(error) from error
-        return self._single
+    def check_json(self, payload: str) -> None:
+        """Check that the payload of the only event is JSON (CodecError)."""
+        try:
+            check_json(payload)
+        except CodecError as error:
+            raise self._damaged(error) from error
 
     @property
     def events(self) -> Events:
         """The events of an append (CodecError: the payload is damaged or of another version)."""
         if self._events is None:
             try:
-                append = decode(self._message)
-                assert isinstance(append, Append)
-                self._events = events_of(append)
+                self._events = events_of(self.append)
             except CodecError as error:
                 raise self._damaged(error) from error
         return self._events

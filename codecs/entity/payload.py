@@ -10,7 +10,6 @@ the metadata in JSON, up to the end. Version 0 is without metadata.
 from __future__ import annotations
 
 import json
-import re
 import struct
 from collections.abc import Sequence
 from typing import Any, Final, cast
@@ -36,13 +35,7 @@ _CODES: Final = {name: code for code, name in enumerate(_PAYLOAD_TYPES)}
 # Of struct, json and str for what is no payload.
 _FAULTS: Final = (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-
-
-# An append of one JSON event, as `encode_events` writes it: what precedes and follows its payload.
-_SINGLE_BEGIN: Final = re.compile(
-    r'\{"events":\[\{"seqNr":([0-9]+),"tags":(\[[^]{}]*\]),"payloadType":"json","payload":'
-)
-_SINGLE_END: Final = b'}],"metadata":{}}'
+_raw_decode: Final = json.JSONDecoder().raw_decode
 
 
 def encode_events(
@@ -76,31 +69,12 @@ def encode_events(
         raise CodecError(f"events cannot be encoded: {error}") from error
 
 
-def single_event(payload: bytes, seq_nr: int) -> tuple[str, str] | None:
-    """Return tags and payload, both JSON, of the only event of an append, without decoding them.
-
-    Args:
-        payload: of an append in JSON with one event.
-        seq_nr: the event's sequence number.
-
-    Returns:
-        None for another payload: not as this package writes one JSON event without metadata.
-
-    Raises:
-        CodecError: the event's payload is not JSON.
-    """
-    if not payload.endswith(_SINGLE_END):
-        return None
+def check_json(text: str) -> None:
+    """Check that a payload is JSON (CodecError)."""
     try:
-        text = payload.decode()
-        found = _SINGLE_BEGIN.match(text)
-        if found is None or int(found[1]) != seq_nr:
-            return None
-        content = text[found.end() : -len(_SINGLE_END)]
-        json.loads(content)
-    except ValueError as error:
-        raise CodecError(f"payload of event {seq_nr} is not JSON: {error}") from None
-    return found[2], content
+        _loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CodecError(f"payload is not JSON: {error}") from None
 
 
 def decode_events(payload: bytes, payload_type: PayloadType) -> Events:
@@ -233,9 +207,16 @@ def _json(events: Sequence[Event], about: dict[str, Any]) -> bytes:
         if event.payload_type != "none":
             content = (event.payload or b"").decode()
             item["payloadType"] = _PAYLOAD_TYPES[_CODES[event.payload_type]]
-            item["payload"] = json.loads(content) if event.payload_type == "json" else content
+            item["payload"] = _loads(content) if event.payload_type == "json" else content
         listed.append(item)
     return _dumps({"events": listed, "metadata": about}).encode()
+
+
+def _loads(text: str) -> Any:
+    """`json.loads`, without its conversions."""
+    text = text.strip(" \t\n\r")
+    value, end = _raw_decode(text)
+    return value if end == len(text) else json.loads(text)  # an error: something follows
 
 
 def _from_json(payload: bytes) -> Events:

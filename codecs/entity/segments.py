@@ -6,10 +6,9 @@ key's partition in a topic is its head segment modulo the number of partitions.
 
 from __future__ import annotations
 
-import struct
-from functools import lru_cache
 from typing import Final
 
+from aerotape import _native
 from aerotape.errors import ConfigurationError
 
 DEFAULT_SEGMENTS: Final = 10_000
@@ -19,14 +18,9 @@ MIN_SEGMENT_SIZE: Final = 2
 
 def string_hash(text: str) -> int:
     """Return Java's `String.hashCode` of a text: over UTF-16 code units, wrapped to int32."""
-    units = text.encode("utf-16-le", "surrogatepass")
-    value = 0
-    for unit in struct.unpack(f"<{len(units) // 2}H", units):
-        value = (31 * value + unit) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
+    return _native.string_hash(text)
 
 
-@lru_cache(maxsize=1 << 16)
 def head_segment(id: str, segments: int = DEFAULT_SEGMENTS) -> int:
     """Return the segment of an entity's head (kafka-journal's table `metajournal`).
 

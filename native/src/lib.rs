@@ -14,6 +14,7 @@ pub mod assembly;
 pub mod checksum;
 pub mod conductor_wait;
 mod descriptors;
+mod entity;
 pub mod errors;
 pub mod event;
 #[allow(unsafe_code)]
@@ -52,6 +53,7 @@ mod _native {
             super::descriptors::find_descriptors,
             module
         )?)?;
+        super::entity::register(module)?;
         super::ledger::entry::register(module)?;
         module.add_class::<super::ledger::LedgerWriter>()?;
         super::sbe::register(module)?;

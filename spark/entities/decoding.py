@@ -2,77 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import chain
-from typing import Any, Final
+import base64
+import json
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+from pyspark.sql import functions as fn
 
-from aerotape.archive.entity.stores.rows import EVENT_COLUMNS, append_rows
-from aerotape.codecs.entity.actions import PayloadType
+from aerotape.archive.entity.stores.rows import payload_metadata
+from aerotape.codecs.entity.actions import Event, PayloadType
 from aerotape.codecs.entity.payload import decode_events
 
-EVENTS: Final = (
-    "topic string, id string, seq_nr bigint, segment bigint, partition int, offset bigint,"
-    " timestamp bigint, origin string, version string, meta_record_id string, tags string,"
-    " payload_type string, payload_txt string, payload_bin binary, metadata string"
-)
-"""The schema of `events_decoder`."""
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 
-def events_decoder(
-    topic: str, segment_size: int
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for `mapInArrow` from appends to rows of `journal`."""
+def as_json(payload: Column, payload_type: Column) -> Column:
+    """Return the events of appends as JSON that Spark SQL can parse; null for null.
 
-    def decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        types = {"seq_nr": pa.int64(), "segment": pa.int64(), "partition": pa.int32(),
-                 "offset": pa.int64(), "timestamp": pa.int64(),
-                 "payload_bin": pa.binary()}  # fmt: skip
-        schema = pa.schema([(name, types.get(name, pa.string())) for name in EVENT_COLUMNS])
-        for batch in batches:
-            appends = batch.to_pylist()
-            rows = chain.from_iterable(_rows(each, topic, segment_size) for each in appends)
-            yield pa.RecordBatch.from_pylist(
-                [dict(zip(EVENT_COLUMNS, row, strict=True)) for row in rows], schema
-            )
-
-    return decoded
+    It is the JSON form of payloads, but each event has its type, and its payload as a text:
+    JSON and texts as they are, bytes in base64.
+    """
+    return fn.udf(_as_json, "string", useArrow=False)(payload, payload_type)
 
 
-def _rows(row: dict[str, Any], topic: str, segment_size: int) -> Iterator[tuple[Any, ...]]:
-    payload_type = PayloadType(row["payloadType"])
-    return append_rows(
-        (topic, row["id"]),
-        (
-            row["partition"],
-            row["position"],
-            row["timestamp"],
-            row["origin"] or None,
-            row["version"] or None,
-            row["meta_record_id"],
-        ),
-        row["metadata"].encode(),
-        decode_events(row["payload"], payload_type),
-        row["after"],
-        segment_size,
-    )
+def expiry(payload: Column) -> Column:
+    """Return the nanoseconds of expiry in payloads in the binary form; null: none."""
+    return fn.udf(_expiry, "bigint", useArrow=False)(payload)
 
 
-def expiry_decoder(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: set `expire` of heads whose last payload is `binary`."""
-    for batch in batches:
-        columns = {name: batch.column(name) for name in batch.schema.names}
-        payloads = columns.pop("binary")
-        if payloads.null_count < len(payloads):
-            expiries = zip(columns["expire"].to_pylist(), payloads.to_pylist(), strict=True)
-            columns["expire"] = pa.array(
-                [
-                    given
-                    if payload is None
-                    else decode_events(payload, PayloadType.BINARY).expire_after_ns
-                    for given, payload in expiries
-                ],
-                pa.int64(),
-            )
-        yield pa.RecordBatch.from_pydict(columns)
+def _as_json(payload: bytes | None, payload_type: int) -> str | None:
+    if payload is None:
+        return None
+    decoded = decode_events(bytes(payload), PayloadType(payload_type))
+    events = [
+        {
+            "seqNr": event.seq_nr,
+            "tags": event.tags,
+            "payloadType": event.payload_type,
+            "payload": _content(event),
+        }
+        for event in decoded.events
+    ]
+    tree = {"events": events, "metadata": payload_metadata(decoded)}
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+
+
+def _content(event: Event) -> str | None:
+    if event.payload is None:
+        return None
+    is_binary = event.payload_type == "binary"
+    return (base64.b64encode(event.payload) if is_binary else event.payload).decode()
+
+
+def _expiry(payload: bytes | None) -> int | None:
+    if payload is None:
+        return None
+    return decode_events(bytes(payload), PayloadType.BINARY).expire_after_ns

@@ -86,19 +86,12 @@ def expire_on(timestamp_ms: str, after_ns: str) -> Column:
     return fn.date_add(fn.lit("1970-01-01").cast("date"), days).cast("string")
 
 
-def is_plain_json(payload: str, events: str) -> Column:
-    """Return whether no event of an append has a JSON text as payload.
+def is_plain_json(payload: str) -> Column:
+    """Return whether no event of an append in JSON has a JSON text as payload.
 
-    A parsed text and JSON of other types cannot be told apart.
+    A parsed text and JSON of other types cannot be told apart. False also for some that have none.
     """
-    has_text = fn.rlike(text(payload), fn.lit(r'"payload"\s*:\s*"'))
-    is_json = fn.exists(
-        events,
-        lambda each: (
-            each.payload.isNotNull() & (fn.coalesce(each.payloadType, fn.lit("json")) == "json")
-        ),
-    )
-    return ~(has_text & is_json)
+    return ~fn.rlike(text(payload), fn.lit(r'(?<!"payloadType":"text",)"payload"\s*:\s*"'))
 
 
 def metadata_of_events(metadata: str, of_events: str) -> Column:

@@ -3,7 +3,7 @@
 The result equals what the replicator stores from the same log. Actions of an entity are ordered by
 position; a purge begins a new incarnation, of which the last one counts. All of it is DataFrame
 operations, and nothing is collected on the driver. Appends in the binary form, and the rare ones
-with a JSON text as payload, are decoded in Python tasks (`decoding`).
+with a JSON text as payload, are converted in Python tasks (`decoding`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.window import Window
 
 from aerotape.codecs.entity.segments import DEFAULT_SEGMENT_SIZE, DEFAULT_SEGMENTS
-from aerotape.spark.entities.decoding import EVENTS, events_decoder, expiry_decoder
+from aerotape.spark.entities.decoding import as_json, expiry
 from aerotape.spark.entities.expressions import (
     expire_after,
     expire_on,
@@ -146,9 +146,7 @@ def _heads(actions: DataFrame, topic: str, segments: int, segment_size: int) -> 
         fn.first("begin").alias("begin"),
         fn.min_by("origin", "position").alias("origin"),
     )
-    # Of all heads: a union of two parts would read the actions twice.
-    schema = heads.drop("binary").schema
-    decoded = heads.mapInArrow(expiry_decoder, schema)
+    decoded = heads.withColumn("expire", fn.coalesce("expire", expiry(fn.col("binary"))))
     return decoded.select(
         fn.lit(topic).alias("topic"),
         "id",
@@ -175,19 +173,12 @@ def _events(actions: DataFrame, topic: str, segment_size: int) -> DataFrame:
         .where(fn.col("last") > fn.col("after"))
         .withColumn("meta_record_id", record_id("partition", "begin", "id"))
     )
-    is_json = fn.col("payloadType") == _JSON
-    body = fn.from_json(text("payload"), _BODY, {"mode": "FAILFAST"})
-    parsed = appends.withColumn("body", fn.when(is_json, body))
-    is_plain = is_json & is_plain_json("payload", "body.events")
-    decoded = parsed.where(~is_plain).drop("body")
-    return _plain_events(parsed.where(is_plain), topic, segment_size).unionByName(
-        decoded.mapInArrow(events_decoder(topic, segment_size), EVENTS)
-    )
-
-
-def _plain_events(appends: DataFrame, topic: str, segment_size: int) -> DataFrame:
-    """Return the events of appends in JSON."""
-    events = appends.withColumn("event", fn.explode("body.events"))
+    payload = fn.col("payload")
+    is_plain = (fn.col("payloadType") == _JSON) & is_plain_json("payload")
+    # One scan and one shuffle for all forms: a union would read and sort the actions twice.
+    others = as_json(fn.when(~is_plain, payload), fn.col("payloadType"))
+    body = fn.from_json(fn.coalesce(others, text("payload")), _BODY, {"mode": "FAILFAST"})
+    events = appends.withColumn("body", body).withColumn("event", fn.explode("body.events"))
     events = events.where(fn.col("event.seqNr") > fn.col("after"))
     payload = fn.col("event.payload")
     kind = fn.coalesce("event.payloadType", fn.when(payload.isNull(), "none").otherwise("json"))
@@ -208,7 +199,7 @@ def _plain_events(appends: DataFrame, topic: str, segment_size: int) -> DataFram
         fn.when(kind == "json", fn.coalesce(payload, fn.lit("null")))
         .when(kind == "text", payload)
         .alias("payload_txt"),
-        fn.lit(None).cast("binary").alias("payload_bin"),
+        fn.when(kind == "binary", fn.unbase64(payload)).alias("payload_bin"),
         metadata_of_events("metadata", "body.metadata").alias("metadata"),
     )
 

@@ -66,43 +66,39 @@ def event_rows(topic: str, change: Change) -> Iterator[tuple[Any, ...]]:
     segment_size = change.head.segment_size
     for each in change.insertions:
         action = each.action
-        single = action.single
-        fields, header = action.fields, action.header
-        common = (
-            action.partition,
-            action.offset,
-            header.timestamp_ms,
-            fields.origin.decode() or None,
-            fields.version.decode() or None,
-            each.record_id,
-        )
+        header, single = action.header, action.single
+        place = action.partition, action.offset, header.timestamp_ms
         key = topic, header.id.decode()
         if single is None:
+            append = action.append
+            common = (*place, append.origin or None, append.version or None, each.record_id)
             yield from append_rows(
-                key, common, fields.metadata, action.events, each.after, segment_size
+                key, common, append.metadata, action.events, each.after, segment_size
             )
             continue
-        # The most frequent append, of one event in JSON without metadata of it.
-        tags, payload = single
+        origin, version, metadata, tags, payload = single
+        action.check_json(payload)
         seq_nr = header.to_seq_nr
-        metadata = fields.metadata and _metadata(fields.metadata, _NO_EVENTS)
         yield (
             *key,
             seq_nr,
             (seq_nr - 1) // segment_size,
-            *common,
-            None if tags == "[]" else tags,
+            *place,
+            origin,
+            version,
+            each.record_id,
+            tags,
             "json",
             payload,
             None,
-            metadata or None,
+            _metadata(json.loads(metadata), _NO_EVENTS) if metadata else None,
         )
 
 
 def append_rows(
     key: tuple[str, str],
     common: tuple[int, int, int, str | None, str | None, str],
-    metadata: bytes,
+    metadata: Any,
     events: Events,
     after: int,
     segment_size: int,
@@ -112,7 +108,7 @@ def append_rows(
     Args:
         key: topic and id.
         common: partition, offset, timestamp, origin, version and record id.
-        metadata: of the append, JSON.
+        metadata: of the append, any JSON value; None: none.
         events: of the append.
         after: earlier events are left out.
         segment_size: of the journal.
@@ -191,14 +187,19 @@ def event_of(row: EventRow) -> EventRecord:
     )
 
 
-def _metadata(metadata: bytes, events: Events) -> str | None:
-    """Return the metadata of an append and of its events, as kafka-journal nests them."""
-    of_events: dict[str, Any] = {}
+def payload_metadata(events: Events) -> dict[str, Any]:
+    """Return the metadata of the events of an append as their JSON form has it."""
+    about: dict[str, Any] = {}
     if events.expire_after_ns is not None:
-        of_events["expireAfter"] = format_expire_after(events.expire_after_ns)
+        about["expireAfter"] = format_expire_after(events.expire_after_ns)
     if events.metadata is not None:
-        of_events["data"] = events.metadata
-    if not metadata and not of_events:
+        about["data"] = events.metadata
+    return about
+
+
+def _metadata(metadata: Any, events: Events) -> str | None:
+    """Return the metadata of an append and of its events, as kafka-journal nests them."""
+    of_events = payload_metadata(events)
+    if metadata is None and not of_events:
         return None
-    header = json.loads(metadata) if metadata else None
-    return _json({"header": header, "payload": of_events})
+    return _json({"header": metadata, "payload": of_events})

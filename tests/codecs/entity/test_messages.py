@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.entity.logged import append_events
 
 from aerotape.codecs.entity.actions import (
     MAX_SEQ_NR,
@@ -15,11 +17,12 @@ from aerotape.codecs.entity.actions import (
     ActionKind,
     Append,
     Delete,
+    Event,
     Mark,
     PayloadType,
     Purge,
 )
-from aerotape.codecs.entity.messages import Selector, decode, encode, read_header
+from aerotape.codecs.entity.messages import Selector, decode, encode, read_header, single_append
 from aerotape.codecs.generated import entity as codecs
 from aerotape.errors import CodecError
 
@@ -148,3 +151,40 @@ def test_damaged_messages_are_decoded_or_refused(data: st.DataObject) -> None:
             read(bytes(message))
         except CodecError:
             continue
+
+
+PLAIN = Event(5, b'{"a":"\xc3\xbc"}', "json")
+
+
+@pytest.mark.parametrize(
+    ("events", "options", "expected"),
+    [
+        ([PLAIN], {}, (None, None, b"", None, '{"a":"ü"}')),
+        (
+            [replace(PLAIN, tags=("t", "ü"))],
+            {"origin": "host", "version": "1", "metadata": {"k": 1}},
+            ("host", "1", b'{"k":1}', '["t","ü"]', '{"a":"ü"}'),
+        ),
+        ([replace(PLAIN, tags=("]",))], {}, None),
+        ([PLAIN, replace(PLAIN, seq_nr=6)], {}, None),
+        ([replace(PLAIN, payload_type="text")], {}, None),
+        ([replace(PLAIN, payload_type="binary")], {}, None),
+        ([PLAIN], {"expire_after_ns": 1}, None),
+    ],
+)
+def test_single_append(
+    events: list[Event], options: dict[str, Any], expected: tuple[object, ...] | None
+) -> None:
+    """An append of one event in JSON is read without `decode`; others and damaged ones are not."""
+    message = encode(append_events("id", events, **options))
+    header = read_header(message)
+    assert single_append(message, header) == expected
+    cut = (message[:end] for end in range(46, len(message)))  # from the end of the id on
+    assert not any(single_append(each, header) for each in cut)
+
+
+def test_other_actions_are_no_single_append() -> None:
+    """Marks, deletes and purges are none."""
+    for action in (Mark(id="a", mark_id="m"), Delete(id="a", to_seq_nr=1), Purge(id="a")):
+        message = encode(action)
+        assert single_append(message, read_header(message)) is None

@@ -1,0 +1,93 @@
+//! Actions of entities (`codecs/entity/`): the append that a replicator meets most often, taken
+//! apart in one call, and the hash that segments of heads are computed with.
+
+use pyo3::prelude::*;
+
+const LENGTH_LENGTH: usize = 4;
+const BEGIN: &[u8] = br#"{"events":[{"seqNr":"#;
+const TAGS: &[u8] = br#","tags":["#;
+const PAYLOAD: &[u8] = br#","payloadType":"json","payload":"#;
+const END: &[u8] = br#"}],"metadata":{}}"#;
+
+/// Origin, version, metadata, tags and payload; `None` and empty metadata: there is none.
+type SingleAppend<'a> = (
+    Option<&'a str>,
+    Option<&'a str>,
+    &'a [u8],
+    Option<&'a str>,
+    &'a str,
+);
+
+/// Remove a field of variable length from the beginning of `rest`.
+fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, others) = rest.split_first_chunk::<LENGTH_LENGTH>()?;
+    let (field, others) = others.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    *rest = others;
+    Some(field)
+}
+
+fn text(field: &[u8]) -> Option<&str> {
+    std::str::from_utf8(field).ok()
+}
+
+fn not_empty(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// The tags, a JSON array, and the payload of the only event of an append in JSON, if it is written
+/// as aerotape writes it.
+fn single_event(payload: &[u8], seq_nr: u64) -> Option<(&str, &str)> {
+    let inner = text(payload.strip_prefix(BEGIN)?.strip_suffix(END)?)?;
+    let digits = inner.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, inner) = inner.split_at_checked(digits)?;
+    if number.parse() != Ok(seq_nr) || !inner.as_bytes().starts_with(TAGS) {
+        return None;
+    }
+    let tags = inner.get(TAGS.len() - 1..)?;
+    let end = tags.find([']', '{', '}'])? + 1;
+    let (tags, inner) = tags.split_at_checked(end)?;
+    let payload = text(inner.as_bytes().strip_prefix(PAYLOAD)?)?;
+    tags.ends_with(']').then_some((tags, payload))
+}
+
+/// See `aerotape/_native/`.
+#[pyfunction]
+fn single_append(message: &[u8], begin: usize, seq_nr: u64) -> Option<SingleAppend<'_>> {
+    let mut rest = message.get(begin..)?;
+    let _mark_id = take(&mut rest)?;
+    let origin = not_empty(text(take(&mut rest)?)?);
+    let version = not_empty(text(take(&mut rest)?)?);
+    let metadata = take(&mut rest)?;
+    let (tags, payload) = single_event(take(&mut rest)?, seq_nr)?;
+    let tags = Some(tags).filter(|tags| *tags != "[]");
+    Some((origin, version, metadata, tags, payload))
+}
+
+/// See `aerotape/_native/`.
+#[pyfunction]
+fn string_hash(text: &str) -> i32 {
+    text.encode_utf16().fold(0, |hash: i32, unit| {
+        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+    })
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(single_append, module)?)?;
+    module.add_function(wrap_pyfunction!(string_hash, module)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_event_in_json_is_taken_apart() {
+        let one =
+            br#"{"events":[{"seqNr":7,"tags":["a"],"payloadType":"json","payload":1}],"metadata":{}}"#;
+        assert_eq!(single_event(one, 7), Some((r#"["a"]"#, "1")));
+        assert_eq!(single_event(one, 8), None);
+        assert_eq!(single_event(&one[..one.len() - 1], 7), None);
+        let text = br#"{"events":[{"seqNr":7,"tags":[],"payloadType":"text","payload":"1"}],"metadata":{}}"#;
+        assert_eq!(single_event(text, 7), None);
+    }
+}
