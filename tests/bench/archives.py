@@ -29,7 +29,12 @@ class Child(Closing):
     """
 
     def __init__(
-        self, command: list[str], *, await_ready: bool = True, ends_with_input: bool = False
+        self,
+        command: list[str],
+        *,
+        await_ready: bool = True,
+        ends_with_input: bool = False,
+        root: Path = ROOT,
     ) -> None:
         self._ends_with_input = ends_with_input
         self._process = subprocess.Popen(
@@ -37,8 +42,8 @@ class Child(Closing):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": str(root)},
         )
         assert self._process.stdout is not None
         if await_ready and not self._process.stdout.readline():
@@ -82,8 +87,12 @@ def media_driver(aeron_dir: Path) -> Child:
 class BenchedArchive:
     """The commands to start one of the archives, and its control channel."""
 
-    def __init__(self, name: str, aeron_dir: Path, archive_dir: Path) -> None:
+    def __init__(
+        self, name: str, aeron_dir: Path, archive_dir: Path, earlier: Path | None = None
+    ) -> None:
+        """Prepare "aerotape" or "java"; `earlier` is another checkout to start aerotape from."""
         self.name = name
+        self._earlier = earlier
         self.aeron_dir = aeron_dir
         self.archive_dir = archive_dir
         self.control_channel = f"aeron:udp?endpoint=localhost:{free_port()}"
@@ -100,10 +109,12 @@ class BenchedArchive:
             **properties,
         }
         if self.name == "aerotape":
-            command = [sys.executable, "-m", "aerotape", "archive", "--driver", driver]
+            root = self._earlier or ROOT
+            python = str(root / ".venv/bin/python") if self._earlier else sys.executable
+            command = [python, "-m", "aerotape", "archive", "--driver", driver]
             command += ["--dir", str(self.archive_dir), "--aeron-dir", str(self.aeron_dir)]
             command += [f"-D{name}={value}" for name, value in settings.items()]
-            return Child(command, await_ready=await_ready)
+            return Child(command, await_ready=await_ready, root=root)
         settings |= {"aeron.dir": str(self.aeron_dir), "aeron.archive.dir": str(self.archive_dir)}
         command = java_command(
             "harness.ArchiveProcess", driver, properties=settings, options=JAVA_OPENS
