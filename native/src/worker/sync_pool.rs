@@ -20,7 +20,7 @@ use std::thread::{Builder, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 /// Sync threads of a recorder.
-const SYNC_THREADS: usize = 4;
+const SYNC_THREADS: usize = 16;
 
 /// Bytes that a recording may have written and not synced, unless it is synced on request only.
 /// Its image is not polled beyond that, so that only its publisher is held up by a slow disk, and
