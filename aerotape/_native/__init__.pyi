@@ -120,12 +120,6 @@ from aerotape._native._files import (
     running_extremes as running_extremes,
 )
 from aerotape._native._files import (
-    single_append as single_append,
-)
-from aerotape._native._files import (
-    string_hash as string_hash,
-)
-from aerotape._native._files import (
     walk_segment as walk_segment,
 )
 from aerotape._native._raft import (
@@ -199,4 +193,10 @@ from aerotape._native._scan import (
 )
 from aerotape._native._scan import (
     _RecordedMessage as _RecordedMessage,
+)
+from aerotape._native._scan import (
+    single_append as single_append,
+)
+from aerotape._native._scan import (
+    string_hash as string_hash,
 )

@@ -297,23 +297,3 @@ def rewrite_checksums(
     On all processors; with `dry_run` the files are only read. `progress` as in
     `check_segments`.
     """
-
-# ---- entity.rs ---------------------------------------------------------------------------------
-
-def single_append(
-    message: bytes, begin: int, seq_nr: int
-) -> tuple[str | None, str | None, bytes, str | None, str] | None:
-    """Take an append of an entity apart, if it has one event in JSON and no metadata of it.
-
-    Args:
-        message: the append.
-        begin: offset of the first field after the entity's id, bytes.
-        seq_nr: sequence number of the event.
-
-    Returns:
-        Origin, version, metadata of the append (JSON), tags (a JSON array) and payload; None or
-        empty: there is none. None for another append, or a damaged one.
-    """
-
-def string_hash(text: str) -> int:
-    """Return Java's `String.hashCode` of a text."""

@@ -241,3 +241,23 @@ class SbeDecoder:
         Returns the rows, which payloads they are (indices, ascending; None when nothing was left
         out before the end), and the index of each malformed payload with what is wrong.
         """
+
+# ---- entity.rs ---------------------------------------------------------------------------------
+
+def single_append(
+    message: bytes, begin: int, seq_nr: int
+) -> tuple[str | None, str | None, bytes, str | None, str] | None:
+    """Take an append of an entity apart, if it has one event in JSON and no metadata of it.
+
+    Args:
+        message: the append.
+        begin: offset of the first field after the entity's id, bytes.
+        seq_nr: sequence number of the event.
+
+    Returns:
+        Origin, version, metadata of the append (JSON), tags (a JSON array) and payload; None or
+        empty where the append has none. None for an append of another form, or a damaged one.
+    """
+
+def string_hash(text: str) -> int:
+    """Return Java's `String.hashCode` of a text."""

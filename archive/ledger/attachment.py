@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from aerotape.archive.requester import Requester
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import ArchiveError, LedgerError
 from aerotape.protocol import NULL_VALUE, ErrorCode
@@ -20,26 +21,12 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.recordings import Recordings
 
 
-class Client(Protocol):
+class Client(Requester, Protocol):
     """A client's control session."""
 
     @property
-    def session_id(self) -> int: ...
-    @property
     def is_done(self) -> bool: ...
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None: ...
     def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
-    def send_error(
-        self, correlation_id: int, error_code: ErrorCode | int, message: str
-    ) -> None: ...
-    def send_signal(
-        self,
-        correlation_id: int,
-        recording_id: int,
-        subscription_id: int,
-        position: int,
-        signal: RecordingSignal,
-    ) -> None: ...
     def pass_on(self, message: bytes) -> None: ...
 
 

@@ -178,7 +178,6 @@ class Ledgers:
                 if not writer.is_active:
                     self._writers.pop(ledger, None)
             begun = self._catalog.descriptor(writer.recording_id)
-            yield from self._worker.call(lambda: durable.force_catalog(self._archive_dir))
             if metadata.recording_id == NULL_VALUE:
                 yield from self._worker.change(
                     lambda store: store.set_recording(ledger, writer.recording_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.directory import recording_key
@@ -22,6 +23,10 @@ from aerotape.protocol import (
     ErrorCode,
 )
 from aerotape.units import parse_duration_ns
+
+if TYPE_CHECKING:
+    from aerotape.codecs.generated import archive
+    from aerotape.codecs.generated.ledger_control import ScopedReplayRequest
 
 MAX_POSITION = (1 << 63) - 1
 
@@ -60,6 +65,26 @@ class ReplayRequest:
     file_io_max_length: int | None = None
     limit_counter_id: int | None = None
     imported: ImportedRecording | None = None
+
+    @classmethod
+    def of(
+        cls,
+        message: archive.ReplayRequest | archive.BoundedReplayRequest | ScopedReplayRequest,
+        *,
+        limit_counter_id: int | None = None,
+        imported: ImportedRecording | None = None,
+    ) -> ReplayRequest:
+        """Take the parameters from a message of the control protocol."""
+        return cls(
+            recording_id=message.recording_id,
+            position=message.position,
+            length=message.length,
+            stream_id=message.replay_stream_id,
+            channel=message.replay_channel,
+            file_io_max_length=message.file_io_max_length,
+            limit_counter_id=limit_counter_id,
+            imported=imported,
+        )
 
     @property
     def key(self) -> int:

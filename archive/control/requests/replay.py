@@ -25,15 +25,7 @@ def _replay(
     services.replays.start(
         session,
         request.correlation_id,
-        ReplayRequest(
-            recording_id=request.recording_id,
-            position=request.position,
-            length=request.length,
-            stream_id=request.replay_stream_id,
-            channel=request.replay_channel,
-            file_io_max_length=request.file_io_max_length,
-            limit_counter_id=limit_counter_id,
-        ),
+        ReplayRequest.of(request, limit_counter_id=limit_counter_id),
     )
 
 

@@ -81,17 +81,7 @@ def _replay(
             imported_descriptor(services.archive_dir, qualified_id),
         )
     services.replays.start(
-        session,
-        request.correlation_id,
-        ReplayRequest(
-            recording_id=request.recording_id,
-            position=request.position,
-            length=request.length,
-            stream_id=request.replay_stream_id,
-            channel=request.replay_channel,
-            file_io_max_length=request.file_io_max_length,
-            imported=imported,
-        ),
+        session, request.correlation_id, ReplayRequest.of(request, imported=imported)
     )
 
 

@@ -1,4 +1,4 @@
-"""Stores of all kinds: SQLite, a PostgreSQL server and a Cassandra node, each started once."""
+"""An archive for each module, and stores of all kinds, whose servers are started once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,27 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.daemon.archives import ServedArchive, serve
 from support.stores.cassandra import CassandraServer
 from support.stores.postgresql import PostgresqlServer
 
+import aerotape
+
 NAMESPACES = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def archive() -> Iterator[ServedArchive]:
+    """A running archive."""
+    with serve("aerotape") as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
+    """A client of the archive."""
+    with archive.connect() as connected:
+        yield connected
 
 
 @pytest.fixture(scope="session")

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
-from support.daemon.archives import ServedArchive, serve
+from support.daemon.archives import ServedArchive
 from support.entity.topics import events, new_topic
 
 import aerotape
 from aerotape.archive.client.executors.event_loop import Opening
 from aerotape.archive.entity.async_entities import AsyncEntities
 from aerotape.errors import EntityError
-
-
-@pytest.fixture(scope="module")
-def archive() -> Iterator[ServedArchive]:
-    with serve("aerotape") as served:
-        yield served
 
 
 def connect(archive: ServedArchive) -> Opening[aerotape.AsyncArchiveClient]:

@@ -27,12 +27,6 @@ def archive(request: pytest.FixtureRequest) -> Iterator[ServedArchive]:
         yield served
 
 
-@pytest.fixture(scope="module")
-def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
-    with archive.connect() as connected:
-        yield connected
-
-
 @pytest.fixture
 def journal(client: aerotape.ArchiveClient) -> Iterator[Entities]:
     """A new topic of two partitions."""

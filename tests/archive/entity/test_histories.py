@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
-from support.daemon.archives import ServedArchive, serve
 from support.entity.memory_store import MemoryStore
 from support.entity.model import Model
 from support.entity.topics import events, new_topic
@@ -17,18 +15,6 @@ from aerotape.archive.entity.records import EventRecord
 
 IDS = ("a", "b", "C", "polygenelubricants")
 STEPS = 150
-
-
-@pytest.fixture(scope="module")
-def archive() -> Iterator[ServedArchive]:
-    with serve("aerotape") as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
-    with archive.connect() as connected:
-        yield connected
 
 
 class History:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.daemon.archives import ServedArchive, serve
 from support.entity.memory_store import MemoryStore
 from support.entity.model import Journal
 from support.entity.topics import events, new_topic, numbers
@@ -16,18 +15,6 @@ from aerotape.archive.entity.records import EventRecord, Pointer
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity import Event
 from aerotape.errors import EntityError
-
-
-@pytest.fixture(scope="module")
-def archive() -> Iterator[ServedArchive]:
-    with serve("aerotape") as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
-    with archive.connect() as connected:
-        yield connected
 
 
 class Replicated:

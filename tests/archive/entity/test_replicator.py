@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from support.daemon.archives import ServedArchive, serve
+from support.daemon.archives import ServedArchive
 from support.entity.logged import DAY_NS
 from support.processes import free_port
 from support.stores.postgresql import PostgresqlServer
@@ -29,18 +29,6 @@ from aerotape.codecs.entity.actions import Event
 from aerotape.errors import ConfigurationError, EntityError, EntityStoreError, StoreLockedError
 
 TOPICS = (f"replicated-{number}" for number in itertools.count())
-
-
-@pytest.fixture(scope="module")
-def archive() -> Iterator[ServedArchive]:
-    with serve("aerotape") as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
-    with archive.connect() as connected:
-        yield connected
 
 
 @pytest.fixture
