@@ -33,6 +33,7 @@ from aerotape.archive.client.requests import (
     recordings,
     replays,
     replication,
+    scopes,
     segments,
 )
 from aerotape.archive.client.requests import recorded_publication as publications
@@ -194,6 +195,7 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
     recording_position = asynchronous(queries.recording_position)
     max_recorded_position = asynchronous(queries.max_recorded_position)
     get_archive_id = asynchronous(queries.get_archive_id)
+    scopes = asynchronous(scopes.scopes)
 
     # -- replays -------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from aerotape.archive.client.requests import (
     recordings,
     replays,
     replication,
+    scopes,
     segments,
 )
 from aerotape.archive.client.requests import recorded_publication as publications
@@ -197,6 +198,7 @@ class ArchiveClient(MergedStreams, LedgerMethods, ClientProperties, Closing):
     recording_position = blocking(queries.recording_position)
     max_recorded_position = blocking(queries.max_recorded_position)
     get_archive_id = blocking(queries.get_archive_id)
+    scopes = blocking(scopes.scopes)
 
     # -- replays -------------------------------------------------------------------------------
 

@@ -44,7 +44,11 @@ _REQUESTS = frozenset(
     for message in (*codecs.MESSAGES.values(), *ledger_control.MESSAGES.values())
     if "Request" in message.__name__ or message is codecs.ChallengeResponse
 )
-_REPLAYS = (codecs.ReplayRequest, codecs.BoundedReplayRequest)
+_REPLAYS = (
+    codecs.ReplayRequest,
+    codecs.BoundedReplayRequest,
+    ledger_control.ScopedReplayRequest,
+)
 # More than any request needs: four channels and credentials for another archive.
 MAX_MESSAGE_LENGTH = 64 * 1024
 

@@ -20,6 +20,7 @@ from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.codecs.generated.ledger_control import ScopedReplayRequest
 
 
 class ReplayTokens:
@@ -70,7 +71,7 @@ class ReplayTokens:
 
 
 def token_replay_channel(
-    request: codecs.ReplayRequest | codecs.BoundedReplayRequest, image_id: int
+    request: codecs.ReplayRequest | codecs.BoundedReplayRequest | ScopedReplayRequest, image_id: int
 ) -> str | None:
     """Return the channel of a replay that is requested with a token, to the sender of the request.
 

@@ -71,6 +71,9 @@ _READ = frozenset(
         ledger_control.LedgerInfoRequest,
         ledger_control.ListLedgersRequest,
         ledger_control.LocateEntryRequest,
+        ledger_control.ListScopedRecordingsRequest,
+        ledger_control.ScopedReplayRequest,
+        ledger_control.NextScopeRequest,
     )
 )
 _RECORD = _READ | frozenset(

@@ -819,15 +819,15 @@ class DeleteLedgerRequest(Message):
         return cls(control_session_id, correlation_id, scope_id, ledger_id)
 
 
-_SCOPED_REPLAY_REQUEST = Struct("<HHHHqqqqqqii")
-_SCOPED_REPLAY_REQUEST_BLOCK = Struct("<qqqqqqii")
+_SCOPED_REPLAY_REQUEST = Struct("<HHHHqqqqqqiiq")
+_SCOPED_REPLAY_REQUEST_BLOCK = Struct("<qqqqqqiiq")
 
 
 class ScopedReplayRequest(Message):
     """Template 41, `ScopedReplayRequest`."""
 
     TEMPLATE_ID: ClassVar[int] = 41
-    BLOCK_LENGTH: ClassVar[int] = 56
+    BLOCK_LENGTH: ClassVar[int] = 64
     SCHEMA_ID: ClassVar[int] = 201
     SCHEMA_VERSION: ClassVar[int] = 0
 
@@ -840,6 +840,7 @@ class ScopedReplayRequest(Message):
         "length",
         "replay_stream_id",
         "file_io_max_length",
+        "replay_token",
         "replay_channel",
     )
     __slots__ = __match_args__
@@ -854,6 +855,7 @@ class ScopedReplayRequest(Message):
         length: int = 0,
         replay_stream_id: int = 0,
         file_io_max_length: int = 0,
+        replay_token: int = 0,
         replay_channel: str = "",
     ) -> None:
         self.control_session_id = control_session_id
@@ -864,12 +866,13 @@ class ScopedReplayRequest(Message):
         self.length = length
         self.replay_stream_id = replay_stream_id
         self.file_io_max_length = file_io_max_length
+        self.replay_token = replay_token
         self.replay_channel = replay_channel
 
     def encode(self) -> bytes:
         try:
             block = _SCOPED_REPLAY_REQUEST.pack(
-                56,
+                64,
                 41,
                 201,
                 0,
@@ -881,6 +884,7 @@ class ScopedReplayRequest(Message):
                 self.length,
                 self.replay_stream_id,
                 self.file_io_max_length,
+                self.replay_token,
             )
             return block + text_field(self.replay_channel)
         except ENCODE_FAULTS as fault:
@@ -891,10 +895,10 @@ class ScopedReplayRequest(Message):
         cls,
         buffer: Buffer,
         offset: int = 0,
-        block_length: int = 56,
+        block_length: int = 64,
         version: int = 0,
     ) -> Self:
-        end = check_block("ScopedReplayRequest", buffer, offset, block_length, 56)
+        end = check_block("ScopedReplayRequest", buffer, offset, block_length, 64)
         (
             control_session_id,
             correlation_id,
@@ -904,6 +908,7 @@ class ScopedReplayRequest(Message):
             length,
             replay_stream_id,
             file_io_max_length,
+            replay_token,
         ) = _SCOPED_REPLAY_REQUEST_BLOCK.unpack_from(buffer, offset)
         replay_channel, _ = read_text(buffer, end, "ScopedReplayRequest.replay_channel")
         return cls(
@@ -915,6 +920,7 @@ class ScopedReplayRequest(Message):
             length,
             replay_stream_id,
             file_io_max_length,
+            replay_token,
             replay_channel,
         )
 
@@ -981,6 +987,62 @@ class LocateEntryRequest(Message):
             entry_id,
         ) = _LOCATE_ENTRY_REQUEST_BLOCK.unpack_from(buffer, offset)
         return cls(control_session_id, correlation_id, scope_id, ledger_id, entry_id)
+
+
+_NEXT_SCOPE_REQUEST = Struct("<HHHHqqq")
+_NEXT_SCOPE_REQUEST_BLOCK = Struct("<qqq")
+
+
+class NextScopeRequest(Message):
+    """Template 42, `NextScopeRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 42
+    BLOCK_LENGTH: ClassVar[int] = 24
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 0
+
+    __match_args__ = ("control_session_id", "correlation_id", "scope_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+
+    def encode(self) -> bytes:
+        try:
+            return _NEXT_SCOPE_REQUEST.pack(
+                24,
+                42,
+                201,
+                0,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+            )
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _NEXT_SCOPE_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 24,
+        version: int = 0,
+    ) -> Self:
+        check_block("NextScopeRequest", buffer, offset, block_length, 24)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+        ) = _NEXT_SCOPE_REQUEST_BLOCK.unpack_from(buffer, offset)
+        return cls(control_session_id, correlation_id, scope_id)
 
 
 _MIRROR_LEDGER_REQUEST = Struct("<HHHHqqqqqqiii")
@@ -1372,6 +1434,7 @@ MESSAGES: dict[int, type[Message]] = {
     9: DeleteLedgerRequest,
     41: ScopedReplayRequest,
     10: LocateEntryRequest,
+    42: NextScopeRequest,
     11: MirrorLedgerRequest,
     12: ReplaceMirrorRequest,
     20: LedgerDescriptor,

@@ -8,7 +8,7 @@ a command that only lists recordings starts without.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -310,6 +310,22 @@ class ArchiveDirectory(StoredDirectory[Recording]):
             StorageError: a directory cannot be read.
         """
         return sorted({self.own_scope_id(), *(each.scope_id for each in self.imported_ids())})
+
+    def recordings_of_scopes(self, scope_ids: Collection[int] | None) -> list[Recording]:
+        """Return the valid recordings of some scopes, by ascending scope and id.
+
+        Args:
+            scope_ids: as for `scope`; empty: all scopes, None: the archive's own recordings.
+
+        Raises:
+            CatalogError: a catalog cannot be read.
+            StorageError: a directory cannot be read.
+        """
+        if scope_ids is None:
+            return self.recordings()
+        scopes = [self.scope(each) for each in (scope_ids or self.scopes())]
+        by_id = {scope.scope_id: scope for scope in scopes}
+        return [each for id in sorted(by_id) for each in by_id[id].recordings()]
 
     def scope(self, scope_id: int = 0) -> ArchiveScope:
         """Return the recordings of one scope.

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.location import StorageOptions
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
+from aerotape.replay.offline.columns.scopes import schema_with_scopes, scope_names
 from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import RecordingRange, recording_range
 from aerotape.replay.offline.scan_ahead import scans
@@ -46,6 +47,7 @@ def scan_polars(
     template: str | int | None = None,
     others: Others = "drop",
     storage: Mapping[str, str] | None = None,
+    scope_ids: Collection[int] | None = None,
 ) -> polars.LazyFrame:
     """Return the messages of all recordings of an archive directory as a LazyFrame.
 
@@ -62,6 +64,8 @@ def scan_polars(
         template: name or id of the message whose fields these are.
         others: treatment of messages of other templates.
         storage: options of remote storage.
+        scope_ids: read the recordings of these scopes, all scopes if empty, with the further
+            columns `scope_id` and `qualified_name`. None: the archive's own recordings.
 
     Raises:
         ConfigurationError: an argument is not valid, or Polars or pyarrow is not installed.
@@ -102,7 +106,7 @@ def scan_polars(
         first, last = bounds["position"]
         ranges = [
             _clipped(recording_range(recording, times=times), first, last + 1)
-            for recording in directory.recordings()
+            for recording in directory.recordings_of_scopes(scope_ids)
             if low <= recording.recording_id <= high
         ]
         left = n_rows
@@ -119,6 +123,8 @@ def scan_polars(
                     return
 
     types = table_schema(mode, payloads)
+    if scope_ids is not None:
+        types = schema_with_scopes(types, scope_names(payloads))
     names = types.names
     empty = polars.DataFrame(polars.from_arrow(types.empty_table()))
     return register_io_source(read, schema=empty.schema)

@@ -54,18 +54,9 @@ def choose_recordings(
     return matching(recordings, options, followed)
 
 
-def recordings_of_scopes(directory: ArchiveDirectory, options: ReadOptions) -> list[Recording]:
-    """Return all recordings of the scopes that the options select."""
-    if options.scope_ids is None:
-        return directory.recordings()
-    scopes = [directory.scope(id) for id in (options.scope_ids or directory.scopes())]
-    by_id = {scope.scope_id: scope for scope in scopes}
-    return [recording for id in sorted(by_id) for recording in by_id[id].recordings()]
-
-
 def _choose_by_scope(directory: ArchiveDirectory, options: ReadOptions) -> list[Recording]:
     """Return the recordings of the selected scopes with the selected ids."""
-    recordings = recordings_of_scopes(directory, options)
+    recordings = directory.recordings_of_scopes(options.scope_ids)
     if options.recording_ids is None:
         return recordings
     there = {recording.recording_id for recording in recordings}

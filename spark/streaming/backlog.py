@@ -24,7 +24,7 @@ from aerotape.errors import DataLossError, UnknownRecordingError
 from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.replay.offline.boundaries import LastMessage, message_checksum
 from aerotape.replay.offline.reader import RecordingRange, range_of, recording_range
-from aerotape.spark.source.planning import matching, recordings_of_scopes, without_damaged
+from aerotape.spark.source.planning import matching, without_damaged
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Follower:
     def ends(self) -> dict[int, int]:
         """Return the ends of the selected recordings, by key. Raises as `scan`."""
         directory = self.options.open_directory()
-        chosen = self._choose(recordings_of_scopes(directory, self.options), ())
+        chosen = self._choose(directory.recordings_of_scopes(self.options.scope_ids), ())
         return {each.key: each.recorded_position for each in chosen}
 
     def scan(self, offset: StreamOffset) -> tuple[list[Recording], dict[int, Progress]]:
@@ -110,7 +110,7 @@ class Follower:
                 damaged.
         """
         directory = self.options.open_directory()
-        recordings = recordings_of_scopes(directory, self.options)
+        recordings = directory.recordings_of_scopes(self.options.scope_ids)
         there = {recording.key for recording in recordings}
         known = {split_key(key)[1] for key in (*there, *offset.recordings)}
         for id in set(self.options.recording_ids or ()) - known:
@@ -215,7 +215,7 @@ class Follower:
         there: dict[int, Recording] = {}
         if start.recordings != end.recordings:
             directory = self.options.open_directory()
-            recordings = recordings_of_scopes(directory, self.options)
+            recordings = directory.recordings_of_scopes(self.options.scope_ids)
             there = {recording.key: recording for recording in recordings}
         for id, progress in end.recordings.items():
             before = start.recordings.get(id)

@@ -34,7 +34,6 @@ from aerotape.replay.offline.table import TableReader, table_schema
 from aerotape.spark.source.options import ReadOptions
 from aerotape.spark.source.planning import (
     choose_recordings,
-    recordings_of_scopes,
     wanted_range,
 )
 from aerotape.spark.tables.extent import Extent, change_since, identity_of, joined, missing
@@ -194,7 +193,9 @@ class Planner:
         try:
             recordings = choose_recordings(directory, read, self._followed)
         except UnknownRecordingError:
-            existing = {each.recording_id for each in recordings_of_scopes(directory, read)}
+            existing = {
+                each.recording_id for each in directory.recordings_of_scopes(read.scope_ids)
+            }
             seen = {split_key(key)[1] for key in self._seen}
             ids = [id for id in read.recording_ids or () if id in existing or id not in seen]
             read = dataclasses.replace(read, recording_ids=tuple(ids))
@@ -234,7 +235,7 @@ class Planner:
             # A damaged one may turn out not to match the options, which is not gone.
             directory = self._options.read.open_directory()
             missing_ids -= {
-                each.key for each in recordings_of_scopes(directory, self._options.read)
+                each.key for each in directory.recordings_of_scopes(self._options.read.scope_ids)
             }
         self._reported_gone.update(missing_ids)
         return [

@@ -55,6 +55,8 @@ def add_actions(actions: Actions) -> None:
     add_scope_option(listing)
     listing.add_argument("--count", metavar="N", type=count, help="the maximum number of ledgers")
 
+    add_action(actions, "scopes", _scopes)
+
     status = add_action(actions, "status", _status)
     add_ledger_options(status)
 
@@ -119,6 +121,18 @@ def _list(args: argparse.Namespace) -> int:
             for row in found
         )
         emit(rows, args, none=f"no ledgers in scope {scope_id}")
+    return 0
+
+
+def _scopes(args: argparse.Namespace) -> int:
+    """List the scopes of an archive's recordings: its own, and those it has imported."""
+    from aerotape.catalog.scopes.layout import scope_of_archive
+
+    with connect(args) as client:
+        own = scope_of_archive(client.archive_id)
+        for scope_id in client.scopes():
+            row = {"scope_id": str(scope_id), "is_own": scope_id == own}
+            emit_line(row, f"{scope_id} (own)" if scope_id == own else str(scope_id), args)
     return 0
 
 

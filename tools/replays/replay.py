@@ -116,9 +116,9 @@ def run(args: argparse.Namespace) -> int:
             "archive's directory",
             "--archive-dir",
         )
-    if args.ledger_scope_id and (times or args.to is not None):
+    if args.ledger_scope_id and times:
         raise ConfigurationError(
-            "--ledger-scope-id cannot be used with --to, --from-time or --to-time",
+            "--ledger-scope-id cannot be used with --from-time or --to-time",
             "--ledger-scope-id",
         )
     with connect(args) as client:
@@ -149,7 +149,7 @@ def _choose(client: ArchiveClient, args: argparse.Namespace, times: TimeRange) -
 
 def _send(client: ArchiveClient, args: argparse.Namespace) -> int:
     length = args.length
-    if length is None and not args.follow:
+    if length is None and not args.follow and not args.ledger_scope_id:
         start = args.position
         start = client.start_position(args.recording_id) if start is None else start
         length = client.max_recorded_position(args.recording_id) - start
@@ -161,6 +161,7 @@ def _send(client: ArchiveClient, args: argparse.Namespace) -> int:
         length=length,
         limit_counter_id=args.limit_counter,
         file_io_max_length=args.file_io_max_length,
+        scope_id=args.ledger_scope_id,
     )
     emit(
         {

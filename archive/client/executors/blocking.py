@@ -27,7 +27,6 @@ from aerotape.archive.client.requests.request import (
 from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
 from aerotape.archive.client.session.pending_request import PendingRequest
-from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.errors import AeronTimeoutError
 
 P = ParamSpec("P")
@@ -47,8 +46,6 @@ class BlockingRequests:
     def _perform(self, request: Call[T] | Steps[T]) -> T:
         if not isinstance(request, Call):
             return self._run(request)
-        if request.reply_to is not None:
-            return self._run(sent_back(self._session, request, request.reply_to))
         return result_of(request, await_request(self._session, request))
 
     def _list(self, listing: Listing) -> list[Item]:

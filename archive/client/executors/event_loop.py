@@ -35,7 +35,6 @@ from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.archive.client.session.pending_request import PendingRequest
-from aerotape.archive.client.session.response_channel import sent_back
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,8 +77,6 @@ class AsyncRequests:
     async def _perform(self, request: Call[T] | Steps[T]) -> T:
         if not isinstance(request, Call):
             return await self._run(request)
-        if request.reply_to is not None:
-            return await self._run(sent_back(self._session, request, request.reply_to))
         return result_of(request, await self._request(request, 0))
 
     async def _list(self, listing: Listing) -> list[Item]:

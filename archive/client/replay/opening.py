@@ -15,7 +15,6 @@ from aerotape.archive.client.requests.queries import (
 from aerotape.archive.client.requests.replays import replay_request, start_replay_for_reader
 from aerotape.archive.client.requests.request import Steps, performed
 from aerotape.archive.client.requests.scopes import check_replay, check_scope
-from aerotape.archive.client.requests.scopes import replay_request as scoped_replay_request
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.catalog.descriptor import RecordingDescriptor
@@ -131,8 +130,7 @@ def open_replay(
     if length is not None and arguments.any_int64("length", length) < 0:
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
     options = replace(options, scope_id=(yield from check_scope(options.scope_id)))
-    if options.scope_id is not None:
-        check_replay(channels.is_response_channel(options.channel), options.limit_counter_id)
+    check_replay(options.scope_id, options.limit_counter_id)
     recording = yield from list_recording(options.recording_id, scope_id=options.scope_id)
     if recording is None:
         unknown = ErrorCode.UNKNOWN_RECORDING
@@ -205,17 +203,16 @@ def start_stream(
         archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
     try:
         length = REPLAY_ALL_AND_FOLLOW if end is None else max(end - start, 0)
-        id, io_length = options.recording_id, options.file_io_max_length
-        if options.scope_id is not None:
-            scope_id = options.scope_id
-            request = scoped_replay_request(
-                scope_id, id, archive_channel, stream_id, start, length, io_length
-            )
-        else:
-            limit = options.limit_counter_id
-            request = replay_request(
-                id, archive_channel, stream_id, start, length, limit, io_length
-            )
+        request = replay_request(
+            options.recording_id,
+            archive_channel,
+            stream_id,
+            start,
+            length,
+            options.limit_counter_id,
+            options.file_io_max_length,
+            options.scope_id,
+        )
         call = start_replay_for_reader(request, options.recording_id, archive_channel, stream_id)
         if reply_to is None:
             answer = yield from performed(call)

@@ -5,8 +5,19 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.requests.request import Call, Request, nothing, relevant_id
+from aerotape.archive.client.requests.request import (
+    Call,
+    CurrentSession,
+    Request,
+    Steps,
+    nothing,
+    performed,
+    relevant_id,
+)
+from aerotape.archive.client.requests.scopes import check_replay, check_scope
+from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import argument
 from aerotape.protocol import (
@@ -29,7 +40,8 @@ def start_replay(
     limit_counter_id: int | None = None,
     file_io_max_length: int | None = None,
     subscription_id: int | None = None,
-) -> Call[int]:
+    scope_id: int | None = None,
+) -> Steps[int]:
     """Replay a recording to a channel and stream of the caller.
 
     Args:
@@ -41,6 +53,8 @@ def start_replay(
         file_io_max_length: the longest single read of the archive, bytes.
         subscription_id: on a response channel (``control-mode=response``), the registration id
             of the subscription that receives the replay.
+        scope_id: replay a recording of this scope, which the archive has imported; None or 0:
+            one of its own.
 
     Returns:
         The replay's id, for `stop_replay`. Its low 32 bits are the session id of the
@@ -51,8 +65,11 @@ def start_replay(
         LimitError: the archive has reached its maximum number of replays.
         InvalidPositionError: no frame begins there, or it is not within the recording.
         EmptyRecordingError: nothing is recorded yet.
+        IllegalOperationError: the archive knows no other scope than its own.
         ConfigurationError: `channel` is not a channel URI.
     """
+    scope_id = yield from check_scope(scope_id)
+    check_replay(scope_id, limit_counter_id)
     request = replay_request(
         recording_id,
         channel,
@@ -61,17 +78,19 @@ def start_replay(
         REPLAY_ALL_AND_FOLLOW if length is None else length,
         limit_counter_id,
         file_io_max_length,
+        scope_id,
     )
+    call = Call(request, _what(recording_id, channel, stream_id), relevant_id)
     if not channels.is_response_channel(channel):
-        subscription_id = None
-    elif subscription_id is None:
+        return (yield from performed(call))
+    if subscription_id is None:
         raise ConfigurationError(
             f"a replay to {channel} goes to one subscription: "
             f"{argument('give subscription_id', 'use --print or --out')}",
             "subscription_id",
         )
-    what = _what(recording_id, channel, stream_id)
-    return Call(request, what, relevant_id, reply_to=subscription_id)
+    session = yield CurrentSession()
+    return (yield from sent_back(session, call, subscription_id))
 
 
 def start_bounded_replay(
@@ -84,7 +103,7 @@ def start_bounded_replay(
     length: int | None = None,
     file_io_max_length: int | None = None,
     subscription_id: int | None = None,
-) -> Call[int]:
+) -> Steps[int]:
     """As `start_replay`, up to the value of a counter of the media driver.
 
     Args:
@@ -139,8 +158,13 @@ def replay_request(
     length: int,
     limit_counter_id: int | None,
     file_io_max_length: int | None,
+    scope_id: int | None = None,
 ) -> Request:
-    """Return the message that starts a replay, bounded when there is a counter."""
+    """Return the message that starts a replay, bounded when there is a counter.
+
+    Args:
+        scope_id: of an imported recording, as `check_scope` returned it.
+    """
     fields: dict[str, Any] = {
         "recording_id": arguments.identity("recording_id", recording_id),
         "position": arguments.integer("position", position, NULL_POSITION, _LONGEST),
@@ -151,6 +175,8 @@ def replay_request(
         # Aeron's own archive leaves a malformed one unanswered.
         "replay_channel": arguments.channel("channel", channel),
     }
+    if scope_id is not None:
+        return ledger_control.ScopedReplayRequest(scope_id=scope_id, **fields)
     if limit_counter_id is None:
         return codecs.ReplayRequest(**fields)
     limit = arguments.count("limit_counter_id", limit_counter_id)

@@ -43,8 +43,6 @@ class Call(Generic[T]):
         allowed: results for expected error codes.
         undo: returns the request that undoes it, if the caller was cancelled or interrupted
             before the response.
-        reply_to: of a replay over a response channel, the registration id of the subscription
-            that receives it.
     """
 
     message: Request
@@ -52,7 +50,6 @@ class Call(Generic[T]):
     result: Callable[[codecs.ControlResponse], T]
     allowed: Mapping[int, T] = field(default_factory=dict)
     undo: Callable[[codecs.ControlResponse], Request] | None = None
-    reply_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

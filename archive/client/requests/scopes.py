@@ -6,8 +6,13 @@ archive that knows no others, such as the Java archive, the session refuses to s
 
 from __future__ import annotations
 
-from aerotape.archive.client import arguments
-from aerotape.archive.client.requests.request import CurrentSession, Request, Steps
+from aerotape.archive.client.requests.request import (
+    Call,
+    CurrentSession,
+    Request,
+    Steps,
+    relevant_id,
+)
 from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
@@ -39,37 +44,31 @@ def listing_request(scope_id: int | None, from_recording_id: int, count: int) ->
     )
 
 
-def replay_request(
-    scope_id: int,
-    recording_id: int,
-    channel: str,
-    stream_id: int,
-    position: int,
-    length: int,
-    file_io_max_length: int | None,
-) -> Request:
-    """Return the message that starts the replay of an imported recording."""
-    return ledger_control.ScopedReplayRequest(
-        scope_id=scope_id,
-        recording_id=arguments.identity("recording_id", recording_id),
-        position=position,
-        length=length,
-        replay_stream_id=arguments.any_int32("stream_id", stream_id),
-        file_io_max_length=arguments.optional_length("file_io_max_length", file_io_max_length),
-        replay_channel=arguments.channel("channel", channel),
-    )
+def check_replay(scope_id: int | None, limit_counter_id: int | None) -> None:
+    """Refuse an option that a replay of an imported recording does not have.
 
-
-def check_replay(channel_is_response: bool, limit_counter_id: int | None) -> None:
-    """Refuse options that a replay of an imported recording does not have."""
-    if channel_is_response:
-        raise ConfigurationError(
-            "a recording of another scope cannot be replayed to a response channel: give another "
-            "channel",
-            "channel",
-        )
-    if limit_counter_id is not None:
+    Args:
+        scope_id: as `check_scope` returned it.
+    """
+    if scope_id is not None and limit_counter_id is not None:
         raise ConfigurationError(
             "a recording of another scope is complete: no counter limits its replay",
             "limit_counter_id",
         )
+
+
+def scopes() -> Steps[list[int]]:
+    """Return the scopes with recordings, ascending and unsigned, and always the archive's own.
+
+    Raises:
+        IllegalOperationError: the archive knows no other scope than its own.
+    """
+    session = yield CurrentSession()
+    found = {scope_of_archive(session.archive_id)}
+    scope_id = 0
+    while True:
+        request = ledger_control.NextScopeRequest(scope_id=scope_id)
+        scope_id = yield Call(request, "list scopes", relevant_id)
+        if scope_id == 0:
+            return sorted(found)
+        found.add(unsigned(scope_id))

@@ -17,6 +17,7 @@ from aerotape.archive.client.requests.response_errors import result_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.ledger_control import ScopedReplayRequest
 from aerotape.errors import AeronTimeoutError
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ def sent_back(session: ControlSession, call: Call[T], subscription_id: int) -> S
     """Perform a replay request whose replay is sent to a subscription.
 
     Args:
-        call: its message is a ReplayRequest or BoundedReplayRequest.
+        call: its message is a ReplayRequest, BoundedReplayRequest or ScopedReplayRequest.
         subscription_id: registration id of the subscription, which is on a response channel.
 
     Raises:
@@ -35,7 +36,9 @@ def sent_back(session: ControlSession, call: Call[T], subscription_id: int) -> S
         AeronTimeoutError: the archive or the driver does not respond.
     """
     request = call.message
-    assert isinstance(request, codecs.ReplayRequest | codecs.BoundedReplayRequest)
+    assert isinstance(
+        request, codecs.ReplayRequest | codecs.BoundedReplayRequest | ScopedReplayRequest
+    )
     token = codecs.ReplayTokenRequest(recording_id=request.recording_id)
     request.replay_token = yield Call(token, f"get a token to {call.what}", relevant_id)
     channel = channels.request_channel_for(session.publication.channel, subscription_id)

@@ -85,6 +85,15 @@ def _replay(
     )
 
 
+def _next_scope(
+    services: Services, session: ControlSession, request: ledger_control.NextScopeRequest
+) -> None:
+    after = unsigned(request.scope_id)
+    found = imported_ids(services.archive_dir)
+    scope = next((each.signed[0] for each in found if each.scope_id > after), 0)
+    session.send_ok(request.correlation_id, scope)
+
+
 def _is_own(services: Services, scope_id: int) -> bool:
     return scope_id in (0, scope_of_archive(services.archive_id))
 
@@ -92,4 +101,5 @@ def _is_own(services: Services, scope_id: int) -> bool:
 HANDLERS: Handlers = {
     ledger_control.ListScopedRecordingsRequest: _list,
     ledger_control.ScopedReplayRequest: _replay,
+    ledger_control.NextScopeRequest: _next_scope,
 }

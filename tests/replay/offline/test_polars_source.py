@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.orders import SCHEMA, some_orders
+from support.builders.scoped_store import MESSAGES, build, do_import
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.errors import ConfigurationError
@@ -42,6 +43,26 @@ def test_rows_are_those_of_the_arrow_reader(archive_dir: Path) -> None:
     frame = scan_polars(archive_dir).collect()
     assert frame.to_dicts() == rows_of(archive_dir)
     assert frame.schema == scan_polars(archive_dir).collect_schema()
+
+
+def test_scopes_are_read_by_their_ids(tmp_path: Path) -> None:
+    """With the columns of the scope, which filters may name; without ids only own recordings."""
+    store = build(tmp_path / "store", archive_id=5)
+    do_import(store, build(tmp_path / "six", archive_id=6, count=2), 6)
+    directory = open_directory(store)
+    columns = ["qualified_name", "scope_id", "payload"]
+    for scope_ids, expected in (([6], (6,)), ((), (5, 6)), ([0, 6, 5], (5, 6)), ([9], ())):
+        rows = [
+            row
+            for scope in expected
+            for recording in directory.scope(scope).recordings()
+            for row in recording.to_arrow(columns=columns).to_pylist()
+        ]
+        frame = scan_polars(store, scope_ids=scope_ids)
+        assert frame.select(columns).collect().to_dicts() == rows
+        filtered = frame.filter(C("scope_id") == 6, C("recording_id") == 1)
+        assert filtered.collect().height == (MESSAGES if 6 in expected else 0)
+    assert scan_polars(store).collect().height == MESSAGES
 
 
 C = polars.col

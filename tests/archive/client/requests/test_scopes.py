@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,15 @@ def replayed(client: aerotape.ArchiveClient, id: int, scope_id: int | None) -> l
         return [bytes(message.payload) for message in messages]
 
 
+def taken(subscription: aerotape.Subscription) -> list[aerotape.Message]:
+    """Return all messages of a recording that is replayed to a subscription."""
+    messages: list[aerotape.Message] = []
+    deadline_s = time.monotonic() + 30
+    while len(messages) < MESSAGES and time.monotonic() < deadline_s:
+        messages += subscription.poll(timeout_ns=100_000_000)
+    return messages
+
+
 def test_recordings_of_a_scope_are_listed_and_replayed(
     client: aerotape.ArchiveClient, store: Path
 ) -> None:
@@ -87,6 +97,30 @@ def test_a_replay_of_a_part(client: aerotape.ArchiveClient, store: Path) -> None
     begin, end = messages[3].position, messages[7].end_position
     with client.replay(1, begin, end - begin, scope_id=6) as replay:
         assert [bytes(each.payload) for each in replay] == [each.payload for each in messages[3:8]]
+
+
+def test_a_replay_to_a_channel_of_the_caller(
+    client: aerotape.ArchiveClient, store: Path, aeron_dir: Path
+) -> None:
+    """`start_replay` has scopes too; a replay over a response channel as well."""
+    recording = open_directory(store).scope(6).recording(2)
+    ipc = "aeron:ipc?control-mode=response"
+    with aerotape.Aeron(aeron_dir) as aeron:
+        subscription = aeron.add_subscription("aeron:ipc", 77)
+        client.start_replay(2, "aeron:ipc", 77, scope_id=6)
+        received = [each.payload for each in taken(subscription)]
+        assert received == payloads(recording)
+        subscription = aeron.add_subscription(ipc, 78)
+        id = subscription.registration_id
+        client.start_replay(2, ipc, 78, scope_id=6, subscription_id=id)
+        assert [each.payload for each in taken(subscription)] == received
+    with client.replay(2, scope_id=6, channel=ipc) as messages:
+        assert [bytes(message.payload) for message in messages] == received
+
+
+def test_the_scopes_of_an_archive(client: aerotape.ArchiveClient, store: Path) -> None:
+    """Its own and those of imported recordings, unsigned and ascending."""
+    assert client.scopes() == open_directory(store).scopes() == [OWN, 6, HIGH]
 
 
 def test_refused_replays(client: aerotape.ArchiveClient) -> None:
