@@ -49,6 +49,7 @@ class CounterType(IntEnum):
     RETENTION_SEGMENTS = 1_114
     RETENTION_BYTES = 1_115
     LEDGER_CONFIRMED = 1_200
+    STORE_REPLICATION = 1_201
 
 
 def _ascii(text: str) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -182,6 +182,16 @@ class LedgerStore:
             closing(self._connection.execute(f"{_SELECT} {condition}", values)) as cursor,
         ):
             return [_metadata(row, self._path) for row in cursor]
+
+
+@contextmanager
+def ledgers_of(archive_dir: Path) -> Iterator[Callable[[QualifiedId], bool]]:
+    """Open the metadata of a directory's ledgers, if it has any; yield whether one has an id."""
+    if not (archive_dir / FILE_NAME).exists():
+        yield lambda ledger: False
+        return
+    with closing(LedgerStore.open(archive_dir)) as store:
+        yield store.has
 
 
 def _create_file(path: Path) -> None:

@@ -8,11 +8,9 @@ archive, if one runs there, is still writing are left out.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,20 +20,21 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
-from aerotape.catalog.layout import CATALOG_FILE_NAME, SEMANTIC_VERSION, RecordingState
+from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.location import require_local
 from aerotape.catalog.maintenance.export_import import check_complete
-from aerotape.catalog.mark.layout import (
-    FILE_NAME,
-    HEADER_LENGTH,
-    NULL_TIMESTAMP_MS,
-    MarkFileHeader,
-)
 from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
 from aerotape.catalog.mark.ownership import check_unused
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
 from aerotape.catalog.recovery.suspect_marks import mark_file_name
 from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.catalog.scopes.placing import (
+    check_store,
+    place,
+    stored_descriptor,
+    temporary_folder,
+    write_directory,
+)
 from aerotape.catalog.segment.data_extents import copy_data
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
@@ -49,22 +48,7 @@ from aerotape.errors import (
 )
 from aerotape.qualified_id import QualifiedId
 
-TEMPORARY_FOLDER_NAME: Final = "aerotape-scope-import"
-_CATALOG_CAPACITY_BYTES: Final = 4096
-_ERROR_LOG_LENGTH: Final = 1 << 20
-_LEVELS: Final = 4
 _BLOCK_LENGTH: Final = 512  # the unit of st_blocks
-# Fields that never change while a recording exists.
-_IDENTITY: Final = (
-    "start_timestamp_ms",
-    "initial_term_id",
-    "segment_file_length",
-    "term_buffer_length",
-    "mtu_length",
-    "stream_id",
-    "source_identity",
-)
-
 Progress = Callable[[int, int], object]
 """Called with the bytes copied and the bytes in total."""
 
@@ -154,7 +138,7 @@ def import_archive(
         recordings = source.recordings()
     else:
         recordings = [source.recording(each) for each in sorted(set(recording_ids))]
-    with _temporary_folder(store, dry_run) as folder, source.open_catalog() as catalog:
+    with temporary_folder(store, dry_run) as folder, source.open_catalog() as catalog:
         found = [_find(store, each, catalog, scope_id, in_use, is_ledger) for each in recordings]
         missing = [each for each, _ in found if isinstance(each, _Source)]
         total = sum(each.length for each in missing)
@@ -182,7 +166,7 @@ def remove_imported(store: Path, qualified_id: QualifiedId) -> None:
     directory = imported_directory(store, qualified_id)
     if not (directory / CATALOG_FILE_NAME).exists():
         raise CatalogError(f"no imported recording {qualified_id} at {directory}", directory)
-    with _temporary_folder(store, False) as folder:
+    with temporary_folder(store, False) as folder:
         try:
             directory.rename(folder / str(qualified_id))
             sync_directory(directory.parent)
@@ -191,15 +175,8 @@ def remove_imported(store: Path, qualified_id: QualifiedId) -> None:
 
 
 def _check_places(store: Path, source: StoredDirectory[Any], scope_id: int) -> None:
-    require_local(store, "the import of an archive")
+    check_store(store, scope_id)
     require_local(source.path, "the import of an archive")
-    if scope_id in (0, StoredDirectory[Any](store).own_scope_id()):
-        raise ConfigurationError(
-            f"ledger scope id {scope_id} is that of the recordings of {store} itself: give the "
-            "imported recordings another one, as in --ledger-scope-id 7",
-            "scope_id",
-        )
-    Catalog.open(store, read_only=True).close()
     if store.resolve() == source.path.resolve():
         raise ConfigurationError(f"{source.path} is the store itself", "source")
 
@@ -258,17 +235,8 @@ def _find(
 
 def _check_same(directory: Path, descriptor: RecordingDescriptor) -> None:
     """Raise CatalogError if an imported recording is not the one that the source has."""
-    with Catalog.open(directory, read_only=True) as catalog:
-        stored = catalog.descriptor(descriptor.recording_id)
+    stored = stored_descriptor(directory, descriptor)
     advice = f"; remove {directory} to import it again"
-    for name in _IDENTITY:
-        ours, theirs = getattr(stored, name), getattr(descriptor, name)
-        if ours != theirs:
-            raise CatalogError(
-                f"{directory} holds another recording, with {name} {ours} instead of {theirs}: "
-                "give this archive another ledger scope id",
-                directory,
-            )
     if stored.stop_position != descriptor.stop_position:
         raise CatalogError(
             f"{directory} holds the recording up to position {stored.stop_position}, the source up "
@@ -281,45 +249,6 @@ def _check_same(directory: Path, descriptor: RecordingDescriptor) -> None:
             f"from {descriptor.start_position} on{advice}",
             directory,
         )
-
-
-@contextmanager
-def _temporary_folder(store: Path, dry_run: bool) -> Iterator[Path]:
-    """Create an empty folder that excludes other imports, and remove it with its content."""
-    folder = store / TEMPORARY_FOLDER_NAME
-    if dry_run:
-        yield folder
-        return
-    try:
-        descriptor = _lock(folder)
-    except OSError as error:
-        raise StorageError(f"cannot use {folder}: {error.strerror}", folder) from error
-    try:
-        # The rest of an import that was killed.
-        for left in folder.iterdir():
-            shutil.rmtree(left, ignore_errors=True)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(descriptor)
-
-
-def _lock(folder: Path) -> int:
-    while True:
-        with suppress(FileExistsError):
-            folder.mkdir(DIRECTORY_MODE)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if folder.exists() and os.path.samestat(folder.stat(), os.fstat(descriptor)):
-                return descriptor
-        except BlockingIOError:
-            os.close(descriptor)
-            raise StorageError(
-                f"another import into {folder.parent} is running: wait for its end", folder
-            ) from None
-        # It was removed by the import that held the lock.
-        os.close(descriptor)
 
 
 def _report(progress: Progress, before: int, total: int, done: int) -> None:
@@ -356,26 +285,11 @@ def _import(
         target.mkdir(DIRECTORY_MODE)
         _copy_segments(source, target, progress)
         _copy_notes(source, target)
-        _write_mark_file(target, outcome.qualified_id)
-        with Catalog.open(
-            target,
-            create=True,
-            capacity_bytes=_CATALOG_CAPACITY_BYTES,
-            sync_level=2,
-            checksum=source.checksum,
-        ) as catalog:
-            catalog.insert_recording(source.descriptor, RecordingState.VALID)
+        write_directory(target, outcome.qualified_id, source.descriptor, source.checksum)
         now = directory.recording(outcome.recording_id).descriptor
         if now != source.recording.descriptor:
             return f"recording {outcome.recording_id} was changed while it was copied"
-        # The names in `target` are on storage: the catalog, the last of them, forces them all.
-        levels = list(outcome.directory.parents)[:_LEVELS]
-        for level in reversed(levels):
-            level.mkdir(DIRECTORY_MODE, exist_ok=True)
-        target.rename(outcome.directory)
-        # All of them: an import that was killed may have left directories that are not forced.
-        for level in levels:
-            sync_directory(level)
+        place(target, outcome.directory)
         return ""
     except OSError as error:
         raise StorageError(
@@ -445,31 +359,6 @@ def _copy_notes(source: _Source, target: Path) -> None:
         name = mark_file_name(descriptor.recording_id)
         shutil.copyfile(recording.archive_dir / name, target / name)
         _force(target / name)
-
-
-def _write_mark_file(target: Path, qualified_id: QualifiedId) -> None:
-    """Write the mark file of a stopped archive whose id is the scope."""
-    header = MarkFileHeader(
-        version=SEMANTIC_VERSION,
-        activity_timestamp_ms=NULL_TIMESTAMP_MS,
-        start_timestamp_ms=epoch_ms(),
-        pid=0,
-        control_stream_id=0,
-        local_control_stream_id=0,
-        events_stream_id=0,
-        header_length=HEADER_LENGTH,
-        error_buffer_length=_ERROR_LOG_LENGTH,
-        archive_id=qualified_id.signed[0],
-        control_channel="",
-        local_control_channel="",
-        events_channel="",
-        aeron_directory="",
-    )
-    with open(target / FILE_NAME, "wb", opener=open_no_follow) as file:
-        file.write(header.encode())
-        file.truncate(HEADER_LENGTH + _ERROR_LOG_LENGTH)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _force(path: Path) -> None:

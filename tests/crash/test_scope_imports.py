@@ -10,7 +10,7 @@ import pytest
 from support.builders.scoped_store import build, do_import, payloads
 from support.power_cut.power_cut import Run, build_shim, directories_after, recorded
 
-from aerotape.catalog.scopes.importing import TEMPORARY_FOLDER_NAME
+from aerotape.catalog.scopes.placing import TEMPORARY_FOLDER_NAME
 from aerotape.replay.offline.directory import open_directory
 
 pytestmark = pytest.mark.crash
@@ -80,7 +80,7 @@ def test_power_cuts_during_an_import(run: Run, source: Path, tmp_path: Path, see
 def test_a_missing_force_to_storage_is_detected(run: Run, source: Path, tmp_path: Path) -> None:
     """The check fails if the files or the names of an import are not forced to storage."""
     places = run.places_of_forcing()
-    ours = [place for place in places if place.startswith("importing.py")]
+    ours = [place for place in places if place.startswith(("importing.py", "placing.py"))]
     assert len(ours) == 3  # segment files, mark file, directories
     unnoticed = []
     for number, place in enumerate(ours):

@@ -1,24 +1,23 @@
-"""`import-archive`: add the recordings of another archive directory to a store."""
+"""`import-archive` and `replicate-archive`: add the recordings of another archive to a store."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.errors import ConfigurationError
-from aerotape.tools._cli.arguments import identity, uint64
+from aerotape.tools._cli.arguments import channel, identity, uint64
+from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import Progress, emit_line, note
-from aerotape.tools._ledger._common import id_row
+from aerotape.tools._ledger._common import add_action, id_row
 from aerotape.tools._tool._common import Commands, add_checksum_option, add_command
 
 if TYPE_CHECKING:
     from aerotape.catalog.scopes.importing import RecordingImport
-    from aerotape.qualified_id import QualifiedId
 
 _STORE_VARIABLE = "AERON_ARCHIVE_DIR"
 _STORE = "aeron-archive"
@@ -30,11 +29,25 @@ def add_actions(actions: Commands) -> None:
     parser.add_argument(
         "source", metavar="DIR", type=Path, help="the archive directory to import; it is only read"
     )
+    _add_store_options(parser, "the archive id in DIR's mark file")
+    add_checksum_option(parser, "verify the checksums of frames first: crc-32 or crc-32c")
+
+    replicate = add_action(actions, "replicate-archive", _replicate)
+    _add_store_options(replicate, "the id of the archive")
+    replicate.add_argument(
+        "--replication-channel",
+        metavar="CHANNEL",
+        type=channel,
+        help="the UDP channel to which the archive replays (default: as its responses)",
+    )
+
+
+def _add_store_options(parser: argparse.ArgumentParser, scope: str) -> None:
     parser.add_argument(
         "--ledger-scope-id",
         metavar="N",
         type=uint64,
-        help="the scope of the imported recordings (default: the archive id in DIR's mark file)",
+        help=f"the scope of the imported recordings (default: {scope})",
     )
     parser.add_argument(
         "--archive-dir",
@@ -52,7 +65,6 @@ def add_actions(actions: Commands) -> None:
         action="append",
         help="only this recording (repeatable)",
     )
-    add_checksum_option(parser, "verify the checksums of frames first: crc-32 or crc-32c")
 
 
 def _import(args: argparse.Namespace) -> int:
@@ -62,6 +74,7 @@ def _import(args: argparse.Namespace) -> int:
     that are being recorded, are damaged, or differ from the one imported under their id are left
     out; the exit code is 3 then, or 1 if nothing else was selected.
     """
+    from aerotape.archive.ledger.store import ledgers_of
     from aerotape.catalog.scopes.importing import import_archive
     from aerotape.replay.offline.directory import open_directory
 
@@ -74,12 +87,11 @@ def _import(args: argparse.Namespace) -> int:
                 f"the mark file of {args.source} has no archive id: give --ledger-scope-id",
                 "--ledger-scope-id",
             )
-    left_out = done = 0
     with (
-        _ledgers(args.archive_dir) as is_ledger,
+        ledgers_of(args.archive_dir) as is_ledger,
         Progress(None, "importing", unit="MiB") as progress,
     ):
-        for each in import_archive(
+        outcomes = import_archive(
             args.archive_dir,
             source,
             scope,
@@ -88,10 +100,43 @@ def _import(args: argparse.Namespace) -> int:
             dry_run=args.dry_run,
             is_ledger=is_ledger,
             progress=lambda done, total: progress.update(done >> 20, total >> 20),
-        ):
-            done += 1
-            left_out += bool(each.error)
-            _print(each, args)
+        )
+        return _reported(outcomes, args)
+
+
+def _replicate(args: argparse.Namespace) -> int:
+    """Replicate the recordings of a running archive into a store, under their scope.
+
+    The archive is that of the connection options; the store is a directory of this machine. A
+    live recording is replicated up to where it is; repeat the command to continue. Recordings that
+    differ from the one in the store are left out; the exit code is 3 then, or 1 if nothing else was
+    selected.
+    """
+    from aerotape.archive.client.store_replication import replicate_archive
+    from aerotape.catalog.scopes.layout import scope_of_archive
+
+    with connect(args) as client, Progress(None, "replicating", unit="MiB") as progress:
+        scope = args.ledger_scope_id
+        if scope is None:
+            scope = scope_of_archive(client.archive_id)
+        outcomes = replicate_archive(
+            client,
+            args.archive_dir,
+            scope,
+            replay_channel=args.replication_channel,
+            recording_ids=args.recording_ids,
+            progress=lambda done, total: progress.update(done >> 20, total >> 20),
+        )
+        return _reported(outcomes, args)
+
+
+def _reported(outcomes: Iterator[RecordingImport], args: argparse.Namespace) -> int:
+    """Print each outcome; return the exit code."""
+    left_out = done = 0
+    for each in outcomes:
+        done += 1
+        left_out += bool(each.error)
+        _print(each, args)
     if not done and not args.json:
         print("no recordings")
     if not left_out:
@@ -99,21 +144,9 @@ def _import(args: argparse.Namespace) -> int:
     return EXIT_FAILURE if left_out == done else EXIT_DATA_SUSPECT
 
 
-@contextmanager
-def _ledgers(archive_dir: Path) -> Iterator[Callable[[QualifiedId], bool]]:
-    """Open the metadata of a store's ledgers, if it has any; whether one has an id."""
-    from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
-
-    if not (archive_dir / FILE_NAME).exists():
-        yield lambda qualified_id: False
-        return
-    with closing(LedgerStore.open(archive_dir)) as store:
-        yield store.has
-
-
 def _print(outcome: RecordingImport, args: argparse.Namespace) -> None:
     result = outcome.result
-    if args.dry_run and result == "imported":
+    if result == "imported" and args.dry_run:
         result = "would be imported"
     row = {
         **id_row(outcome.qualified_id),

@@ -20,7 +20,8 @@ from support.processes import ROOT
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
 from aerotape.catalog.scopes import importing
-from aerotape.catalog.scopes.importing import TEMPORARY_FOLDER_NAME, remove_imported
+from aerotape.catalog.scopes.importing import remove_imported
+from aerotape.catalog.scopes.placing import TEMPORARY_FOLDER_NAME
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
 from aerotape.catalog.time_index.points import TimePoint, TimePoints
 from aerotape.errors import CatalogError, ConfigurationError, StorageError, UnknownRecordingError

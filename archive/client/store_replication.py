@@ -1,0 +1,307 @@
+"""Replication of a running archive's recordings into a store, under the scope of that archive.
+
+The client replays a recording and writes it, with the recorder of the daemon, into the directory
+that an import would create (`catalog.scopes`). The stop position in that directory's catalog is
+what is replicated: it is set when the bytes are on storage, and a later call continues there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from aerotape import _native
+from aerotape.archive.client import channels
+from aerotape.archive.client.executors.driver_steps import subscribed, wait_for, with_bound_port
+from aerotape.archive.client.requests.replays import start_replay
+from aerotape.archive.client.requests.request import Steps
+from aerotape.archive.counters import CounterType
+from aerotape.archive.ledger.store import ledgers_of
+from aerotape.archive.recording.durability import force_segments
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.no_follow import DIRECTORY_MODE
+from aerotape.catalog.scopes.importing import RecordingImport
+from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.catalog.scopes.placing import (
+    check_store,
+    place,
+    stored_descriptor,
+    temporary_folder,
+    write_directory,
+)
+from aerotape.channel_uri import ChannelUri
+from aerotape.clock import epoch_ms
+from aerotape.errors import (
+    AerotapeError,
+    ArchiveError,
+    CatalogError,
+    ConfigurationError,
+    StorageError,
+    UnknownRecordingError,
+)
+from aerotape.frame_header import to_int32
+from aerotape.qualified_id import QualifiedId
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.client import ArchiveClient
+
+_WAIT_NS: Final = 100_000_000
+
+Progress = Callable[[int, int], object]
+"""Called with the position reached and the position to reach of the recording, bytes."""
+
+
+def replicate_archive(
+    client: ArchiveClient,
+    store: Path,
+    scope_id: int,
+    *,
+    replay_channel: str | None = None,
+    recording_ids: Collection[int] | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Iterator[RecordingImport]:
+    """Replicate an archive's recordings into a store, in ascending order of ids.
+
+    A recording that is live is replicated up to where it is. One that was replicated before
+    continues there.
+
+    Args:
+        client: of the archive, of any that speaks Aeron's protocol.
+        store: the archive directory to write; an archive may be running there.
+        scope_id: the scope of the recordings in the store, unsigned. Ledgers of that archive are
+            recordings here.
+        replay_channel: the UDP channel to which the archive replays. Default: as the client's.
+        recording_ids: only these recordings; all if None.
+        progress: called while a recording is replicated.
+
+    Yields:
+        The outcome of each recording, when it is on storage. One that cannot be replayed, or is not
+        the recording that the store has under its id, is left out.
+
+    Raises:
+        ConfigurationError: the scope is the store's own, or the channel cannot be used.
+        UnknownRecordingError: the archive has not all recordings of `recording_ids`.
+        CatalogError: the store is not an archive directory.
+        StorageError: the store cannot be written, or an import is running.
+    """
+    check_store(store, scope_id)
+    channel = _udp_channel(replay_channel or client._replay_channel)
+    found = [
+        each
+        for each in client.list_recordings()
+        if recording_ids is None or each.recording_id in recording_ids
+    ]
+    for missing in sorted(set(recording_ids or ()) - {each.recording_id for each in found}):
+        raise UnknownRecordingError(f"the archive has no recording {missing}", missing)
+    with temporary_folder(store, False) as folder, ledgers_of(store) as is_ledger:
+        for descriptor in found:
+            id = QualifiedId(scope_id, descriptor.recording_id)
+            directory = imported_directory(store, id)
+            outcome = RecordingImport(id.ledger_id, id, "left out", 0, directory)
+            try:
+                if is_ledger(id):
+                    raise CatalogError(
+                        f"{id} is the id of a ledger of {store}: give this archive another ledger"
+                        " scope id",
+                        store,
+                    )
+                target = _Target(directory, _with_end(client, descriptor))
+                if not directory.exists():
+                    _create(target, id, folder)
+                begin = target.begin()
+                result = "replicated" if begin < target.end else "present"
+                if begin < target.end:
+                    _replicate(client, channel, target, begin, progress)
+                length = target.end - target.stored().start_position
+                yield replace(outcome, result=result, length=length)
+            except (ArchiveError, CatalogError) as error:
+                yield replace(outcome, error=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A recording's directory in the store.
+
+    Attributes:
+        directory: the directory.
+        source: the descriptor in the archive; the stop position is where to replicate to.
+    """
+
+    directory: Path
+    source: RecordingDescriptor
+
+    @property
+    def recording_id(self) -> int:
+        return self.source.recording_id
+
+    @property
+    def end(self) -> int:
+        return self.source.stop_position
+
+    def stored(self) -> RecordingDescriptor:
+        """Return the descriptor in the store (CatalogError: of another recording)."""
+        return stored_descriptor(self.directory, self.source)
+
+    def begin(self) -> int:
+        """Return the position at which to continue.
+
+        Raises:
+            CatalogError: what the store has does not end within the recording.
+        """
+        stop = self.stored().stop_position
+        if not self.source.start_position <= stop <= self.end:
+            raise CatalogError(
+                f"{self.directory} holds the recording up to position {stop}, the archive from"
+                f" {self.source.start_position} to {self.end}: remove the directory to replicate it"
+                " again",
+                self.directory,
+            )
+        return stop
+
+    def commit(self, position: int) -> None:
+        """Make a position the stop position, once the bytes are on storage."""
+        force_segments(self.directory, self.recording_id)
+        with Catalog.open(self.directory, sync_level=2) as catalog:
+            catalog.recording_stopped(self.recording_id, position, epoch_ms())
+
+
+def _udp_channel(channel: str) -> str:
+    """Return the channel for replays, which have the session ids of the recorded streams."""
+    uri = ChannelUri.parse(channel)
+    if uri.has_control_mode_response:
+        raise ConfigurationError(
+            f"recordings cannot be replicated over the response channel {channel}: give a UDP"
+            " channel with an endpoint",
+            "replay_channel",
+        )
+    # Over IPC the live stream itself may have this session id.
+    return "aeron:udp?endpoint=localhost:0" if uri.is_ipc else channel
+
+
+def _with_end(client: ArchiveClient, descriptor: RecordingDescriptor) -> RecordingDescriptor:
+    """Return a descriptor with the position to replicate to as the stop position."""
+    if problem := describe_problem(descriptor):
+        id = descriptor.recording_id
+        raise CatalogError(f"recording {id} has a damaged descriptor: {problem}")
+    if descriptor.is_active:
+        position = client.max_recorded_position(descriptor.recording_id)
+        return replace(descriptor, stop_position=position, stop_timestamp_ms=epoch_ms())
+    return descriptor
+
+
+def _create(target: _Target, id: QualifiedId, folder: Path) -> None:
+    """Create the directory of a recording of which nothing is replicated yet."""
+    aside = folder / str(id)
+    try:
+        aside.mkdir(DIRECTORY_MODE)
+        source = target.source
+        empty = replace(source, stop_position=source.start_position)
+        write_directory(aside, id, empty, "none")
+        place(aside, target.directory)
+    except OSError as error:
+        raise StorageError(
+            f"cannot create {target.directory}: {error.strerror}", target.directory
+        ) from error
+
+
+def _replicate(
+    client: ArchiveClient, channel: str, target: _Target, begin: int, progress: Progress
+) -> None:
+    """Replay from a position and record it; interrupted, what has arrived is replicated.
+
+    Raises:
+        ArchiveError: the archive refuses the replay, or it has ended early.
+        StorageError: the store cannot be written.
+    """
+    recording_id, end = target.recording_id, target.end
+    aeron = client.aeron.native
+    position, message = begin, None
+    mailbox = _native.Mailbox()
+    with ExitStack() as exits:
+        counter = aeron.add_counter(
+            CounterType.STORE_REPLICATION, b"", f"store-replication: recording {recording_id}"
+        )
+        exits.callback(counter.close)
+        subscription, image = client._run(
+            _replayed(aeron, target.source, channel, begin, client._session.timeout_ns)
+        )
+        exits.callback(subscription.close)
+        worker = _native.SessionWorker(
+            mailbox, name="store-replication", archive_dir=str(target.directory)
+        )
+        exits.callback(worker.close)
+        worker.record(
+            image,
+            counter,
+            recording_id=recording_id,
+            start_position=target.source.start_position,
+            segment_length=target.source.segment_file_length,
+        )
+        try:
+            stopped = None
+            while stopped is None:
+                if counter.get() >= end:
+                    worker.stop_recording(recording_id)
+                stopped = _stopped(mailbox.wait(timeout_ns=_WAIT_NS))
+                progress(counter.get(), end)
+        finally:
+            worker.close()
+            position, message = stopped or _stopped(mailbox.wait()) or (begin, None)
+            if position > begin:
+                target.commit(position)
+    if message is not None:
+        raise StorageError(
+            f"recording {recording_id} is replicated up to position {position}: {message}",
+            target.directory,
+        )
+    if position < end:
+        errors = "; ".join(map(str, client.poll_for_errors()))
+        raise ArchiveError(
+            f"the replay of recording {recording_id} ended at position {position} of {end}:"
+            f" {errors or 'the archive has aborted it'}; repeat the command to continue there"
+        )
+
+
+def _stopped(events: list[_native.Event]) -> tuple[int, str | None] | None:
+    """Return where the recording stopped, and why it failed."""
+    for event in events:
+        if event[0] == "recording_stopped":
+            return event[2], event[4]
+        if event[0] == "client_closed":
+            raise AerotapeError("the media driver is gone")
+    return None
+
+
+def _replayed(
+    aeron: _native.AeronClient,
+    source: RecordingDescriptor,
+    channel: str,
+    begin: int,
+    timeout_ns: int,
+) -> Steps[tuple[_native.Subscription, _native.Image]]:
+    """Request a replay whose frames are those of the recording, and wait for its stream."""
+    channel = channels.with_session_id(channel, source.session_id)
+    subscription = yield from subscribed(aeron, channel, source.stream_id, timeout_ns)
+    try:
+        if channels.has_wildcard_port(channel):
+            channel = yield from with_bound_port(subscription, channel, timeout_ns)
+        replay_id = yield from start_replay(
+            source.recording_id,
+            channel,
+            source.stream_id,
+            position=begin,
+            length=source.stop_position - begin,
+        )
+        session_id = to_int32(replay_id)
+        late = f"no stream of the replay of recording {source.recording_id} to {channel}"
+        image = yield from wait_for(
+            lambda: subscription.image_by_session_id(session_id), late, timeout_ns
+        )
+    except BaseException:
+        subscription.close()
+        raise
+    return subscription, image
