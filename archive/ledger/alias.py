@@ -2,21 +2,27 @@
 
     aeron:ipc?…|alias=ledger-<32 hexadecimal digits>-pd
 
-A recording's channel stays in the catalog, so ids and types of ledgers survive the loss of their
-metadata. The alias has no meaning for the media driver.
+A recording's channel stays in the catalog, so ids and types of ledgers, and which of them are
+closed, survive the loss of their metadata. The alias has no meaning for the media driver.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, NamedTuple
 
 from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.generated.ledger_control import LedgerType
-from aerotape.errors import ConfigurationError, QualifiedIdError
+from aerotape.errors import AerotapeError, ConfigurationError, QualifiedIdError
 from aerotape.qualified_id import QualifiedId
 
+if TYPE_CHECKING:
+    from aerotape.archive.error_log import ErrorLog
+    from aerotape.catalog.file.catalog import Catalog
+
 _PREFIX = "ledger-"
-_ALIAS = re.compile(r"ledger-([0-9a-f]{32})-(pd|vd)")
+_CLOSED = "-closed"
+_ALIAS = re.compile(rf"ledger-([0-9a-f]{{32}})-(pd|vd)({_CLOSED})?")
 _TYPES = {"pd": LedgerType.PD_JOURNAL, "vd": LedgerType.VD_JOURNAL}
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 ALIAS_FRAGMENT = f"alias={_PREFIX}".encode()
@@ -36,13 +42,39 @@ def with_alias(channel: str, ledger: QualifiedId, kind: LedgerType, session_id: 
     return str(uri)
 
 
-def ledger_of_channel(original_channel: str) -> tuple[QualifiedId, LedgerType] | None:
+def mark_closed(catalog: Catalog, recording_id: int, errors: ErrorLog) -> None:
+    """Note in the channel of a ledger's recording, if it has one, that the ledger is closed."""
+    if not catalog.has_recording(recording_id):
+        return
+    try:
+        descriptor = catalog.descriptor(recording_id)
+        uri = ChannelUri.parse(descriptor.original_channel)
+        alias = (uri.get("alias") or "").removesuffix(_CLOSED)
+        uri.put("alias", alias + _CLOSED)
+        catalog.replace_channel(
+            recording_id, stripped_channel=descriptor.stripped_channel, original_channel=str(uri)
+        )
+    except AerotapeError as error:
+        errors.record("closed ledger not marked in the catalog", error)
+
+
+class AliasedLedger(NamedTuple):
+    """What a recording's channel shows of its ledger."""
+
+    id: QualifiedId
+    type: LedgerType
+    is_closed: bool
+
+
+def ledger_of_channel(original_channel: str) -> AliasedLedger | None:
     """Return the ledger that a recording belongs to; None when it belongs to none."""
     if ALIAS_FRAGMENT.decode() not in original_channel:
         return None
     try:
         alias = ChannelUri.parse(original_channel).get("alias") or ""
         match = _ALIAS.fullmatch(alias)
-        return None if match is None else (QualifiedId.parse(match[1]), _TYPES[match[2]])
+        if match is None:
+            return None
+        return AliasedLedger(QualifiedId.parse(match[1]), _TYPES[match[2]], bool(match[3]))
     except (ConfigurationError, QualifiedIdError):
         return None

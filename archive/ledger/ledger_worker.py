@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -25,15 +26,29 @@ class LedgerWorker:
     Methods return tasks that wait for the thread; what the call raises, they raise.
     """
 
-    def __init__(self, archive_dir: Path, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, archive_dir: Path, wake: Callable[[], None], report: Callable[[str], None]
+    ) -> None:
+        """Begin without a thread.
+
+        Args:
+            wake: makes the caller's thread advance the tasks; called in the thread.
+            report: called by a task with what the operator has to know of metadata that was lost.
+        """
         self._archive_dir = archive_dir
+        self._report = report
+        self._reports: deque[str] = deque()
         self._files = FileWorker("archive-ledgers", wake)
         # Used in the thread only, until that has ended.
         self._store: LedgerStore | None = None
 
     def call(self, call: Callable[[], T]) -> Task[T]:
         """Call a function in the thread."""
-        return (yield from outcome(self._files.submit(call)))
+        try:
+            return (yield from outcome(self._files.submit(call)))
+        finally:
+            while self._reports:
+                self._report(self._reports.popleft())
 
     def change(self, change: Callable[[LedgerStore], None]) -> Task[None]:
         """Change the database, which is created if there is none; on storage at the end.
@@ -87,7 +102,7 @@ class LedgerWorker:
             # An archive without ledgers starts without SQLite.
             from aerotape.archive.ledger.rebuild import open_store
 
-            self._store = open_store(self._archive_dir, create=create)
+            self._store = open_store(self._archive_dir, create=create, report=self._reports.append)
         return self._store
 
     def close(self) -> None:

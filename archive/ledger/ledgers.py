@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, cast
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import BackgroundTasks, Task
 from aerotape.archive.ledger import durable
+from aerotape.archive.ledger.alias import mark_closed
 from aerotape.archive.ledger.attachment import Attachment, Client, PurgeRequester
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
@@ -76,7 +77,9 @@ class Ledgers:
         self._purge = purge
         self._connect_timeout_ns = connect_timeout_ns
         self._errors = errors
-        self._worker = LedgerWorker(archive_dir, wake)
+        self._worker = LedgerWorker(
+            archive_dir, wake, lambda text: errors.record("metadata of ledgers", text)
+        )
         self._tasks = BackgroundTasks()
         # Ledgers that a request is changing.
         self._changing: set[QualifiedId] = set()
@@ -381,6 +384,7 @@ class Ledgers:
             yield from self._worker.change(
                 lambda store: store.set_closed(ledger, end.entry_id, end.length, end.position)
             )
+            mark_closed(self._catalog, metadata.recording_id, self._errors)
             metadata = yield from self._metadata(ledger)
         client.send_ok(correlation_id, metadata.last_entry_id)
 

@@ -1,4 +1,9 @@
-"""The quorum rule: how far a ledger is confirmed, from how far each of its archives is."""
+"""The quorum rule: how far a ledger is confirmed, from how far each of its archives is.
+
+It is a rule for entry ids. Archives use it for positions: each writes and syncs a ledger in the
+order of its ids, and positions are the same in all, so that the synced position of an archive stands
+for its last add synced, and there are no synced entries after it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ def quorum_value(values: Iterable[int], write_quorum: int, ack_quorum: int) -> i
     """Return the highest value that any ack quorum of a write quorum must have reached.
 
     Every write quorum has `ack_quorum` archives that reached it, so it survives when the other
-    `write_quorum - ack_quorum` are lost. The same rule holds for entry ids and for positions.
+    `write_quorum - ack_quorum` are lost.
 
     Args:
         values: one of each archive; -1 for one that has not reported.

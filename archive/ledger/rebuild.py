@@ -1,14 +1,16 @@
 """Metadata of ledgers from their recordings, where the database is missing or damaged.
 
-Id and type are in the alias of the recording's channel, the digest type in its first entry. A
-closed ledger becomes open again, which its next recovery corrects; the password and the mirrors are
-lost, so that any password is accepted.
+Id and type are in the alias of the recording's channel, and whether the ledger is closed; the
+digest type is in its first entry. The password and the mirrors are lost, so that any password is
+accepted and an open ledger continues without mirrors.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from aerotape.archive.ledger.alias import ALIAS_FRAGMENT, ledger_of_channel
@@ -17,7 +19,7 @@ from aerotape.archive.ledger.metadata import LedgerMetadata
 from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs import entry as entries
-from aerotape.codecs.generated.ledger_control import DigestType
+from aerotape.codecs.generated.ledger_control import DigestType, LedgerState
 from aerotape.errors import AerotapeError, StorageError
 from aerotape.qualified_id import QualifiedId
 
@@ -32,11 +34,14 @@ _DIGESTS = {
 }
 
 
-def open_store(archive_dir: Path, *, create: bool) -> LedgerStore | None:
+def open_store(
+    archive_dir: Path, *, create: bool, report: Callable[[str], object] = LOGGER.warning
+) -> LedgerStore | None:
     """Open the metadata of a directory's ledgers, built again from their recordings if need be.
 
     Args:
         create: create the database where there are no ledgers yet.
+        report: called with what the operator has to know of metadata that was lost.
 
     Returns:
         The store; None where there are no ledgers.
@@ -49,20 +54,21 @@ def open_store(archive_dir: Path, *, create: bool) -> LedgerStore | None:
         try:
             return LedgerStore.open(archive_dir)
         except StorageError as error:
-            _set_aside(path, error)
+            report(_set_aside(path, error))
     found = ledgers_of_recordings(archive_dir)
     if not found and not create:
         return None
     if found:
-        LOGGER.warning(
-            "the metadata of %d ledgers is rebuilt from their recordings: they are open, and have"
-            " no password",
-            len(found),
+        still_open = sum(not each.is_closed for each in found)
+        report(
+            f"{path} is rebuilt from the recordings of {len(found)} ledgers, {still_open} of them"
+            " open: passwords and mirrors are lost, any password is accepted; recover those that"
+            " had mirrors with `aerotape ledger open`, or restore the file from a backup"
         )
     return LedgerStore.create(archive_dir, found)
 
 
-def _set_aside(path: Path, error: StorageError) -> None:
+def _set_aside(path: Path, error: StorageError) -> str:
     aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
     try:
         path.rename(aside)
@@ -72,7 +78,7 @@ def _set_aside(path: Path, error: StorageError) -> None:
             journal.rename(aside.with_name(aside.name + "-journal"))
     except OSError as fault:
         raise StorageError(f"{error}; and it cannot be renamed: {fault.strerror}", path) from fault
-    LOGGER.error("%s; it is renamed to %s", error, aside)
+    return f"{error}; it is renamed to {aside}"
 
 
 def ledgers_of_recordings(archive_dir: Path) -> list[LedgerMetadata]:
@@ -90,15 +96,31 @@ def ledgers_of_recordings(archive_dir: Path) -> list[LedgerMetadata]:
                 continue
             named = ledger_of_channel(descriptor.original_channel)
             if named is not None:
-                ledger, kind = named
-                found[ledger] = LedgerMetadata(
-                    ledger,
-                    kind,
-                    _digest_type(LedgerRecording(archive_dir, descriptor, None)),
+                recording = LedgerRecording(archive_dir, descriptor, None)
+                metadata = LedgerMetadata(
+                    named.id,
+                    named.type,
+                    _digest_type(recording),
                     descriptor.start_timestamp_ms,
                     recording_id=recording_id,
                 )
+                found[named.id] = _closed(metadata, recording) if named.is_closed else metadata
     return list(found.values())
+
+
+def _closed(metadata: LedgerMetadata, recording: LedgerRecording) -> LedgerMetadata:
+    try:
+        end = recording.last_entry(recording.descriptor.stop_position)
+    except AerotapeError as error:
+        LOGGER.warning("ledger %s is open again: %s", metadata.ledger, error)
+        return metadata
+    return replace(
+        metadata,
+        state=LedgerState.CLOSED,
+        last_entry_id=end.entry_id,
+        length=end.length,
+        end_position=end.position,
+    )
 
 
 def _digest_type(recording: LedgerRecording) -> DigestType:

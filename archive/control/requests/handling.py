@@ -30,7 +30,7 @@ def check_no_ledger(services: Services, recording_id: int) -> None:
     found = ledger_of_channel(descriptor.original_channel)
     if found is not None:
         raise ArchiveError(
-            f"recording {recording_id} is that of ledger {found[0]}: use the requests for ledgers",
+            f"recording {recording_id} is that of ledger {found.id}: use the requests for ledgers",
             ErrorCode.GENERIC,
         )
 

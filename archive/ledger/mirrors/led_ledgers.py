@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.archive.ledger.mirrors.link import MirrorLink
-from aerotape.archive.ledger.quorum import quorum_value
+from aerotape.archive.ledger.quorum import last_add_confirmed
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
 
 if TYPE_CHECKING:
@@ -97,7 +97,10 @@ class MirroredLedger:
             own: that of this archive, bytes.
         """
         values = (own, *(link.confirmed for link in self.links))
-        self._confirmed = max(self._confirmed, min(own, self._quorum(values)))
+        metadata = self.metadata
+        self._confirmed = last_add_confirmed(
+            self._confirmed, own, values, metadata.write_quorum, metadata.ack_quorum
+        )
         return self._confirmed
 
     def acknowledged(self, own_recorded: int, own_confirmed: int) -> int:
@@ -105,7 +108,10 @@ class MirroredLedger:
         if self.metadata.type is LedgerType.PD_JOURNAL:
             return self.confirmed(own_confirmed)
         values = (own_recorded, *(link.recorded for link in self.links))
-        self._acknowledged = max(self._acknowledged, self._quorum(values))
+        metadata = self.metadata
+        self._acknowledged = last_add_confirmed(
+            self._acknowledged, own_recorded, values, metadata.write_quorum, metadata.ack_quorum
+        )
         return self._acknowledged
 
     def sync(self, position: int) -> None:
@@ -128,9 +134,6 @@ class MirroredLedger:
         """Close the ledger in the mirrors that are connected."""
         for link in self.links:
             link.closes = True
-
-    def _quorum(self, values: tuple[int, ...]) -> int:
-        return quorum_value(values, self.metadata.write_quorum, self.metadata.ack_quorum)
 
 
 class Mirrors:

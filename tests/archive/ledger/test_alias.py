@@ -17,7 +17,9 @@ def test_a_channel_names_its_ledger() -> None:
     channel = with_alias("aeron:udp?endpoint=a:1|alias=mine", LEDGER, LedgerType.VD_JOURNAL, -5)
     assert channel == f"aeron:udp?endpoint=a:1|alias=ledger-{NAME}-vd|session-id=-5"
     assert ALIAS_FRAGMENT in channel.encode()
-    assert ledger_of_channel(channel) == (LEDGER, LedgerType.VD_JOURNAL)
+    assert ledger_of_channel(channel) == (LEDGER, LedgerType.VD_JOURNAL, False)
+    closed = channel.replace("-vd|", "-vd-closed|")
+    assert ledger_of_channel(closed) == (LEDGER, LedgerType.VD_JOURNAL, True)
 
 
 @pytest.mark.parametrize(

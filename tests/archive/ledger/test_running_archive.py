@@ -80,7 +80,10 @@ def test_ledgers_survive_restarts(driver: _native.MediaDriver, tmp_path: Path) -
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "truncated", "other-table"])
 def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage: str) -> None:
-    """Without its database an archive knows its ledgers from their recordings and entries."""
+    """Without its database an archive knows its ledgers from their recordings and entries.
+
+    The operator is told so by the error log; a closed ledger stays closed.
+    """
     known: dict[QualifiedId, tuple[str, str]] = {}
     with running(driver, tmp_path) as client:
         for scope_id in (0, 5):
@@ -94,7 +97,7 @@ def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage
                     password=b"secret",
                 )
                 writer.add_many([b"first", b"second"])
-                writer.close()
+                writer.close() if scope_id else writer.detach()
                 known[ledger] = (kind, digest)
         deleted = client.create_ledger()
         deleted.add(b"x")
@@ -114,14 +117,20 @@ def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage
         for ledger, expected in known.items():
             info = client.ledger_info(ledger)
             assert (info.type, info.digest_type) == expected
-            assert (info.state, info.last_add_confirmed) == ("OPEN", 1)
+            assert (info.is_closed, info.last_add_confirmed) == (ledger.scope_id == 5, 1)
+            assert info.length == len(b"firstsecond")
             reader = client.open_ledger(ledger, b"secret")
             assert [each.payload for each in reader.read()] == [b"first", b"second"]
         assert [info.id for info in client.list_ledgers(5)] == [
             each for each in known if each.scope_id == 5
         ]
+        with pytest.raises(aerotape.LedgerClosedError):
+            client.open_ledger_writer(ledger)
         with pytest.raises(aerotape.UnknownLedgerError):
             client.ledger_info(deleted.qualified_id)
+    texts = [each.text for each in open_directory(tmp_path).mark_file().errors]
+    assert any("rebuilt from the recordings of 8 ledgers, 4 of them open" in each for each in texts)
+    assert any("it is renamed to" in each for each in texts) == (damage != "missing")
     aside = list(tmp_path.glob(f"{FILE_NAME}.damaged-*"))
     assert len(aside) == (damage != "missing")
 
