@@ -1,8 +1,8 @@
 """The quorum rule: how far a ledger is confirmed, from how far each of its archives is.
 
 It is a rule for entry ids. Archives use it for positions: each writes and syncs a ledger in the
-order of its ids, and positions are the same in all, so that the synced position of an archive stands
-for its last add synced, and there are no synced entries after it.
+order of its ids, and positions are the same in all, so that the synced position of an archive is
+that of its last add synced, and no entry after it is synced.
 """
 
 from __future__ import annotations

@@ -97,10 +97,7 @@ class MirroredLedger:
             own: that of this archive, bytes.
         """
         values = (own, *(link.confirmed for link in self.links))
-        metadata = self.metadata
-        self._confirmed = last_add_confirmed(
-            self._confirmed, own, values, metadata.write_quorum, metadata.ack_quorum
-        )
+        self._confirmed = self._advanced(self._confirmed, own, values)
         return self._confirmed
 
     def acknowledged(self, own_recorded: int, own_confirmed: int) -> int:
@@ -108,11 +105,12 @@ class MirroredLedger:
         if self.metadata.type is LedgerType.PD_JOURNAL:
             return self.confirmed(own_confirmed)
         values = (own_recorded, *(link.recorded for link in self.links))
-        metadata = self.metadata
-        self._acknowledged = last_add_confirmed(
-            self._acknowledged, own_recorded, values, metadata.write_quorum, metadata.ack_quorum
-        )
+        self._acknowledged = self._advanced(self._acknowledged, own_recorded, values)
         return self._acknowledged
+
+    def _advanced(self, previous: int, own: int, values: tuple[int, ...]) -> int:
+        quorums = self.metadata.write_quorum, self.metadata.ack_quorum
+        return last_add_confirmed(previous, own, values, *quorums)
 
     def sync(self, position: int) -> None:
         """Have the mirrors sync up to a position, bytes."""
