@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from aerotape.archive.security.scram import answer_challenge
@@ -62,6 +63,22 @@ class UserSecret:
 
     def __repr__(self) -> str:
         return f"UserSecret(user={self.user!r})"
+
+
+def user_of_file(path: Path) -> UserSecret:
+    """Return the user whose ``name:secret`` is the first line of a file.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or the line is another one.
+    """
+    try:
+        line = path.read_text().partition("\n")[0]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read {path}: {error}", str(path)) from error
+    name, colon, secret = line.strip().partition(":")
+    if not (name and colon and secret):
+        raise ConfigurationError(f"{path}: expected name:secret in its first line", str(path))
+    return UserSecret(name, secret)
 
 
 def credentials_of(

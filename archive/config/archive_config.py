@@ -113,6 +113,7 @@ class ArchiveConfig:
     authenticator_supplier: str = DEFAULT_AUTHENTICATOR
     authorisation_service_supplier: str = ""
     users_file: Path | None = None
+    mirror_secret_file: Path | None = None
     recording_signals: Literal["requester", "all"] = "requester"
     # 0 disables the time index.
     time_index_interval_ns: int = 100_000_000

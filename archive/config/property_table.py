@@ -17,6 +17,7 @@ ARCHIVE_PREFIX = "aeron.archive."
 # Properties of this package.
 OWN_PREFIX = "aerotape."
 USERS_FILE = "aerotape.users.file"
+MIRROR_SECRET_FILE = "aerotape.mirror.secret.file"
 RECORDING_SIGNALS = "aerotape.recording.signals"
 TIME_INDEX_INTERVAL = "aerotape.time.index.interval"
 TIME_INDEX_LENGTH = "aerotape.time.index.length"
@@ -90,6 +91,7 @@ PROPERTIES: Mapping[str, Property] = {
     for each in (
         *(Property(ARCHIVE_PREFIX + name, *rest) for name, *rest in _ARCHIVE),  # type: ignore[arg-type]
         Property(USERS_FILE, "users_file", kinds.USERS_FILE),
+        Property(MIRROR_SECRET_FILE, "mirror_secret_file", kinds.OPTIONAL_PATH),
         Property(RECORDING_SIGNALS, "recording_signals", kinds.RECORDING_SIGNALS),
         Property(TIME_INDEX_INTERVAL, "time_index_interval_ns", kinds.DURATION),
         Property(TIME_INDEX_LENGTH, "time_index_length", kinds.SIZE),

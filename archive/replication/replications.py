@@ -115,21 +115,28 @@ class Replications:
     def open_mirror(self, control_channel: str) -> Steps[tuple[ControlSession, int]]:
         """Open a session with an archive that mirrors a ledger of this one."""
         stream_id = self._config.control_stream_id
-        return self._open_source(ReplicationRequest(NULL_VALUE, control_channel, stream_id), 0)
+        return self._open_source(
+            ReplicationRequest(NULL_VALUE, control_channel, stream_id, is_mirroring=True), 0
+        )
 
     def _open_source(
         self, request: ReplicationRequest, replication_id: int
     ) -> Steps[tuple[ControlSession, int]]:
+        from aerotape.archive.client.credentials import user_of_file
         from aerotape.archive.client.session.handshake import open_session
 
         config, credentials = self._config, request.encoded_credentials
 
-        def on_challenge(_: bytes) -> bytes:
+        def refused(_: bytes) -> bytes:
             if credentials:
                 raise ArchiveError("Replication does not support challenge/response authentication")
             # As a client without credentials: an empty response, which the source may accept.
             return b""
 
+        on_challenge: Callable[[bytes], bytes] = refused
+        if request.is_mirroring and config.mirror_secret_file is not None:
+            user = user_of_file(config.mirror_secret_file)
+            credentials, on_challenge = user.encoded_credentials(), user.on_challenge
         return open_session(
             self._client,
             request_channel=request.src_control_channel,

@@ -28,6 +28,8 @@ class ReplicationRequest:
         encoded_credentials: for the connect request to the source archive; b"": none.
         src_response_channel: for the source's responses; "": chosen by this archive.
         durability: of the recording of this archive, if it is that of a ledger.
+        is_mirroring: whether the archives mirror a ledger; this one then connects as the user of
+            ``aerotape.mirror.secret.file``.
     """
 
     src_recording_id: int
@@ -44,6 +46,7 @@ class ReplicationRequest:
     encoded_credentials: bytes = b""
     src_response_channel: str = ""
     durability: Durability | None = None
+    is_mirroring: bool = False
 
     @property
     def is_tagged(self) -> bool:

@@ -125,8 +125,11 @@ def items_of(pending: PendingRequest) -> list[Item]:
 def _refusal(answer: codecs.ControlResponse, call: Call[Any]) -> Exception:
     """Return the exception for a refused request, with the id of its recording."""
     error = error_of(answer, f"cannot {call.what}")
+    ledger = _ledger_of(call.message)
+    if ledger is not None and error.error_code == ErrorCode.GENERIC:
+        error = LedgerError(str(error), ledger, error.correlation_id)
     if isinstance(error, LedgerError):
-        error.ledger = _ledger_of(call.message)
+        error.ledger = ledger
     if isinstance(error, UnknownRecordingError):
         error.recording_id = getattr(call.message, "recording_id", NULL_VALUE)
     return error

@@ -151,6 +151,7 @@ class Followers:
             src_control_stream_id=source.control_stream_id,
             dst_recording_id=recording_id,
             durability=metadata.durability,
+            is_mirroring=True,
         )
         self._replications.start(follower, NULL_VALUE, request)
         while not (follower.is_begun or follower.is_done):

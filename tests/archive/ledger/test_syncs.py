@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+FAILING_SYNC = Path(__file__).parents[2] / "support" / "damage" / "failing_sync.c"
 
 # Marks are calls of `access`, which no other part of the program makes with these names.
 SCRIPT = """
@@ -37,6 +39,43 @@ with (
     mark("sync")
     assert writer.sync() == count - 1
     mark("end")
+"""
+FAILING = """
+import sys
+from pathlib import Path
+import aerotape
+
+properties = {"aeron.archive.control.channel.enabled": "false"}
+folder, kind, control = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+channel = "aeron:ipc?term-length=64k"
+with (
+    aerotape.Archive.launch(folder + "/archive", folder + "/aeron", properties=properties),
+    aerotape.connect(aeron_dir=folder + "/aeron") as client,
+):
+    other = client.create_ledger(kind, channel=channel)
+    writer = client.create_ledger(kind, channel=channel)
+    other.add(b"other")
+    assert writer.add_many([b"%d" % number for number in range(50)]) == 49
+    assert writer.sync() == 49
+    (control / f"{client.ledger_info(writer.qualified_id).recording_id}-0.rec.fail").touch()
+    ends = 0
+    for step in (lambda: writer.add_many([b"%d" % n for n in range(50, 60)]), writer.sync):
+        try:
+            step()
+        except aerotape.LedgerError as error:
+            assert "Input/output error" in str(error), error
+            ends += 1
+    assert ends == (2 if kind == "PD_JOURNAL" else 1)
+    assert writer.last_add_confirmed == 49
+    writer.close()
+    info = client.ledger_info(writer.qualified_id)
+    assert (info.last_add_confirmed, info.recorded_position) == (49, info.confirmed_position)
+    with client.open_ledger_read_only(writer.qualified_id) as reader:
+        for entries in (reader.read(), reader.read_unconfirmed()):
+            assert [int(entry.payload) for entry in entries] == list(range(50))
+    assert other.sync() == 0
+    assert other.add(b"continues") == 1
+    other.close()
 """
 MARK = re.compile(r'"/mark-([a-z0-9-]+)"')
 SYNCED = re.compile(r"\b(fsync|fdatasync)\b.*= 0$")
@@ -69,11 +108,29 @@ def events(tmp_path: Path, kind: str, count: int) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize("kind", ["PD_JOURNAL", "VD_JOURNAL"])
+def test_a_failed_sync_ends_its_ledger(tmp_path: Path, kind: str) -> None:
+    """At the last confirmed entry: it never decreases, and other ledgers continue."""
+    shim, control = tmp_path / "failing_sync.so", tmp_path / "control"
+    control.mkdir()
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, FAILING_SYNC, "-ldl"], check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING, str(tmp_path), kind, str(control)],
+        env=os.environ | {"LD_PRELOAD": str(shim), "SYNC_CONTROL": str(control)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def between(found: list[str], begin: str, end: str) -> list[str]:
     """The events between two marks."""
     return found[found.index(begin) + 1 : found.index(end)]
 
 
+@needs_strace
 def test_a_durable_add_is_acknowledged_after_its_sync(tmp_path: Path) -> None:
     """In each add with acknowledgement, the segment file is synced before the add returns."""
     count = 20
@@ -83,6 +140,7 @@ def test_a_durable_add_is_acknowledged_after_its_sync(tmp_path: Path) -> None:
         assert "synced" in between(found, begin, end), f"{begin}: {found}"
 
 
+@needs_strace
 def test_a_volatile_ledger_is_synced_on_request_only(tmp_path: Path) -> None:
     """1000 adds are acknowledged without any sync of the segment file; `sync` makes one."""
     count = 1_000
