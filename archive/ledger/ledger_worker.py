@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from aerotape.archive.background_tasks import Task, outcome
 from aerotape.archive.ledger.metadata import LedgerMetadata, unknown_ledger
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.catalog.scopes.layout import imported_directory, imported_ids
 from aerotape.errors import UnknownLedgerError
 from aerotape.qualified_id import QualifiedId
 
@@ -94,6 +94,28 @@ class LedgerWorker:
         def read() -> list[LedgerMetadata]:
             store = self._open(create=False)
             return [] if store is None else store.listed(scope_id, from_ledger_id, count)
+
+        return (yield from self.call(read))
+
+    def next_scope(self, after: int) -> Task[int]:
+        """Return the lowest scope after one that has ledgers or imported recordings.
+
+        Args:
+            after: the scope, unsigned.
+
+        Returns:
+            The scope in two's complement; 0 if there is none.
+
+        Raises:
+            StorageError: the database or a directory cannot be read.
+        """
+
+        def read() -> int:
+            store = self._open(create=False)
+            found = [each for each in imported_ids(self._archive_dir) if each.scope_id > after][:1]
+            if store is not None:
+                found += store.after_scope(after)
+            return min(found).signed[0] if found else 0
 
         return (yield from self.call(read))
 

@@ -148,6 +148,14 @@ class Ledgers:
 
         self._begin(client, correlation_id, task())
 
+    def next_scope(self, client: Client, correlation_id: int, after: int) -> None:
+        """OK with the lowest scope after one that has ledgers or imported recordings, or 0."""
+
+        def task() -> Task[None]:
+            client.send_ok(correlation_id, (yield from self._worker.next_scope(after)))
+
+        self._begin(client, correlation_id, task())
+
     def attach(
         self,
         client: Client,
@@ -256,11 +264,8 @@ class Ledgers:
 
     def close_ledger(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
         """Sync and close a ledger that this client writes, or that has no writer."""
-        self._begin(
-            client,
-            correlation_id,
-            self._alone(ledger, self._closed(client, correlation_id, ledger)),
-        )
+        task = self._alone(ledger, self._closed(client, correlation_id, ledger))
+        self._begin(client, correlation_id, task)
 
     def recover(
         self, client: Client, correlation_id: int, ledger: QualifiedId, password_hash: bytes

@@ -142,6 +142,11 @@ class LedgerStore:
         ]
         return self._select("WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?", *bounds, count)
 
+    def after_scope(self, scope_id: int) -> list[QualifiedId]:
+        """Return the first ledger of a later scope, if there is one (StorageError)."""
+        last = scope_id.to_bytes(8, "big") + MAX_UNSIGNED.to_bytes(8, "big")
+        return [each.ledger for each in self._select("WHERE key > ? ORDER BY key LIMIT 1", last)]
+
     def set_recording(self, ledger: QualifiedId, recording_id: int) -> None:
         """Set the recording of a ledger (StorageError)."""
         self._execute(

@@ -1045,15 +1045,15 @@ class NextScopeRequest(Message):
         return cls(control_session_id, correlation_id, scope_id)
 
 
-_MIRROR_LEDGER_REQUEST = Struct("<HHHHqqqqqqiii")
-_MIRROR_LEDGER_REQUEST_BLOCK = Struct("<qqqqqqiii")
+_MIRROR_LEDGER_REQUEST = Struct("<HHHHqqqqqqiiiq")
+_MIRROR_LEDGER_REQUEST_BLOCK = Struct("<qqqqqqiiiq")
 
 
 class MirrorLedgerRequest(Message):
     """Template 11, `MirrorLedgerRequest`."""
 
     TEMPLATE_ID: ClassVar[int] = 11
-    BLOCK_LENGTH: ClassVar[int] = 60
+    BLOCK_LENGTH: ClassVar[int] = 68
     SCHEMA_ID: ClassVar[int] = 201
     SCHEMA_VERSION: ClassVar[int] = 0
 
@@ -1067,6 +1067,7 @@ class MirrorLedgerRequest(Message):
         "source_stream_id",
         "ledger_type",
         "digest_type",
+        "confirmed_position",
         "password_hash",
         "source_channel",
     )
@@ -1083,6 +1084,7 @@ class MirrorLedgerRequest(Message):
         source_stream_id: int = 0,
         ledger_type: LedgerType = LedgerType.PD_JOURNAL,
         digest_type: DigestType = DigestType.CRC32,
+        confirmed_position: int = 0,
         password_hash: bytes = b"",
         source_channel: str = "",
     ) -> None:
@@ -1095,13 +1097,14 @@ class MirrorLedgerRequest(Message):
         self.source_stream_id = source_stream_id
         self.ledger_type = ledger_type
         self.digest_type = digest_type
+        self.confirmed_position = confirmed_position
         self.password_hash = password_hash
         self.source_channel = source_channel
 
     def encode(self) -> bytes:
         try:
             block = _MIRROR_LEDGER_REQUEST.pack(
-                60,
+                68,
                 11,
                 201,
                 0,
@@ -1114,6 +1117,7 @@ class MirrorLedgerRequest(Message):
                 self.source_stream_id,
                 self.ledger_type,
                 self.digest_type,
+                self.confirmed_position,
             )
             return block + data_field(self.password_hash) + text_field(self.source_channel)
         except ENCODE_FAULTS as fault:
@@ -1124,10 +1128,10 @@ class MirrorLedgerRequest(Message):
         cls,
         buffer: Buffer,
         offset: int = 0,
-        block_length: int = 60,
+        block_length: int = 68,
         version: int = 0,
     ) -> Self:
-        end = check_block("MirrorLedgerRequest", buffer, offset, block_length, 60)
+        end = check_block("MirrorLedgerRequest", buffer, offset, block_length, 68)
         (
             control_session_id,
             correlation_id,
@@ -1138,6 +1142,7 @@ class MirrorLedgerRequest(Message):
             source_stream_id,
             ledger_type,
             digest_type,
+            confirmed_position,
         ) = _MIRROR_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
         ledger_type = enum_member(
             LedgerType,
@@ -1161,6 +1166,7 @@ class MirrorLedgerRequest(Message):
             source_stream_id,
             ledger_type,
             digest_type,
+            confirmed_position,
             password_hash,
             source_channel,
         )

@@ -192,6 +192,8 @@ def test_an_imported_recording(ledger: Ledger, tmp_path: Path) -> None:
     command("ledger", "import-archive", source, "--archive-dir", ledger.archive.archive_dir)
     named = ("--ledger-scope-id", 6, "--ledger-id", 0)
     ledger.json("create", "--ledger-scope-id", 6, "--ledger-id", 1)
+    scopes = {row["scope_id"]: row["is_own"] for row in ledger.lines("scopes")}
+    assert scopes["6"] is False and sorted(scopes.values())[-2:] == [False, True]
     listed = ledger.lines("list", "--ledger-scope-id", 6)
     assert [(row["ledger_id"], row["type"]) for row in listed] == [
         ("0", "RECORDING"),

@@ -94,7 +94,10 @@ def _print(entry: Entry, args: argparse.Namespace) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    """List the ledgers and the imported recordings of a scope in the order of their ids."""
+    """List the ledgers and the imported recordings of a scope in the order of their ids.
+
+    `aerotape ledger scopes` lists the scopes.
+    """
     scope_id = args.ledger_scope_id or 0
     with connect(args) as client:
         ledgers = ((info.id, info_row(info)) for info in client.list_ledgers(scope_id))
@@ -125,7 +128,10 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _scopes(args: argparse.Namespace) -> int:
-    """List the scopes of an archive's recordings: its own, and those it has imported."""
+    """List the scopes of an archive: that of its recordings, of imported ones, and of ledgers.
+
+    Ledgers that were created by number alone are in scope 0, which is not listed.
+    """
     from aerotape.catalog.scopes.layout import scope_of_archive
 
     with connect(args) as client:

@@ -58,7 +58,10 @@ def check_replay(scope_id: int | None, limit_counter_id: int | None) -> None:
 
 
 def scopes() -> Steps[list[int]]:
-    """Return the scopes with recordings, ascending and unsigned, and always the archive's own.
+    """Return the scopes that have recordings or ledgers, ascending and unsigned.
+
+    That of the archive's own recordings is always one of them. Scope 0 is that if the archive has
+    no id, and not listed otherwise, though it may have ledgers.
 
     Raises:
         IllegalOperationError: the archive knows no other scope than its own.

@@ -141,7 +141,10 @@ def _mirror(
         request.password_hash,
     )
     source = MirrorSource(
-        request.source_channel, request.source_stream_id, request.source_recording_id
+        request.source_channel,
+        request.source_stream_id,
+        request.source_recording_id,
+        request.confirmed_position,
     )
     services.ledgers.mirror(session, request.correlation_id, metadata, source)
 

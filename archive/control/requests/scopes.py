@@ -88,10 +88,7 @@ def _replay(
 def _next_scope(
     services: Services, session: ControlSession, request: ledger_control.NextScopeRequest
 ) -> None:
-    after = unsigned(request.scope_id)
-    found = imported_ids(services.archive_dir)
-    scope = next((each.signed[0] for each in found if each.scope_id > after), 0)
-    session.send_ok(request.correlation_id, scope)
+    services.ledgers.next_scope(session, request.correlation_id, unsigned(request.scope_id))
 
 
 def _is_own(services: Services, scope_id: int) -> bool:

@@ -1,8 +1,9 @@
 """The ledgers that this archive mirrors: replications of the recordings of their leaders.
 
 What a mirror has after its leader's last confirmed entry may differ from what the leader has after
-a crash. So a mirror that returns first drops the entries after the last add confirmed that its own
-entries carry: the leader has had those before it on storage.
+a crash. So a mirror that returns first drops the entries after the last add confirmed, as its own
+entries carry it or, if it is later, as the leader knows it: the leader has had those before it on
+storage.
 """
 
 from __future__ import annotations
@@ -37,11 +38,13 @@ class MirrorSource:
         control_channel: of the leader.
         control_stream_id: of the leader.
         recording_id: in the leader.
+        confirmed_position: what the leader knows to be confirmed, bytes; -1: nothing.
     """
 
     control_channel: str
     control_stream_id: int
     recording_id: int
+    confirmed_position: int
 
 
 class Follower:
@@ -143,7 +146,7 @@ class Followers:
         ledger, recording_id = metadata.ledger, metadata.recording_id
         self.stop(ledger)
         if recording_id != NULL_VALUE:
-            yield from self._cut(metadata)
+            yield from self._cut(metadata, source.confirmed_position)
         follower = self._followers[ledger] = Follower(recording_id)
         request = ReplicationRequest(
             src_recording_id=source.recording_id,
@@ -170,10 +173,11 @@ class Followers:
         if follower is not None and not follower.is_done:
             self._replications.stop(follower, NULL_VALUE, follower.replication_id)
 
-    def _cut(self, metadata: LedgerMetadata) -> Task[None]:
+    def _cut(self, metadata: LedgerMetadata, confirmed_position: int) -> Task[None]:
         recording = yield from self._settled(metadata)
         stop_position = recording.descriptor.stop_position
-        position = yield from self._worker.call(lambda: recording.carried_end(stop_position))
+        carried = yield from self._worker.call(lambda: recording.carried_end(stop_position))
+        position = max(carried, confirmed_position)
         if position < stop_position:
             requester = _TruncateRequester()
             request = codecs.TruncateRecordingRequest(

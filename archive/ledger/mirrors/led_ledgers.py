@@ -183,11 +183,12 @@ class Mirrors:
             metadata.ledger,
             metadata.type,
             opening=lambda: self._opening(channel),
-            request=lambda: self._request(metadata),
+            request=lambda: self._request(self._ledgers[metadata.ledger]),
             may_return=metadata.type is LedgerType.PD_JOURNAL,
         )
 
-    def _request(self, metadata: LedgerMetadata) -> MirrorLedgerRequest:
+    def _request(self, mirrored: MirroredLedger) -> MirrorLedgerRequest:
+        metadata = mirrored.metadata
         scope_id, ledger_id = metadata.ledger.signed
         return MirrorLedgerRequest(
             scope_id=scope_id,
@@ -197,6 +198,7 @@ class Mirrors:
             source_stream_id=self._leader.control_stream_id,
             ledger_type=metadata.type,
             digest_type=metadata.digest_type,
+            confirmed_position=mirrored.last_confirmed,
             password_hash=metadata.password_hash,
             source_channel=self._leader.control_channel,
         )

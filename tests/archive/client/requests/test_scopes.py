@@ -119,8 +119,14 @@ def test_a_replay_to_a_channel_of_the_caller(
 
 
 def test_the_scopes_of_an_archive(client: aerotape.ArchiveClient, store: Path) -> None:
-    """Its own and those of imported recordings, unsigned and ascending."""
+    """Its own, those of imported recordings and of ledgers; unsigned and ascending."""
     assert client.scopes() == open_directory(store).scopes() == [OWN, 6, HIGH]
+    made = [QualifiedId(scope_id, 3) for scope_id in (HIGH + 1, 1 << 63, 6, 0)]
+    for each in made:
+        client.declare_ledger(qualified_id=each)
+    assert client.scopes() == [OWN, 6, 1 << 63, HIGH, HIGH + 1]
+    for each in made:
+        client.delete_ledger(each)
 
 
 def test_refused_replays(client: aerotape.ArchiveClient) -> None:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.daemon.mirrored import TIMEOUT_S, Three, cut, payloads, running, until
 from support.processes import free_port
 
 import aerotape
-from aerotape.archive.client.ledger.handles import LedgerWriter
-from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.catalog.segment_files import list_segment_files
 from aerotape.errors import (
     AeronTimeoutError,
@@ -29,113 +21,6 @@ from aerotape.errors import (
 )
 
 TYPES = ("PD_JOURNAL", "VD_JOURNAL")
-TIMEOUT_S = 30.0
-
-
-class Three:
-    """A leader and two mirrors, each a process, with a client of each."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.exits = ExitStack()
-        self.ports = [free_port() for _ in range(3)]
-        self.archives = [self.start(index) for index in range(3)]
-
-    def start(self, index: int) -> AerotapeArchive:
-        """Start an archive, or start it again after it was killed."""
-        archive = AerotapeArchive(
-            self.folder / f"archive{index}",
-            self.folder / f"aeron{index}",
-            control_port=self.ports[index],
-            properties={"aeron.archive.message.timeout": "3s"},
-        )
-        return self.exits.enter_context(archive.start())
-
-    @contextmanager
-    def stopped(self, index: int) -> Iterator[None]:
-        """Stop all threads of an archive."""
-        process = self.archives[index].process
-        process.send_signal(signal.SIGSTOP)
-        threads = Path(f"/proc/{process.pid}/task")
-        until(
-            lambda: all(
-                (thread / "stat").read_text().rpartition(") ")[2][0] == "T"
-                for thread in threads.iterdir()
-            )
-        )
-        try:
-            yield
-        finally:
-            process.send_signal(signal.SIGCONT)
-
-    def kill(self, index: int) -> None:
-        self.archives[index].kill()
-
-    def restart(self, index: int) -> None:
-        age_mark_file(self.archives[index].archive_dir)
-        self.archives[index] = self.start(index)
-
-    @property
-    def mirrors(self) -> list[str]:
-        return [archive.control_channel for archive in self.archives[1:]]
-
-    @contextmanager
-    def client(self, index: int = 0, timeout_s: float = 10.0) -> Iterator[aerotape.ArchiveClient]:
-        archive = self.archives[index]
-        with aerotape.connect(
-            aeron_dir=archive.aeron_dir,
-            control_request_channel=archive.control_channel,
-            timeout_ns=int(timeout_s * 1e9),
-        ) as client:
-            yield client
-
-    def create(
-        self, client: aerotape.ArchiveClient, kind: Any, ack_quorum: int = 2
-    ) -> LedgerWriter:
-        return client.create_ledger(
-            type=kind, write_quorum=3, ack_quorum=ack_quorum, mirrors=self.mirrors
-        )
-
-    def entries(self, index: int, ledger: aerotape.QualifiedId) -> list[bytes]:
-        """Read what an archive has, confirmed or not.
-
-        Nothing before it knows the ledger, and while a mirror that returns drops entries: they may
-        be gone between the request for the last one and the replay.
-        """
-        with self.client(index) as client:
-            try:
-                reader = client.open_ledger_read_only(ledger)
-                return [entry.payload for entry in reader.read_unconfirmed()]
-            except ArchiveError:
-                return []
-
-    def info(self, index: int, ledger: aerotape.QualifiedId) -> LedgerInfo:
-        with self.client(index) as client:
-            return client.ledger_info(ledger)
-
-    def await_equal(self, ledger: aerotape.QualifiedId, expected: list[bytes]) -> None:
-        """Wait until all archives have the same entries."""
-        until(lambda: all(self.entries(index, ledger) == expected for index in range(3)))
-
-
-def until(is_so: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not is_so():
-        assert time.monotonic() < deadline_s, "timeout"
-        time.sleep(0.1)
-
-
-def payloads(begin: int, end: int) -> list[bytes]:
-    return [b"payload %d" % number * (number % 40) for number in range(begin, end)]
-
-
-@contextmanager
-def running() -> Iterator[Three]:
-    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=base, prefix="aerotape-test-") as folder:
-        three = Three(Path(folder))
-        with three.exits:
-            yield three
 
 
 @pytest.fixture
@@ -304,7 +189,7 @@ def test_a_leader_that_lost_unsynced_entries_and_its_mirrors_agree(three: Three,
     kept = 51
     if kind == "VD_JOURNAL":
         kept = 50
-        cut(three.archives[0].archive_dir, confirmed)
+        cut(three.archives[0].archive_dir, 0, confirmed)
     three.restart(0)
     with three.client() as client:
         reader = client.open_ledger_read_only(ledger)
@@ -346,7 +231,7 @@ def test_a_power_cut_of_all_archives_loses_nothing_confirmed(three: Three, kind:
         for index in range(3):
             three.kill(index)
     for archive, position in zip(three.archives, positions, strict=True):
-        cut(archive.archive_dir, position)
+        cut(archive.archive_dir, 0, position)
     for index in range(3):
         three.restart(index)
     with three.client(timeout_s=30.0) as client:
@@ -356,12 +241,3 @@ def test_a_power_cut_of_all_archives_loses_nothing_confirmed(three: Three, kind:
         assert len(found) > told
         assert found == payloads(0, len(found))
     three.await_equal(ledger, found)
-
-
-def cut(archive_dir: Path, position: int) -> None:
-    """Drop what a recording's only segment file has from a position on."""
-    (segment,) = list_segment_files(archive_dir, 0)
-    with segment.path.open("r+b") as file:
-        length = file.seek(0, 2)
-        file.seek(position)
-        file.write(bytes(max(0, length - position)))

@@ -1,0 +1,138 @@
+"""Archives that mirror each other's ledgers, each a process that can be stopped and killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import aerotape
+from aerotape.archive.client.ledger.handles import LedgerWriter
+from aerotape.archive.client.ledger.requests import LedgerInfo
+from aerotape.catalog.segment_files import list_segment_files
+from aerotape.errors import ArchiveError
+from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.processes import free_port
+
+TIMEOUT_S = 30.0
+
+
+class Three:
+    """A leader and two mirrors, and maybe more archives."""
+
+    def __init__(self, folder: Path, count: int = 3) -> None:
+        self.folder = folder
+        self.exits = ExitStack()
+        self.ports = [free_port() for _ in range(count)]
+        self.archives = [self.start(index) for index in range(count)]
+
+    def start(self, index: int) -> AerotapeArchive:
+        """Start an archive, or start it again after it was killed."""
+        archive = AerotapeArchive(
+            self.folder / f"archive{index}",
+            self.folder / f"aeron{index}",
+            control_port=self.ports[index],
+            properties={"aeron.archive.message.timeout": "3s"},
+        )
+        return self.exits.enter_context(archive.start())
+
+    @contextmanager
+    def stopped(self, index: int) -> Iterator[None]:
+        """Stop all threads of an archive."""
+        process = self.archives[index].process
+        process.send_signal(signal.SIGSTOP)
+        threads = Path(f"/proc/{process.pid}/task")
+        until(
+            lambda: all(
+                (thread / "stat").read_text().rpartition(") ")[2][0] == "T"
+                for thread in threads.iterdir()
+            )
+        )
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+    def kill(self, index: int) -> None:
+        self.archives[index].kill()
+
+    def restart(self, index: int) -> None:
+        age_mark_file(self.archives[index].archive_dir)
+        self.archives[index] = self.start(index)
+
+    @property
+    def mirrors(self) -> list[str]:
+        return [archive.control_channel for archive in self.archives[1:3]]
+
+    @contextmanager
+    def client(self, index: int = 0, timeout_s: float = 10.0) -> Iterator[aerotape.ArchiveClient]:
+        archive = self.archives[index]
+        with aerotape.connect(
+            aeron_dir=archive.aeron_dir,
+            control_request_channel=archive.control_channel,
+            timeout_ns=int(timeout_s * 1e9),
+        ) as client:
+            yield client
+
+    def create(
+        self, client: aerotape.ArchiveClient, kind: Any, ack_quorum: int = 2
+    ) -> LedgerWriter:
+        return client.create_ledger(
+            type=kind, write_quorum=3, ack_quorum=ack_quorum, mirrors=self.mirrors
+        )
+
+    def entries(self, index: int, ledger: aerotape.QualifiedId) -> list[bytes]:
+        """Read what an archive has, confirmed or not.
+
+        Nothing before it knows the ledger, and while a mirror that returns drops entries: they may
+        be gone between the request for the last one and the replay.
+        """
+        with self.client(index) as client:
+            try:
+                reader = client.open_ledger_read_only(ledger)
+                return [entry.payload for entry in reader.read_unconfirmed()]
+            except ArchiveError:
+                return []
+
+    def info(self, index: int, ledger: aerotape.QualifiedId) -> LedgerInfo:
+        with self.client(index) as client:
+            return client.ledger_info(ledger)
+
+    def await_equal(self, ledger: aerotape.QualifiedId, expected: list[bytes]) -> None:
+        """Wait until all archives have the same entries."""
+        until(lambda: all(self.entries(index, ledger) == expected for index in range(3)))
+
+
+def until(is_so: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
+    deadline_s = time.monotonic() + timeout_s
+    while not is_so():
+        assert time.monotonic() < deadline_s, "timeout"
+        time.sleep(0.1)
+
+
+def payloads(begin: int, end: int) -> list[bytes]:
+    return [b"payload %d" % number * (number % 40) for number in range(begin, end)]
+
+
+@contextmanager
+def running(count: int = 3) -> Iterator[Three]:
+    """Run archives in a temporary directory."""
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=base, prefix="aerotape-test-") as folder:
+        three = Three(Path(folder), count)
+        with three.exits:
+            yield three
+
+
+def cut(archive_dir: Path, recording_id: int, position: int) -> None:
+    """Drop what the segment files of a recording have from a position on, as a power cut can."""
+    for segment in list_segment_files(archive_dir, recording_id):
+        with segment.path.open("r+b") as file:
+            length = file.seek(0, 2)
+            file.seek(max(0, position - segment.base_position))
+            file.write(bytes(max(0, length - file.tell())))
