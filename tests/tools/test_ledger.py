@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -132,6 +133,28 @@ def test_a_ledger_without_entries(ledger: Ledger) -> None:
     refused = ledger.error("delete", *named, code=2)
     assert f"to delete ledger {78:032x}: give --yes" in refused
     assert ledger.json("delete", "--yes", *named)["deleted"] is True
+
+
+def test_mirrors_are_replaced(ledger: Ledger) -> None:
+    """By the channels of both archives; nothing connects to them before there is a writer."""
+    first, second = (f"aeron:udp?endpoint=localhost:{port}" for port in (1, 2))
+    quorums = ("--write-quorum", 2, "--ack-quorum", 2)
+    created = ledger.json("create", "--ledger-id", 80, *quorums, "--mirror", first)
+    assert (created["mirrors"], created["ack_quorum"]) == ([first], 2)
+    replaced = ledger.json("replace-mirror", first, second, "--ledger-id", 80)
+    assert replaced["mirrors"] == [second]
+    refused = ledger.error("replace-mirror", first, second, "--ledger-id", 80)
+    assert f"the mirrors of ledger {80:032x} are {second}" in refused
+    assert "Aeron URIs" in ledger.error("replace-mirror", "x", first, "--ledger-id", 80, code=2)
+
+
+def test_each_action_has_scopes() -> None:
+    """All but the list of scopes itself take --ledger-scope-id."""
+    text = command("ledger", "--help").out
+    actions = re.findall(r"^    ([a-z-]+) ", text, re.MULTILINE)
+    assert {"create", "open", "add", "read", "list", "delete", "sync", "status"} < set(actions)
+    for action in set(actions) - {"scopes"}:
+        assert "--ledger-scope-id" in command("ledger", action, "--help").out
 
 
 def test_a_damaged_entry(ledger: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""`create`, `add`, `sync` and `open`: actions that change a ledger."""
+"""`create`, `add`, `sync`, `open` and `replace-mirror`: actions that change a ledger."""
 
 from __future__ import annotations
 
@@ -87,6 +87,12 @@ def add_actions(actions: Actions) -> None:
     add_ledger_options(open_)
     add_password_option(open_)
 
+    replace = add_action(actions, "replace-mirror", _replace_mirror)
+    add_ledger_options(replace)
+    for name, which in (("mirror", "mirror that is replaced"), ("replacement", "other archive")):
+        help_ = f"the control channel of the {which}"
+        replace.add_argument(name, metavar=name.upper(), type=channel, help=help_)
+
 
 def _quorum(text: str) -> int:
     return integer(text, 1, 100)
@@ -158,4 +164,13 @@ def _open(args: argparse.Namespace) -> int:
     ledger = required_ledger(args)
     with connect(args) as client, client.open_ledger(ledger, password_of(args)) as reader:
         emit(info_row(reader.refresh()), args)
+    return 0
+
+
+def _replace_mirror(args: argparse.Namespace) -> int:
+    """Mirror an open PD_JOURNAL ledger on another archive instead of one."""
+    ledger = required_ledger(args)
+    with connect(args) as client:
+        client.replace_mirror(ledger, args.mirror, args.replacement)
+        emit(info_row(client.ledger_info(ledger)), args)
     return 0

@@ -241,6 +241,10 @@ def test_roles(driver: _native.MediaDriver, tmp_path: Path) -> None:
                     request()
             assert entries(reader, QualifiedId(0, 7)) == [b"entry"]
             assert [info.id.ledger_id for info in reader.list_ledgers()] == [7]
+            assert len(reader.scopes()) == 1
+            assert list(reader.list_recordings(scope_id=9)) == []
+            with pytest.raises(aerotape.UnknownRecordingError):
+                reader.start_replay(0, "aeron:ipc", 5, scope_id=9)
             assert recorder.open_ledger(7).is_closed
             admin.delete_ledger(7)
 
