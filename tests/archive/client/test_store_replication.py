@@ -99,6 +99,24 @@ def test_a_recording_is_replicated_and_continued(
         assert "VALID" in state, state
 
 
+def test_the_archive_of_the_store_serves_what_is_replicated(client: aerotape.ArchiveClient) -> None:
+    """While it runs: at once, and more after the next call."""
+    made = start_recording(client, count=50)
+    with serve("aerotape") as served, served.connect() as other:
+        for count in (50, 80):
+            made.send(
+                message(made.stream_id, each, 0, 6000) for each in range(len(made.sent), count)
+            )
+            wait_until(
+                lambda: client.recording_position(made.recording_id) == made.end, "the recording"
+            )
+            replicate(client, served.archive_dir, made)
+            with other.replay(made.recording_id, scope_id=SCOPE) as messages:
+                assert [each.payload for each in messages] == [each[0] for each in made.sent]
+        assert SCOPE in other.scopes()
+    stop(client, made)
+
+
 def test_an_empty_recording_and_one_without_its_beginning(
     archive: ServedArchive, client: aerotape.ArchiveClient, store: Path
 ) -> None:

@@ -167,6 +167,7 @@ def test_the_asyncio_client_has_scopes(
 
     async def read() -> tuple[list[int], list[bytes]]:
         async with await aerotape.connect_async(aeron_dir=aeron_dir) as client:
+            assert await client.scopes() == [OWN, 6, HIGH]
             ids = [each.recording_id async for each in client.list_recordings(scope_id=6)]
             async with await client.replay(2, scope_id=6) as messages:
                 return ids, [bytes(message.payload) async for message in messages]
@@ -218,6 +219,8 @@ def test_aerons_protocol_has_no_other_scope(tmp_path: Path, aeron_dir: Path) -> 
             lambda: list(client.list_recordings(scope_id=6)),
             lambda: client.list_recording(0, scope_id=6),
             lambda: client.replay(0, scope_id=6),
+            lambda: client.start_replay(0, "aeron:ipc", 5, scope_id=6),
+            lambda: client.scopes(),
             lambda: client.create_ledger(),
             lambda: list(client.list_ledgers()),
         ):
