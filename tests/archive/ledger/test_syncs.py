@@ -11,9 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.damage.sync_shim import build_shim
 
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-FAILING_SYNC = Path(__file__).parents[2] / "support" / "damage" / "failing_sync.c"
 
 # Marks are calls of `access`, which no other part of the program makes with these names.
 SCRIPT = """
@@ -111,9 +111,8 @@ def events(tmp_path: Path, kind: str, count: int) -> list[str]:
 @pytest.mark.parametrize("kind", ["PD_JOURNAL", "VD_JOURNAL"])
 def test_a_failed_sync_ends_its_ledger(tmp_path: Path, kind: str) -> None:
     """At the last confirmed entry: it never decreases, and other ledgers continue."""
-    shim, control = tmp_path / "failing_sync.so", tmp_path / "control"
+    shim, control = build_shim(tmp_path), tmp_path / "control"
     control.mkdir()
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, FAILING_SYNC, "-ldl"], check=True)
     done = subprocess.run(
         [sys.executable, "-c", FAILING, str(tmp_path), kind, str(control)],
         env=os.environ | {"LD_PRELOAD": str(shim), "SYNC_CONTROL": str(control)},

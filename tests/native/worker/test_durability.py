@@ -8,19 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.damage.sync_shim import build_shim
 from support.model.messages import messages
 from support.worker_rig import WorkerRig
 
 TESTS = Path(__file__).resolve().parents[2]
-FAILING_SYNC = TESTS / "support" / "damage" / "failing_sync.c"
 
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library to preload, which controls the syncs of segment files."""
-    shim = tmp_path_factory.mktemp("shim") / "failing_sync.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, FAILING_SYNC, "-ldl"], check=True)
-    return shim
+    return build_shim(tmp_path_factory.mktemp("shim"))
 
 
 @pytest.mark.parametrize("scenario", ["hung", "hung_plain", "failing", "volatile"])

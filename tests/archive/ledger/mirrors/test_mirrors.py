@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.daemon.mirrored import TIMEOUT_S, Three, cut, payloads, running, until
+from support.damage.sync_shim import build_shim
 from support.processes import free_port
 
 import aerotape
@@ -74,6 +76,39 @@ def test_an_ack_quorum_is_enough_and_necessary(shared: Three, kind: str) -> None
                     writer.add(b"not acknowledged")
                 assert client.ledger_info(writer.qualified_id).last_add_confirmed == 100
                 assert writer.last_add_confirmed == 100
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_confirmed_is_what_an_ack_quorum_has_synced(
+    three: Three, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It follows the other two while the syncs of one mirror hang, and no one with two."""
+    monkeypatch.setenv("LD_PRELOAD", str(build_shim(tmp_path)))
+    holds = {index: tmp_path / str(index) / "0-0.rec.hold" for index in (1, 2)}
+    for index, hold in holds.items():
+        hold.parent.mkdir()
+        monkeypatch.setenv("SYNC_CONTROL", str(hold.parent))
+        three.archives[index].stop()
+        three.archives[index] = three.start(index)
+    monkeypatch.undo()
+    holds[1].touch()
+    with three.client() as client, three.create(client, kind) as writer:
+        ledger = writer.qualified_id
+        writer.add_many(payloads(0, 100))
+        assert writer.sync() == 99
+        synced = [three.info(index, ledger).last_add_confirmed for index in range(3)]
+        assert synced == [99, -1, 99]
+        assert three.info(1, ledger).last_add_pushed == 99, "it is recorded"
+        holds[2].touch()
+        writer.add_async(*payloads(100, 110))
+        until(lambda: three.info(2, ledger).last_add_pushed == 109)
+        if kind == "VD_JOURNAL":
+            assert writer.sync() == 99, "what the quorum has"
+        assert client.ledger_info(ledger).last_add_confirmed == 99
+        holds[1].unlink()
+        assert writer.sync() == 109
+        holds[2].unlink()
+    three.await_equal(ledger, payloads(0, 110))
 
 
 def test_nothing_volatile_is_confirmed_before_a_sync(shared: Three) -> None:
