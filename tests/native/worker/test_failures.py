@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.damage.sync_shim import build_shim
 from support.worker_rig import IPC, WorkerRig
 
 GENERIC, STORAGE_SPACE = 0, 11
@@ -88,9 +89,7 @@ def test_a_failed_sync_stops_the_recording_at_its_durable_position(
     aeron_dir: Path, tmp_path: Path, sync_level: int
 ) -> None:
     """After an error of fsync only synced data counts, and the sync is not retried."""
-    shim = tmp_path / "failing_sync.so"
-    source = TESTS / "support" / "damage" / "failing_sync.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
+    shim = build_shim(tmp_path)
     archive_dir = tmp_path / "archive"
     archive_dir.mkdir()
     outcome = record_until_failure(
