@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -74,7 +75,10 @@ class BatchReader(DataSourceReader):
             if narrowed is None:
                 return []
             options = narrowed
-        ranges = plan_ranges(without_damaged(recordings, options), options)
+        recordings = without_damaged(recordings, options)
+        ranges = plan_ranges(recordings, options)
+        if self._selection is not None:
+            ranges = self._selection.at_times(recordings, ranges, options)
         return [ScanPartition(part) for part in plan_partitions(ranges, options.partition_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -101,7 +105,11 @@ def table_batches(
         schema.fieldNames(), options.checksum, mode=options.mode, payloads=options.payloads
     )
     # Spark compares nullability too, and a user's schema may differ in it.
-    expected = to_arrow_schema(schema)
+    # Timestamps are in UTC; later versions of PySpark expect the name of the zone.
+    zone: dict[str, Any] = {"timezone": "UTC"}
+    if "timezone" not in signature(to_arrow_schema).parameters:
+        zone = {}
+    expected = to_arrow_schema(schema, **zone)
     for _, scanned in scans(table, ranges):
         for batch in scanned()[1]:
             columns = [

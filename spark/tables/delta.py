@@ -14,16 +14,24 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import not_installed
+from aerotape.replay.offline.columns.times import RECORDED_TIME
 from aerotape.spark.tables.extent import Extent, LastRow
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.table import TableChangedError
-from aerotape.spark.tables.writer import Naming, NewFile, ParquetFile, unique_path
+from aerotape.spark.tables.writer import (
+    STATISTICS,
+    Naming,
+    NewFile,
+    ParquetFile,
+    unique_path,
+)
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -107,7 +115,11 @@ class DeltaRecordingTable:
                 Schema.from_arrow(schema),
                 mode="ignore",
                 partition_by=self._partitions,
-                configuration={"delta.dataSkippingStatsColumns": "recording_id,position"},
+                configuration={
+                    "delta.dataSkippingStatsColumns": ",".join(
+                        name for name in STATISTICS if name in schema.names
+                    )
+                },
                 storage_options=self.storage_options,
             )
 
@@ -366,11 +378,12 @@ def _without_rows(
 def _added(file: NewFile, now_ms: int) -> AddAction:
     from deltalake.transaction import AddAction
 
+    bounds = file.statistics.items()
     statistics = {
         "numRecords": file.rows,
-        "minValues": {name: low for name, (low, _) in file.statistics.items()},
-        "maxValues": {name: high for name, (_, high) in file.statistics.items()},
-        "nullCount": dict.fromkeys(file.statistics, 0),
+        "minValues": {name: _bound(name, low) for name, (low, _) in bounds},
+        "maxValues": {name: _bound(name, high, up=True) for name, (_, high) in bounds},
+        "nullCount": file.nulls,
     }
     return AddAction(
         file.path,
@@ -380,6 +393,15 @@ def _added(file: NewFile, now_ms: int) -> AddAction:
         True,
         json.dumps(statistics),
     )
+
+
+def _bound(name: str, value: int, *, up: bool = False) -> int | str:
+    """Return a minimum or maximum as a Delta log has it: a time in milliseconds, rounded."""
+    if name != RECORDED_TIME:
+        return value
+    milliseconds = -(-value // 1000) if up else value // 1000
+    time = datetime.fromtimestamp(milliseconds // 1000, UTC)
+    return f"{time:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"
 
 
 def _check_scheme(location: str | os.PathLike[str]) -> None:

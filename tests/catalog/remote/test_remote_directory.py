@@ -367,9 +367,16 @@ def test_times_are_looked_up_in_the_copy_of_a_time_index(
     found = [message.position for message in remote.messages(None, None, "none", **times)]
     assert found == [message.position for message in local.messages(None, None, "none", **times)]
     assert 10 <= len(found) < 20
+    columns = ["position", "recorded_time"]
+    assert remote.to_arrow(columns=columns).equals(local.to_arrow(columns=columns))
     built.path.write_bytes(b"nonsense")
     _, remote = both(store, prefix, built.archive_dir)
     assert "aerotape-0.time-index is damaged" in remote.time_index.problem
+    store.delete(prefix, built.path.name)
+    remote = open_directory(f"s3://{object_store.BUCKET}/{prefix}", store.options).recording(0)
+    store.requests.clear()
+    assert remote.read_time_index() is None
+    assert store.requests == []
 
 
 def test_recordings_by_scope(store: ObjectStore, prefix: str, tmp_path: Path) -> None:
