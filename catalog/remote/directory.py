@@ -111,8 +111,8 @@ class RemoteRecording(StoredRecording):
         return self._folder.open_stream(segment_file_name(self.recording_id, base_position))
 
     def read_segment(self, base_position: int, offset: int, length: int) -> bytes:
-        """As for a local recording, in two requests."""
-        file = self._folder.open(segment_file_name(self.recording_id, base_position))
+        """As for a local recording, in one request, or two."""
+        file = self._folder.open_ranges(segment_file_name(self.recording_id, base_position))
         try:
             return file.read(offset, length)
         finally:

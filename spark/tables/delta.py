@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
+from aerotape.catalog.remote.object_store import translate_options
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import not_installed
 from aerotape.replay.offline.columns.times import RECORDED_TIME
@@ -42,15 +43,6 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
 _CHECKSUM_BITS: Final = 31
-_OPTIONS: Final = {
-    "access_key": "AWS_ACCESS_KEY_ID",
-    "secret_key": "AWS_SECRET_ACCESS_KEY",
-    "session_token": "AWS_SESSION_TOKEN",
-    "region": "AWS_REGION",
-}
-"""Delta-rs's names of storage options (`aerotape.catalog.location`)."""
-_TIMEOUTS: Final = {"connect_timeout": "connect_timeout", "request_timeout": "timeout"}
-"""The same for those that are seconds."""
 _LOG_FILE: Final = re.compile(r"(\d{20})(\.json|\.checkpoint(?:\.[\w.-]+)?\.parquet)")
 _SCHEMES: Final = ("s3", "s3a")
 _NO_ROW: Final = LastRow(-1, 0)
@@ -90,7 +82,7 @@ class DeltaRecordingTable:
             import deltalake  # noqa: F401
         except ImportError as error:
             raise ConfigurationError(not_installed("deltalake", "delta")) from error
-        self.storage_options = _delta_options(options)
+        self.storage_options = translate_options(options)
         _check_scheme(location)
         self.store = OutputStore.open(location, options)
         self._by_date = by_date
@@ -417,30 +409,3 @@ def _check_scheme(location: str | os.PathLike[str]) -> None:
         raise ConfigurationError(
             f"{place}: delta-rs would decode the per cent sign; name a table without it", "TABLE"
         )
-
-
-def _delta_options(options: StorageOptions) -> dict[str, str]:
-    """Translate storage options into those of delta-rs (ConfigurationError)."""
-    given = dict(options.items)
-    scheme = given.pop("scheme", "https")
-    translated: dict[str, str] = {}
-    endpoint = given.pop("endpoint_override", None)
-    if endpoint is not None:
-        if "://" not in endpoint:
-            endpoint = f"{scheme}://{endpoint}"
-        translated["AWS_ENDPOINT_URL"] = endpoint
-        if endpoint.startswith("http://"):
-            translated["AWS_ALLOW_HTTP"] = "true"
-    for name, value in given.items():
-        if name in _TIMEOUTS:
-            translated[_TIMEOUTS[name]] = f"{value}s"
-        elif name in _OPTIONS:
-            translated[_OPTIONS[name]] = value
-        else:
-            raise ConfigurationError(
-                f"storage option {name} is not available for Delta tables: expected "
-                f"{', '.join(['endpoint_override', 'scheme', *_OPTIONS, *_TIMEOUTS])}; set the "
-                "environment for others",
-                name,
-            )
-    return translated
