@@ -93,8 +93,9 @@ def parse_location(path: str | os.PathLike[str], name: str = "path") -> Path:
         # Of the file system that Hadoop's configuration names.
         rest = f"default{text[match.end() :]}"
     rest = rest.lstrip("/")
-    _require_place(scheme, rest, text, name)
     _refuse_options(scheme, rest, name)
+    # Without a bucket the first folder would be taken for it.
+    _require_place(scheme, rest if authority or scheme not in _FORMS else "", text, name)
     return UrlPath(f"{scheme}://{rest}")
 
 

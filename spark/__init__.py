@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SETTINGS", "register", "session"]
 
-SETTINGS: Final = {"spark.sql.python.filterPushdown.enabled": "true"}
+PUSHDOWN_SETTING: Final = "spark.sql.python.filterPushdown.enabled"
+SETTINGS: Final = {PUSHDOWN_SETTING: "true"}
 """Spark's settings with which a query reads only the recordings and positions that it filters."""
 
 

@@ -105,6 +105,9 @@ from aerotape._native._files import (
     find_descriptors as find_descriptors,
 )
 from aerotape._native._files import (
+    last_times_us as last_times_us,
+)
+from aerotape._native._files import (
     list_segments as list_segments,
 )
 from aerotape._native._files import (

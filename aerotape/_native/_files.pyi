@@ -23,6 +23,17 @@ def decode_time_points(data: bytes, begin: int) -> tuple[bytes, bytes, bytes, st
     that fail their checksum are left out.
     """
 
+def last_times_us(times: bytes, positions: bytes, wanted: bytes) -> bytes:
+    """Return the time of the last point at or before each position, in microseconds.
+
+    Positions before the first point are left out. All are int64 in the machine's order of bytes.
+
+    Args:
+        times: of the points, in nanoseconds.
+        positions: of the points, ascending.
+        wanted: positions, ascending.
+    """
+
 def running_extremes(numbers: bytes) -> tuple[bytes, bytes]:
     """Return for each int64 the largest up to it, and the smallest from it on.
 

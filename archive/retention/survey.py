@@ -164,7 +164,7 @@ def _dated(
         )
         for file in files
     ]
-    points, _ = read_points(StoredRecording(archive_dir, entry, []), paths, end_position)
+    points, _ = read_points(StoredRecording(archive_dir, entry, []), end_position, paths)
     index = TimeIndex(points, descriptor.start_position, end_position)
     dated = []
     for segment in segments:

@@ -8,7 +8,7 @@ too short are reported when they are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -50,10 +50,21 @@ class RemoteRecording(StoredRecording):
         entry: CatalogEntry,
         notes: list[SuspectNote],
         segments: list[SegmentFile],
+        names: Collection[str],
     ) -> None:
+        """Describe a recording.
+
+        Args:
+            folder: the directory.
+            entry: of the catalog.
+            notes: why the recording is marked as suspect.
+            segments: its segment files, ascending.
+            names: of all files in the directory.
+        """
         super().__init__(folder.path, entry, notes)
         self._folder = folder
         self._segments = segments
+        self._names = names
 
     @property
     def storage(self) -> StorageOptions:
@@ -100,8 +111,8 @@ class RemoteRecording(StoredRecording):
         return self._folder.open_stream(segment_file_name(self.recording_id, base_position))
 
     def read_segment(self, base_position: int, offset: int, length: int) -> bytes:
-        """As for a local recording, in two requests."""
-        file = self._folder.open(segment_file_name(self.recording_id, base_position))
+        """As for a local recording, in one request, or two."""
+        file = self._folder.open_ranges(segment_file_name(self.recording_id, base_position))
         try:
             return file.read(offset, length)
         finally:
@@ -109,15 +120,16 @@ class RemoteRecording(StoredRecording):
 
     def read_time_index(self) -> bytes | None:
         """Fetch the file of its time index, None when there is none (StorageError)."""
-        try:
-            return self._folder.read(time_index_name(self.recording_id))
-        except FileNotFoundError:
-            return None
+        return self._read(time_index_name(self.recording_id))
 
     def read_seek_index(self) -> bytes | None:
         """Fetch the file of its seek index, None when there is none (StorageError)."""
+        return self._read(seek_index_name(self.recording_id))
+
+    def _read(self, name: str) -> bytes | None:
+        """Fetch a small file, None when there is none; if it was not listed, without a request."""
         try:
-            return self._folder.read(seek_index_name(self.recording_id))
+            return self._folder.read(name) if name in self._names else None
         except FileNotFoundError:
             return None
 
@@ -147,6 +159,7 @@ class RemoteDirectory(StoredDirectory[RecordingT]):
         entry: CatalogEntry,
         notes: list[SuspectNote],
         segments: list[SegmentFile],
+        names: Collection[str],
     ) -> RecordingT:
         raise NotImplementedError
 
@@ -172,6 +185,7 @@ class RemoteDirectory(StoredDirectory[RecordingT]):
                 entry,
                 marks.get(entry.recording_id, []),
                 segments.get(entry.recording_id, []),
+                names,
             )
             for entry in entries
         ]

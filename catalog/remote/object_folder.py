@@ -21,6 +21,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from aerotape.catalog.location import StorageOptions
+from aerotape.catalog.remote.object_store import S3Object, object_store
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import not_installed
 from aerotape.url_path import UrlPath
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _S3: Final = ("s3", "s3a", "s3n")
+_S3_URLS: Final = tuple(f"{scheme}://" for scheme in _S3)
 _GCS: Final = ("gs", "gcs")
 _AZURE: Final = ("abfs", "abfss")
 _HADOOP: Final = ("hdfs", "viewfs")
@@ -52,7 +54,9 @@ _HADOOP_NEEDS: Final = (
 class ObjectFile:
     """One opened file; several threads may read from it at once."""
 
-    def __init__(self, folder: ObjectFolder, name: str, file: pyarrow.NativeFile) -> None:
+    def __init__(
+        self, folder: ObjectFolder, name: str, file: pyarrow.NativeFile | S3Object
+    ) -> None:
         self._folder = folder
         self._name = name
         self._file = file
@@ -64,8 +68,11 @@ class ObjectFile:
             return int(self._file.size())
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return `length` bytes from `offset` on; fewer at the file's end (StorageError)."""
-        with self._folder.failures(self._name):
+        """Return `length` bytes from `offset` on; fewer at the file's end.
+
+        FileNotFoundError when it is not there, if it was opened without a request; StorageError.
+        """
+        with self._folder.failures(self._name, or_missing=isinstance(self._file, S3Object)):
             data: bytes = self._file.read_at(length, offset)
             return data
 
@@ -119,9 +126,12 @@ def reach(path: UrlPath, options: StorageOptions) -> tuple[fs.FileSystem, str]:
     """
     scheme, _, rest = str(path).partition("://")
     authority = rest.partition("/")[0]
-    # Credentials may come from the environment: other ones need another file system.
-    environment = tuple(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
-    return _file_system(scheme, authority, options, environment), _path_within(scheme, rest)
+    return _file_system(scheme, authority, options, _environment()), _path_within(scheme, rest)
+
+
+def _environment() -> tuple[tuple[str, str], ...]:
+    """Return variables with credentials: other ones need another file system."""
+    return tuple(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
 
 
 class ObjectFolder:
@@ -137,6 +147,7 @@ class ObjectFolder:
         self.path = path
         self.options = options
         self._file_system, self._prefix = reach(path, options)
+        self._is_s3 = str(path).startswith(_S3_URLS)
 
     def list(self) -> dict[str, int]:
         """Return the names of the files in the folder and their lengths in bytes (StorageError)."""
@@ -178,8 +189,26 @@ class ObjectFolder:
             raise self._failure(name, error) from None
         return ObjectFile(self, name, file)
 
+    def open_ranges(self, name: str) -> ObjectFile:
+        """Open a file to read parts of it, without a request where that is possible.
+
+        FileNotFoundError when it is not there, here or at the first read; StorageError.
+        """
+        found = self._object(name)
+        return self.open(name) if found is None else ObjectFile(self, name, found)
+
+    def _object(self, name: str) -> S3Object | None:
+        if not self._is_s3:
+            return None
+        bucket, _, key = f"{self._prefix}/{name}".partition("/")
+        store = object_store(bucket, self.options, _environment())
+        return None if store is None else S3Object(store, key)
+
     def read(self, name: str) -> bytes:
         """Return all of a small file (FileNotFoundError when it is not there, StorageError)."""
+        if (found := self._object(name)) is not None:
+            with self.failures(name, or_missing=True):
+                return found.read()
         file = self.open(name)
         try:
             return file.read(0, file.length)
@@ -207,11 +236,13 @@ class ObjectFolder:
         file.close()
 
     @contextmanager
-    def failures(self, name: str) -> Iterator[None]:
-        """Convert any exception of a file system to StorageError."""
+    def failures(self, name: str, *, or_missing: bool = False) -> Iterator[None]:
+        """Convert any exception of a file system, but FileNotFoundError if so, to StorageError."""
         try:
             yield
         except Exception as error:
+            if or_missing and isinstance(error, FileNotFoundError):
+                raise
             raise self._failure(name, error) from None
 
     def _failure(self, name: str, error: Exception) -> StorageError:

@@ -120,7 +120,7 @@ class TimeIndex:
         start = recording.start_position
         end = max(recording.recorded_position, start)
         segments = recording.segment_files()
-        points, problem = read_points(recording, segments, end)
+        points, problem = read_points(recording, end, segments)
         written = last_writes(segments, descriptor.segment_file_length)
         covered = range(points[0].position, points[-1].position) if points else range(0)
         times_so_far, times_from_here = points.extremes()
@@ -215,9 +215,15 @@ class TimeIndex:
 
 
 def read_points(
-    recording: StoredRecording, segments: Sequence[SegmentFile], end: int
+    recording: StoredRecording, end: int, segments: Sequence[SegmentFile] | None = None
 ) -> tuple[TimePoints, str]:
-    """Return the valid points of a recording, and why others were ignored."""
+    """Return the valid points of a recording, and why others were ignored.
+
+    Args:
+        recording: of an opened directory.
+        end: points after this position are left out.
+        segments: the recording's segment files; when None they are listed if they are needed.
+    """
     path = time_index_path(recording.archive_dir, recording.recording_id)
     try:
         data = recording.read_time_index()
@@ -231,6 +237,7 @@ def read_points(
         return NO_POINTS, f"time index {path} is of another recording: it is ignored"
     points, problem = found.points, ""
     if found.provenance != provenance:
+        segments = recording.segment_files() if segments is None else segments
         points = proven_points(points, recording.descriptor, segments)
         if len(points) < len(found.points):
             problem = (

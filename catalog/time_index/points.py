@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import starmap
 from typing import Final, NamedTuple, overload
@@ -16,6 +17,9 @@ from aerotape import _native
 
 POINT_LENGTH: Final = 32
 FLAG_ESTIMATE: Final = 1
+
+_NS_PER_US: Final = 1_000
+_NO_POSITION: Final = (1 << 63) - 1
 
 _POINT: Final = struct.Struct("<qqiII")
 _CRC: Final = struct.Struct("<I")
@@ -103,6 +107,21 @@ class TimePoints(Sequence[TimePoint]):
         """Return for each point the latest time up to it, and the earliest from it on."""
         latest, earliest = _native.running_extremes(bytes(self.times))
         return memoryview(latest).cast("q"), memoryview(earliest).cast("q")
+
+    def positions_between(self, first_us: int, last_us: int) -> tuple[int, int]:
+        """Return a range with all positions whose last point is of a range of times.
+
+        Args:
+            first_us: the earliest time, microseconds since 1970; those of points are rounded down.
+            last_us: the latest time.
+        """
+        latest, earliest = self.extremes()
+        first = bisect_left(latest, first_us * _NS_PER_US)
+        after = bisect_left(earliest, (last_us + 1) * _NS_PER_US)
+        begin, end = (
+            self.positions[index] if index < len(self) else _NO_POSITION for index in (first, after)
+        )
+        return begin, end
 
     @property
     def has_estimates(self) -> bool:

@@ -68,7 +68,7 @@ def plan_rebuild(recording: StoredRecording) -> Rebuild:
         read_time_index(path)
     segments = recording.segment_files()
     start, end = recording.start_position, recording.recorded_position
-    kept, _ = read_points(recording, segments, end)
+    kept, _ = read_points(recording, end, segments)
     estimates, doubt = _estimates(recording, start, end)
     if kept:
         first, last = kept[0].position, kept[-1].position

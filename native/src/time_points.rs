@@ -102,27 +102,68 @@ fn extremes(numbers: &[i64]) -> (Vec<i64>, Vec<i64>) {
     (largest, smallest)
 }
 
+/// The numbers of 64 bits in an array of bytes, in the machine's order.
+fn from_bytes(bytes: &[u8]) -> PyResult<Vec<i64>> {
+    if !bytes.len().is_multiple_of(8) {
+        return Err(PyValueError::new_err("numbers are of 8 bytes each"));
+    }
+    Ok(bytes
+        .chunks_exact(8)
+        .map(|bytes| bytes.try_into().map(i64::from_ne_bytes).unwrap_or_default())
+        .collect())
+}
+
 #[pyfunction]
 fn running_extremes<'py>(
     py: Python<'py>,
     numbers: &[u8],
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-    if !numbers.len().is_multiple_of(8) {
-        return Err(PyValueError::new_err("numbers are of 8 bytes each"));
-    }
-    let (largest, smallest) = py.detach(|| {
-        let numbers: Vec<i64> = numbers
-            .chunks_exact(8)
-            .map(|bytes| bytes.try_into().map(i64::from_ne_bytes).unwrap_or_default())
-            .collect();
-        let (largest, smallest) = extremes(&numbers);
-        (to_bytes(&largest), to_bytes(&smallest))
-    });
+    let (largest, smallest) = py.detach(|| -> PyResult<_> {
+        let (largest, smallest) = extremes(&from_bytes(numbers)?);
+        Ok((to_bytes(&largest), to_bytes(&smallest)))
+    })?;
     Ok((PyBytes::new(py, &largest), PyBytes::new(py, &smallest)))
+}
+
+const NS_PER_US: i64 = 1000;
+
+/// The microseconds of the last point at or before each position; both are ascending. There are
+/// none for positions before the first point.
+fn last_times(times: &[i64], positions: &[i64], wanted: &[i64]) -> Vec<i64> {
+    let mut points = positions.iter().zip(times).peekable();
+    let mut last = None;
+    wanted
+        .iter()
+        .filter_map(|wanted| {
+            while let Some((_, time)) = points.next_if(|(position, _)| *position <= wanted) {
+                last = Some(time.div_euclid(NS_PER_US));
+            }
+            last
+        })
+        .collect()
+}
+
+#[pyfunction]
+fn last_times_us<'py>(
+    py: Python<'py>,
+    times: &[u8],
+    positions: &[u8],
+    wanted: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let found = py.detach(|| -> PyResult<_> {
+        let (times, positions) = (from_bytes(times)?, from_bytes(positions)?);
+        Ok(to_bytes(&last_times(
+            &times,
+            &positions,
+            &from_bytes(wanted)?,
+        )))
+    })?;
+    Ok(PyBytes::new(py, &found))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(decode_time_points, module)?)?;
+    module.add_function(wrap_pyfunction!(last_times_us, module)?)?;
     module.add_function(wrap_pyfunction!(running_extremes, module)?)
 }
 
@@ -137,6 +178,13 @@ mod tests {
             (vec![3, 3, 4, 4, 5], vec![1, 1, 1, 1, 5])
         );
         assert_eq!(extremes(&[]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn the_last_time_at_or_before_each_position() {
+        let found = last_times(&[1_999, 5_000, -1], &[10, 20, 20], &[3, 10, 19, 20, 99]);
+        assert_eq!(found, vec![1, 1, -1, -1]);
+        assert_eq!(last_times(&[], &[], &[7]), Vec::<i64>::new());
     }
 
     #[test]

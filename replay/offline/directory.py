@@ -121,8 +121,8 @@ class Recording(StoredRecording):
                 `to_time`, `from_index` and `from_asqn`.
             columns: names of `aerotape.replay.offline.reader.COLUMNS` and of typed columns, in
                 output order. When None all, but `_corrupt` only in mode PERMISSIVE and `payload`
-                only without a schema. Other columns are not built. `scope_id` and `qualified_name`
-                are further columns (`aerotape.replay.offline.columns.scopes`).
+                only without a schema. Other columns are not built. `scope_id`, `qualified_name`
+                and `recorded_time` are further columns (`aerotape.replay.offline.columns.added`).
             mode: treatment of messages with a frame that fails its checksum, and of payloads that
                 do not match the schema (`aerotape.replay.offline.read_mode.Mode`).
             schema: an SBE schema whose fields become columns: path or URL of the file, XML or

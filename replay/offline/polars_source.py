@@ -1,8 +1,8 @@
 """Recordings as a Polars LazyFrame: `aerotape.scan_polars(archive_dir)`.
 
 Polars passes on which columns, rows and number of rows a query needs. Columns that it does not need
-are not built. Comparisons of `recording_id` and `position` with numbers that all must hold decide
-what is read at all; the whole predicate is then applied to the rows.
+are not built. Comparisons of `recording_id`, `position` and `recorded_time` with constants that all
+must hold decide what is read at all; the whole predicate is then applied to the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape.catalog.location import StorageOptions
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
-from aerotape.replay.offline.columns.scopes import schema_with_scopes, scope_names
+from aerotape.replay.offline.columns.added import added_names, schema_with
+from aerotape.replay.offline.columns.times import RECORDED_TIME, recorded_between
 from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import RecordingRange, recording_range
 from aerotape.replay.offline.scan_ahead import scans
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.read_mode import Mode
 
 _HIGHEST: Final = (1 << 63) - 1
-_PUSHED: Final = ("recording_id", "position")
+_PUSHED: Final = ("recording_id", "position", RECORDED_TIME)
+_ALL: Final = (0, _HIGHEST)
 _MIRRORED: Final = {"Gt": "Lt", "GtEq": "LtEq", "Lt": "Gt", "LtEq": "GtEq", "Eq": "Eq"}
 
 
@@ -51,8 +53,8 @@ def scan_polars(
 ) -> polars.LazyFrame:
     """Return the messages of all recordings of an archive directory as a LazyFrame.
 
-    Filters on `recording_id` and `position` should be used rather than filters on other columns:
-    only these save reading.
+    Filters on `recording_id`, `position` and `recorded_time` should be used rather than filters on
+    other columns: only these save reading.
 
     Args:
         archive_dir: path or URL of the directory.
@@ -104,11 +106,13 @@ def scan_polars(
         bounds = bounds_of(predicate if n_rows is None else None)
         low, high = bounds["recording_id"]
         first, last = bounds["position"]
-        ranges = [
-            _clipped(recording_range(recording, times=times), first, last + 1)
-            for recording in directory.recordings_of_scopes(scope_ids)
-            if low <= recording.recording_id <= high
-        ]
+        ranges = []
+        for recording in directory.recordings_of_scopes(scope_ids):
+            if low <= recording.recording_id <= high:
+                part = _clipped(recording_range(recording, times=times), first, last + 1)
+                if bounds[RECORDED_TIME] != _ALL and RECORDED_TIME in added:
+                    part = recorded_between(recording, part, *bounds[RECORDED_TIME])
+                ranges.append(part)
         left = n_rows
         for _, scanned in scans(reader(needed), [part for part in ranges if part.length > 0]):
             for batch in scanned()[1]:
@@ -122,9 +126,10 @@ def scan_polars(
                 if left == 0:
                     return
 
-    types = table_schema(mode, payloads)
-    if scope_ids is not None:
-        types = schema_with_scopes(types, scope_names(payloads))
+    added = [
+        name for name in added_names(payloads) if name == RECORDED_TIME or scope_ids is not None
+    ]
+    types = schema_with(table_schema(mode, payloads), added)
     names = types.names
     empty = polars.DataFrame(polars.from_arrow(types.empty_table()))
     return register_io_source(read, schema=empty.schema)
@@ -135,8 +140,11 @@ def _clipped(whole: RecordingRange, first: int, limit: int) -> RecordingRange:
 
 
 def bounds_of(predicate: polars.Expr | None) -> dict[str, tuple[int, int]]:
-    """Return the lowest and highest recording id and position that a predicate may let pass."""
-    bounds = dict.fromkeys(_PUSHED, (0, _HIGHEST))
+    """Return the lowest and highest value of each column that a predicate may let pass.
+
+    Recorded times are in microseconds.
+    """
+    bounds = dict.fromkeys(_PUSHED, _ALL)
     if predicate is not None:
         try:
             tree = json.loads(predicate.meta.serialize(format="json"))
@@ -159,18 +167,20 @@ def _intervals(tree: Any) -> Iterator[tuple[str, int, int]]:
         yield from _intervals(node["right"])
     elif kind == "BinaryExpr":
         left, right, operator = node["left"], node["right"], node["op"]
-        if _number(left) is not None:
+        if _column(right):
             left, right, operator = right, left, _MIRRORED.get(operator)
-        value = _number(right)
-        if value is not None and operator in _MIRRORED and _column(left):
+        column = _column(left)
+        value = _number(right, column)
+        if value is not None and operator in _MIRRORED:
             low = 0 if operator in ("Lt", "LtEq") else value
             high = _HIGHEST if operator in ("Gt", "GtEq") else value
-            yield _column(left), low, high
+            yield column, low, high
     elif kind == "Function" and _is_between(node["function"]):
-        column, low, high = node["input"]
-        limits = _number(low), _number(high)
-        if _column(column) and limits[0] is not None and limits[1] is not None:
-            yield _column(column), limits[0], limits[1]
+        tree, low, high = node["input"]
+        column = _column(tree)
+        limits = _number(low, column), _number(high, column)
+        if limits[0] is not None and limits[1] is not None:
+            yield column, limits[0], limits[1]
 
 
 def _is_between(function: Any) -> bool:
@@ -183,11 +193,14 @@ def _column(tree: Any) -> str:
     return name if name in _PUSHED else ""
 
 
-def _number(tree: Any) -> int | None:
-    """Return the whole number that is the only one in a literal's serialized form."""
-    if not isinstance(tree, dict) or "Literal" not in tree:
+def _number(tree: Any, column: str) -> int | None:
+    """Return the whole number, or the microseconds, that a column is compared with in a literal."""
+    if not isinstance(tree, dict) or "Literal" not in tree or not column:
         return None
-    inner = tree["Literal"]
+    kind, inner = "", tree["Literal"]
     while isinstance(inner, dict) and len(inner) == 1:
-        [inner] = inner.values()
+        [(kind, inner)] = inner.items()
+    if column == RECORDED_TIME:
+        # A time of another unit or without a zone is cast; a date is a number of days.
+        inner = inner[0] if kind == "Datetime" and "Microseconds" in inner else None
     return inner if isinstance(inner, int) and not isinstance(inner, bool) else None

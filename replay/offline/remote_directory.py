@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.location import StorageOptions
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
@@ -24,8 +26,9 @@ class RemoteArchiveDirectory(RemoteDirectory[Recording], ArchiveDirectory):
         entry: CatalogEntry,
         notes: list[SuspectNote],
         segments: list[SegmentFile],
+        names: Collection[str],
     ) -> Recording:
-        return _RemoteRecording(folder, entry, notes, segments)
+        return _RemoteRecording(folder, entry, notes, segments, names)
 
     @property
     def _storage(self) -> StorageOptions:

@@ -186,17 +186,15 @@ class _Pieces:
         self._fetches.append((piece, fetch))
 
     def _open(self, base_position: int) -> ObjectFile:
-        name = segment_file_name(self._part.recording_id, base_position)
-        try:
-            return self._folder.open(name)
-        except FileNotFoundError:
-            raise StorageError(
-                "cannot open segment file: it does not exist; was it deleted, or is the copy "
-                "incomplete?",
-                self._folder.path / name,
-            ) from None
+        return self._folder.open_ranges(segment_file_name(self._part.recording_id, base_position))
 
 
 def _fetch(opening: Future[ObjectFile], piece: _Piece) -> bytes:
     # Opening was submitted first, so a thread is doing it or it is done.
-    return opening.result().read(piece.position - piece.base_position, piece.length)
+    try:
+        return opening.result().read(piece.position - piece.base_position, piece.length)
+    except FileNotFoundError:
+        raise StorageError(
+            "cannot open segment file: it does not exist; was it deleted, or is the copy "
+            "incomplete?"
+        ) from None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
+from aerotape.replay.offline.columns.added import AddedColumns, added_names
 from aerotape.replay.offline.columns.names import check_columns
-from aerotape.replay.offline.columns.scopes import ScopeColumns, scope_names
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.replay.offline.reader import COLUMNS, RecordingRange, Scan, arrow_batches
 
@@ -74,7 +74,7 @@ class TableReader:
 
         Args:
             columns: names of columns in output order; those of `table_columns` when None. Other
-                columns are not built. Those of `scope_columns` are possible too.
+                columns are not built. Those of `added_names` are possible too.
             checksum: the checksum by which frames are verified.
             mode: treatment of messages with a frame that fails it, and of payloads that do not
                 match their schema.
@@ -95,12 +95,12 @@ class TableReader:
         self._checksum = checksum
         self._batch_rows = batch_rows
         self._batch_bytes = batch_bytes
-        scope = scope_names(payloads)
+        added = added_names(payloads)
         typed = payloads.names if payloads is not None else ()
-        check_columns(self._columns, (*COLUMNS, *typed, *scope))
-        self._scope = ScopeColumns(self._columns, scope)
-        if self._scope:
-            self._columns = self._scope.other_columns
+        check_columns(self._columns, (*COLUMNS, *typed, *added))
+        self._added = AddedColumns(self._columns, added)
+        if self._added:
+            self._columns = self._added.other_columns
         self._typed = None
         if payloads is not None:
             from aerotape.replay.offline.columns.payloads import PayloadReader
@@ -133,9 +133,9 @@ class TableReader:
         if self._typed is not None:
             batches = self._typed.read(part.recording_id, batches)
             schema = self._typed.arrow_schema(schema)
-        if self._scope:
-            batches = self._scope.add(part, batches)
-            schema = self._scope.schema(schema)
+        if self._added:
+            batches = self._added.add(part, batches)
+            schema = self._added.schema(schema)
         return scan, pyarrow.RecordBatchReader.from_batches(schema, batches)
 
 

@@ -6,9 +6,11 @@ not imported before that.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -74,7 +76,10 @@ class BatchReader(DataSourceReader):
             if narrowed is None:
                 return []
             options = narrowed
-        ranges = plan_ranges(without_damaged(recordings, options), options)
+        recordings = without_damaged(recordings, options)
+        ranges = plan_ranges(recordings, options)
+        if self._selection is not None:
+            ranges = self._selection.at_times(recordings, ranges, options)
         return [ScanPartition(part) for part in plan_partitions(ranges, options.partition_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -101,7 +106,11 @@ def table_batches(
         schema.fieldNames(), options.checksum, mode=options.mode, payloads=options.payloads
     )
     # Spark compares nullability too, and a user's schema may differ in it.
-    expected = to_arrow_schema(schema)
+    # Timestamps are in UTC; later versions of PySpark expect the name of the zone.
+    zone: dict[str, Any] = {"timezone": "UTC"}
+    if "timezone" not in signature(to_arrow_schema).parameters:
+        zone = {}
+    expected = to_arrow_schema(schema, **zone)
     for _, scanned in scans(table, ranges):
         for batch in scanned()[1]:
             columns = [
@@ -116,7 +125,15 @@ class FilteringReader(BatchReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Limit the plan to what can pass the filters; return those that Spark must apply."""
-        from aerotape.spark.source.pushdown import Selection
+        from aerotape.spark.source.pushdown import Selection, ignored_column
 
         self._selection, left_to_spark = Selection().narrow(filters)
+        for filter in left_to_spark:
+            if column := ignored_column(filter):
+                warnings.warn(
+                    f"a filter on {column} does not limit what aerotape reads: {filter}; "
+                    "comparisons with constants do: =, IN, <, <=, >, >=",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
         return left_to_spark

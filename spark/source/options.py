@@ -47,8 +47,15 @@ COLUMN_TYPES: Final[Mapping[str, str]] = {
 }
 """All columns in table order, with their Spark types."""
 
-SCOPE_COLUMN_TYPES: Final[Mapping[str, str]] = {"scope_id": "long", "qualified_name": "string"}
-"""Optional columns, with their Spark types (`aerotape.replay.offline.columns.scopes`)."""
+ADDED_COLUMN_TYPES: Final[Mapping[str, str]] = {
+    "recorded_time": "timestamp",
+    "scope_id": "long",
+    "qualified_name": "string",
+}
+"""Optional columns, with their Spark types (`aerotape.replay.offline.columns.added`)."""
+
+SCOPE_COLUMNS: Final = ("scope_id", "qualified_name")
+"""Those of them that the option `scopeIds` adds to the default columns."""
 
 MESSAGE_COLUMNS: Final = tuple(name for name in COLUMN_TYPES if name != "_corrupt")
 """The default columns; mode PERMISSIVE adds `_corrupt`."""
@@ -123,6 +130,13 @@ class ReadOptions:
     storage: StorageOptions = NO_OPTIONS
     scope_ids: tuple[int, ...] | None = None
 
+    @property
+    def selects(self) -> bool:
+        """Whether the options select recordings, positions or times."""
+        positions = (self.from_position, self.to_position, self.seek)
+        recordings = (self.recording_ids, self.channel, self.stream_id)
+        return bool(self.times) or any(each is not None for each in (*positions, *recordings))
+
     def open_directory(self) -> ArchiveDirectory:
         """Open the archive directory (CatalogError, ConfigurationError, StorageError)."""
         from aerotape.replay.offline.directory import open_directory
@@ -162,15 +176,15 @@ class ReadOptions:
         payloads = parse_payloads(given, StorageOptions.of(storage))
         check_mode(mode, checksum, decodes=payloads is not None)
         scope_ids = optional(given, "scopeIds", parse_scope_ids)
-        scope_columns = scope_column_types(payloads)
+        added = added_column_types(payloads)
         if "columns" in given:
             typed = () if payloads is None else payloads.names
-            known = (*COLUMN_TYPES, *scope_columns, *typed)
+            known = (*COLUMN_TYPES, *added, *typed)
             columns = parse_columns(given["columns"], "columns", known)
         else:
             columns = _default_columns(mode, payloads)
             if scope_ids is not None:
-                columns = (*columns, *scope_columns)
+                columns = (*columns, *(name for name in added if name in SCOPE_COLUMNS))
         return cls(
             archive_dir=absolute_location(given["path"]),
             recording_ids=optional(given, "recordingIds", parse_recording_ids),
@@ -273,13 +287,13 @@ def parse_scope_ids(text: str, name: str) -> tuple[int, ...]:
     return ids
 
 
-def scope_column_types(payloads: TypedColumns | None) -> dict[str, str]:
+def added_column_types(payloads: TypedColumns | None) -> dict[str, str]:
     """Return the optional columns that no typed column has the name of, with their types."""
     if payloads is None:
-        return dict(SCOPE_COLUMN_TYPES)
-    from aerotape.replay.offline.columns.scopes import scope_names
+        return dict(ADDED_COLUMN_TYPES)
+    from aerotape.replay.offline.columns.added import added_names
 
-    return {name: SCOPE_COLUMN_TYPES[name] for name in scope_names(payloads)}
+    return {name: ADDED_COLUMN_TYPES[name] for name in added_names(payloads)}
 
 
 def parse_position(text: str, name: str) -> int:

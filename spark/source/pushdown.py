@@ -1,9 +1,9 @@
 """Filter pushdown: recordings and positions that a query's filters exclude are not planned.
 
-Filters on columns that are constant in a recording, on positions, and on the index of records of
-raft journals limit the plan: a recording or a segment file that no row could come from is not
-opened. A filter that is not applied exactly is
-returned, so that Spark applies it to the rows.
+Filters on columns that are constant in a recording, on positions, on recorded times, and on the
+index of records of raft journals limit the plan: a recording or a segment file that no row could
+come from is not opened. A filter that is not applied exactly is returned, so that Spark applies it
+to the rows.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import (
@@ -20,15 +21,21 @@ from pyspark.sql.datasource import (
     GreaterThan,
     GreaterThanOrEqual,
     In,
+    IsNotNull,
     LessThan,
     LessThanOrEqual,
+    Not,
 )
+
+from aerotape.spark.source.options import added_column_types
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording
+    from aerotape.replay.offline.reader import RecordingRange
     from aerotape.spark.source.options import ReadOptions
 
 _HIGHEST: Final = (1 << 63) - 1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,14 @@ class Values:
 
     def __contains__(self, value: int) -> bool:
         return self.lowest <= value <= self.highest and (self.among is None or value in self.among)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The lowest and the highest one; the former is higher if there are none."""
+        if self.among is None:
+            return self.lowest, self.highest
+        lowest = max(self.lowest, min(self.among, default=_HIGHEST))
+        return lowest, min(self.highest, max(self.among, default=-1))
 
     def and_also(self, other: Values) -> Values:
         """Return the intersection."""
@@ -59,6 +74,7 @@ class Selection:
     session_id: Values = Values()
     position: Values = Values()
     index: Values = Values()
+    recorded_time: Values = Values()
 
     def narrow(self, filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
         """Apply filters, all of which must hold.
@@ -90,10 +106,7 @@ class Selection:
 
     def positions(self, options: ReadOptions) -> ReadOptions | None:
         """Return options with narrowed positions; None when no position is left."""
-        lowest, highest = self.position.lowest, self.position.highest
-        if self.position.among is not None:
-            lowest = max(lowest, min(self.position.among, default=_HIGHEST))
-            highest = min(highest, max(self.position.among, default=-1))
+        lowest, highest = self.position.bounds
         begin = max(0, lowest, options.from_position or 0)
         end = highest + 1 if highest < _HIGHEST else _HIGHEST
         if options.to_position is not None:
@@ -102,6 +115,25 @@ class Selection:
             return None
         narrowed = dataclasses.replace(options, from_position=begin, to_position=end)
         return self._sought(narrowed)
+
+    def at_times(
+        self,
+        recordings: Iterable[Recording],
+        ranges: Iterable[RecordingRange],
+        options: ReadOptions,
+    ) -> list[RecordingRange]:
+        """Limit ranges of recordings to what may have the times; none of the results is empty."""
+        if self.recorded_time == _EVERYTHING or "recorded_time" not in added_column_types(
+            options.payloads
+        ):
+            return list(ranges)
+        # It imports the native module, which other queries do not need for planning.
+        from aerotape.replay.offline.columns.times import recorded_between
+
+        by_key = {recording.key: recording for recording in recordings}
+        bounds = self.recorded_time.bounds
+        limited = (recorded_between(by_key[part.key], part, *bounds) for part in ranges)
+        return [part for part in limited if part.length > 0]
 
     def _sought(self, options: ReadOptions) -> ReadOptions:
         """Begin at the lowest index, if rows are the records of raft journals.
@@ -121,6 +153,17 @@ class Selection:
 
 
 _EVERYTHING: Final = Values()
+_LIMITING: Final = (("recording_id",), ("position",))
+
+
+def ignored_column(filter: Filter) -> str:
+    """Return the column of a filter that limits nothing although others on it do, or ""."""
+    plain = filter.child if isinstance(filter, Not) else filter
+    path: tuple[str, ...] = getattr(plain, "attribute", ())
+    # Spark adds IsNotNull to comparisons.
+    if path not in _LIMITING or isinstance(filter, IsNotNull) or _column_values(filter)[0]:
+        return ""
+    return path[0]
 
 
 def _column_values(filter: Filter) -> tuple[str, Values, bool]:
@@ -135,7 +178,7 @@ def _column_values(filter: Filter) -> tuple[str, Values, bool]:
     if column == "position":
         # One range is read, from the lowest to the highest: Spark leaves out rows in between.
         return column, values, values.among is None or len(values.among) <= 1
-    if column == "index":
+    if column in ("index", "recorded_time"):
         return column, values, False
     if column == "end_position":
         # A message begins at a lower position than its end; how much lower is unknown.
@@ -144,14 +187,21 @@ def _column_values(filter: Filter) -> tuple[str, Values, bool]:
     return "", _EVERYTHING, False
 
 
+def _integer(value: object) -> int | None:
+    """Return an integer, or a time as microseconds since 1970; None for values of other types."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return (value - _EPOCH) // timedelta(microseconds=1)
+    return value if type(value) is int else None  # not a bool
+
+
 def _values(filter: Filter) -> Values | None:
     """Return the integers that pass a filter; None for a filter of another kind."""
     value = getattr(filter, "value", None)
     if isinstance(filter, In):
-        if all(type(each) is int for each in filter.value):
-            return Values(among=frozenset(filter.value))
-        return None
-    if type(value) is not int:  # a null, or a bool
+        among = frozenset(each for each in map(_integer, filter.value) if each is not None)
+        return Values(among=among) if len(among) == len(set(filter.value)) else None
+    value = _integer(value)
+    if value is None:
         return None
     match filter:
         case EqualTo() | EqualNullSafe():

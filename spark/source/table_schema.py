@@ -10,21 +10,23 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
-from aerotape.spark.source.options import COLUMN_TYPES, ReadOptions, scope_column_types
+from aerotape.spark.source.options import COLUMN_TYPES, ReadOptions, added_column_types
 
 _SPARK_TYPES: dict[str, DataType] = {
     "long": LongType(),
     "int": IntegerType(),
     "binary": BinaryType(),
     "string": StringType(),
+    "timestamp": TimestampType(),
 }
 
 
 def table_types(options: ReadOptions) -> dict[str, DataType]:
     """Return the Spark types of all columns, by name."""
-    kinds = {**COLUMN_TYPES, **scope_column_types(options.payloads)}
+    kinds = {**COLUMN_TYPES, **added_column_types(options.payloads)}
     types = {name: _SPARK_TYPES[kind] for name, kind in kinds.items()}
     if options.payloads is not None:
         from pyspark.sql.pandas.types import from_arrow_type
@@ -37,10 +39,11 @@ def table_types(options: ReadOptions) -> dict[str, DataType]:
 def table_schema(options: ReadOptions) -> StructType:
     """Return the Spark schema of the table with the columns that the options select.
 
-    Typed columns and `_corrupt` are nullable, and in mode PERMISSIVE the payload.
+    Typed columns, `recorded_time` and `_corrupt` are nullable, and in mode PERMISSIVE the payload.
     """
     types = table_types(options)
-    required = {*COLUMN_TYPES, *scope_column_types(options.payloads)} - {"_corrupt"}
+    added = added_column_types(options.payloads)
+    required = {*COLUMN_TYPES, *added} - {"_corrupt", "recorded_time"}
     if options.mode == "PERMISSIVE":
         required -= {"payload"}
     return StructType(

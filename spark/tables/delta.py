@@ -14,16 +14,25 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
+from aerotape.catalog.remote.object_store import translate_options
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import not_installed
+from aerotape.replay.offline.columns.times import RECORDED_TIME
 from aerotape.spark.tables.extent import Extent, LastRow
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.table import TableChangedError
-from aerotape.spark.tables.writer import Naming, NewFile, ParquetFile, unique_path
+from aerotape.spark.tables.writer import (
+    STATISTICS,
+    Naming,
+    NewFile,
+    ParquetFile,
+    unique_path,
+)
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -34,15 +43,6 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
 _CHECKSUM_BITS: Final = 31
-_OPTIONS: Final = {
-    "access_key": "AWS_ACCESS_KEY_ID",
-    "secret_key": "AWS_SECRET_ACCESS_KEY",
-    "session_token": "AWS_SESSION_TOKEN",
-    "region": "AWS_REGION",
-}
-"""Delta-rs's names of storage options (`aerotape.catalog.location`)."""
-_TIMEOUTS: Final = {"connect_timeout": "connect_timeout", "request_timeout": "timeout"}
-"""The same for those that are seconds."""
 _LOG_FILE: Final = re.compile(r"(\d{20})(\.json|\.checkpoint(?:\.[\w.-]+)?\.parquet)")
 _SCHEMES: Final = ("s3", "s3a")
 _NO_ROW: Final = LastRow(-1, 0)
@@ -82,7 +82,7 @@ class DeltaRecordingTable:
             import deltalake  # noqa: F401
         except ImportError as error:
             raise ConfigurationError(not_installed("deltalake", "delta")) from error
-        self.storage_options = _delta_options(options)
+        self.storage_options = translate_options(options)
         _check_scheme(location)
         self.store = OutputStore.open(location, options)
         self._by_date = by_date
@@ -107,7 +107,11 @@ class DeltaRecordingTable:
                 Schema.from_arrow(schema),
                 mode="ignore",
                 partition_by=self._partitions,
-                configuration={"delta.dataSkippingStatsColumns": "recording_id,position"},
+                configuration={
+                    "delta.dataSkippingStatsColumns": ",".join(
+                        name for name in STATISTICS if name in schema.names
+                    )
+                },
                 storage_options=self.storage_options,
             )
 
@@ -366,11 +370,12 @@ def _without_rows(
 def _added(file: NewFile, now_ms: int) -> AddAction:
     from deltalake.transaction import AddAction
 
+    bounds = file.statistics.items()
     statistics = {
         "numRecords": file.rows,
-        "minValues": {name: low for name, (low, _) in file.statistics.items()},
-        "maxValues": {name: high for name, (_, high) in file.statistics.items()},
-        "nullCount": dict.fromkeys(file.statistics, 0),
+        "minValues": {name: _bound(name, low) for name, (low, _) in bounds},
+        "maxValues": {name: _bound(name, high, up=True) for name, (_, high) in bounds},
+        "nullCount": file.nulls,
     }
     return AddAction(
         file.path,
@@ -380,6 +385,15 @@ def _added(file: NewFile, now_ms: int) -> AddAction:
         True,
         json.dumps(statistics),
     )
+
+
+def _bound(name: str, value: int, *, up: bool = False) -> int | str:
+    """Return a minimum or maximum as a Delta log has it: a time in milliseconds, rounded."""
+    if name != RECORDED_TIME:
+        return value
+    milliseconds = -(-value // 1000) if up else value // 1000
+    time = datetime.fromtimestamp(milliseconds // 1000, UTC)
+    return f"{time:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"
 
 
 def _check_scheme(location: str | os.PathLike[str]) -> None:
@@ -395,30 +409,3 @@ def _check_scheme(location: str | os.PathLike[str]) -> None:
         raise ConfigurationError(
             f"{place}: delta-rs would decode the per cent sign; name a table without it", "TABLE"
         )
-
-
-def _delta_options(options: StorageOptions) -> dict[str, str]:
-    """Translate storage options into those of delta-rs (ConfigurationError)."""
-    given = dict(options.items)
-    scheme = given.pop("scheme", "https")
-    translated: dict[str, str] = {}
-    endpoint = given.pop("endpoint_override", None)
-    if endpoint is not None:
-        if "://" not in endpoint:
-            endpoint = f"{scheme}://{endpoint}"
-        translated["AWS_ENDPOINT_URL"] = endpoint
-        if endpoint.startswith("http://"):
-            translated["AWS_ALLOW_HTTP"] = "true"
-    for name, value in given.items():
-        if name in _TIMEOUTS:
-            translated[_TIMEOUTS[name]] = f"{value}s"
-        elif name in _OPTIONS:
-            translated[_OPTIONS[name]] = value
-        else:
-            raise ConfigurationError(
-                f"storage option {name} is not available for Delta tables: expected "
-                f"{', '.join(['endpoint_override', 'scheme', *_OPTIONS, *_TIMEOUTS])}; set the "
-                "environment for others",
-                name,
-            )
-    return translated

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from aerotape.catalog.directory import recording_key, split_key
-from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.errors import AerotapeError
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.source.planning import plan_partitions
@@ -160,7 +160,7 @@ def plan_only(options: JobOptions, table: Table) -> list[RecordingPlan]:
     """Return what `convert` would do, without any change. Raises as it does, Spark apart."""
     table.check_options(replaces=options.replaces)
     table.refresh()
-    _check_columns(options, table)
+    options.schema_of(table)
     return Planner(options, table).plan()
 
 
@@ -174,6 +174,7 @@ class TableJob:
         self._tasks = tasks
         self._planner = Planner(options, table)
         self._files: list[NewFile] = []
+        self._columns: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
         """Reserve the table."""
@@ -200,7 +201,7 @@ class TableJob:
         reports: dict[int, RecordingReport] = {}
         for attempt in range(_ATTEMPTS):
             self._table.refresh()
-            _check_columns(self._options, self._table)
+            self._columns = tuple(self._options.schema_of(self._table).names)
             plans = self._planner.plan()
             try:
                 busy = [plan for plan in plans if plan.action in (Action.CONVERT, Action.REPLACE)]
@@ -294,7 +295,7 @@ class TableJob:
         read = self._options.read
         return WriteSettings(
             store=self._table.store,
-            columns=tuple(self._options.schema().names),
+            columns=self._columns,
             checksum=read.checksum,
             mode=read.mode,
             payloads=read.payloads,
@@ -417,23 +418,6 @@ def _extent_after(plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> Exte
         identity_of(plan.recording.descriptor),
         max(rows, key=lambda row: row.position, default=None),
     )
-
-
-def _check_columns(options: JobOptions, table: Table) -> None:
-    """Refuse options that give other columns than the table has (ConfigurationError)."""
-    present = table.columns()
-    if present is None:
-        return
-    wanted = {field.name: str(field.type) for field in options.schema()}
-    if present != wanted:
-        differing = sorted(
-            name for name in {*present, *wanted} if present.get(name) != wanted.get(name)
-        )
-        raise ConfigurationError(
-            f"{table.store.name} has other columns than these options give "
-            f"({', '.join(differing)}): use the same mode and schema, or another table",
-            "OUT",
-        )
 
 
 def _advance(

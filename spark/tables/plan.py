@@ -27,7 +27,8 @@ from aerotape.errors import (
     StorageError,
     UnknownRecordingError,
 )
-from aerotape.replay.offline.columns.scopes import schema_with_scopes, scope_names
+from aerotape.replay.offline.columns.added import SCOPE_NAMES, added_names, schema_with
+from aerotape.replay.offline.columns.times import RECORDED_TIME
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.table import TableReader, table_schema
@@ -129,11 +130,35 @@ class JobOptions:
         return self.overwrite or self.replace_changed
 
     def schema(self) -> pyarrow.Schema:
-        """Return the table's Arrow schema, without the date."""
-        schema = table_schema(self.read.mode, self.read.payloads)
+        """Return the Arrow schema of a new table, without the date."""
+        names = added_names(self.read.payloads)
         if self.read.scope_ids is None:
+            names = tuple(name for name in names if name not in SCOPE_NAMES)
+        return schema_with(table_schema(self.read.mode, self.read.payloads), names)
+
+    def schema_of(self, table: Table) -> pyarrow.Schema:
+        """Return the schema of files for a table, which may be older than `recorded_time`.
+
+        Raises:
+            ConfigurationError: the table has other columns than these options give.
+        """
+        schema = self.schema()
+        present = table.columns()
+        if present is None:
             return schema
-        return schema_with_scopes(schema, scope_names(self.read.payloads))
+        if RECORDED_TIME in added_names(self.read.payloads) and RECORDED_TIME not in present:
+            schema = schema.remove(schema.get_field_index(RECORDED_TIME))
+        wanted = {field.name: str(field.type) for field in schema}
+        if present != wanted:
+            differing = sorted(
+                name for name in {*present, *wanted} if present.get(name) != wanted.get(name)
+            )
+            raise ConfigurationError(
+                f"{table.store.name} has other columns than these options give "
+                f"({', '.join(differing)}): use the same mode and schema, or another table",
+                "OUT",
+            )
+        return schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError
-from aerotape.replay.offline.columns.scopes import scope_names
+from aerotape.replay.offline.columns.added import added_names
+from aerotape.replay.offline.columns.times import RECORDED_TIME
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.scan_ahead import scans
 from aerotape.replay.offline.table import TableReader
@@ -54,7 +55,9 @@ _ENCODINGS: Final = dict.fromkeys(
 _WITHOUT_DICTIONARY: Final = frozenset({*_ENCODINGS, "payload"})
 RECORDINGS_KEY: Final = "aerotape.recordings"
 """Key of the metadata that says which recordings a file has."""
-_STATISTICS: Final = ("recording_id", "position")
+_SORTED: Final = ("recording_id", "position")
+STATISTICS: Final = (*_SORTED, RECORDED_TIME)
+"""Columns of which a table knows the minimum and maximum in each file."""
 
 
 class Naming(Enum):
@@ -157,7 +160,9 @@ class NewFile:
         size: bytes.
         rows: messages in it.
         date: the partition, or None.
-        statistics: minimum and maximum of the columns `recording_id` and `position`.
+        statistics: minimum and maximum of those columns of `STATISTICS` that have values; of
+            `recorded_time` in microseconds.
+        nulls: numbers of nulls in columns of `STATISTICS` that the file has.
     """
 
     path: str
@@ -165,6 +170,7 @@ class NewFile:
     rows: int
     date: str | None
     statistics: dict[str, tuple[int, int]]
+    nulls: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +262,7 @@ def _add(
         scan.skipped_fragments,
         scan.dropped_messages,
         unfinished,
-        None if last is None else LastRow.of(last, scope_names(settings.payloads)),
+        None if last is None else LastRow.of(last, added_names(settings.payloads)),
     )
 
 
@@ -313,6 +319,7 @@ class ParquetFile:
         self._pending_bytes = 0
         self._rows = 0
         self._statistics: dict[str, tuple[int, int]] = {}
+        self._nulls: dict[str, int] = {}
 
     def add(self, batch: pyarrow.RecordBatch) -> None:
         """Add rows; their recording ids and positions ascend (OSError)."""
@@ -320,10 +327,13 @@ class ParquetFile:
 
         if not batch.num_rows:
             return
-        for name in _STATISTICS:
-            found = compute.min_max(batch.column(name)).as_py()
-            low, high = self._statistics.get(name, (found["min"], found["max"]))
-            self._statistics[name] = (min(low, found["min"]), max(high, found["max"]))
+        for name in set(STATISTICS).intersection(batch.schema.names):
+            column = batch.column(name)
+            self._nulls[name] = self._nulls.get(name, 0) + column.null_count
+            found = compute.min_max(column.cast("int64")).as_py()
+            if found["min"] is not None:
+                low, high = self._statistics.get(name, (found["min"], found["max"]))
+                self._statistics[name] = (min(low, found["min"]), max(high, found["max"]))
         self._rows += batch.num_rows
         self._pending.append(batch)
         self._pending_bytes += batch.nbytes
@@ -342,7 +352,7 @@ class ParquetFile:
         size = self._stream.tell()
         self._stack.close()
         self._writer = None
-        return NewFile(self._path, size, self._rows, date, self._statistics)
+        return NewFile(self._path, size, self._rows, date, self._statistics, self._nulls)
 
     def abandon(self) -> None:
         """Delete an unfinished file. Idempotent, and without effect after `finish`."""
@@ -387,7 +397,7 @@ class ParquetFile:
             },
             write_statistics=[name for name in leaves if name != "payload"],
             sorting_columns=[
-                parquet.SortingColumn(schema.get_field_index(name)) for name in _STATISTICS
+                parquet.SortingColumn(schema.get_field_index(name)) for name in _SORTED
             ],
         )
 

@@ -53,6 +53,8 @@ def test_an_empty_path_is_not_the_current_directory() -> None:
     ("url", "complaint"),
     [
         ("s3://", "OUT: 's3://' names no bucket; write s3://BUCKET/FOLDER"),
+        ("s3:///archive", "OUT: 's3:///archive' names no bucket; write s3://BUCKET/FOLDER"),
+        ("gs:/archive", "OUT: 'gs:/archive' names no bucket; write gs://BUCKET/FOLDER"),
         ("S3A:///", "OUT: 'S3A:///' names no bucket; write s3a://BUCKET/FOLDER"),
         ("gs:/", "OUT: 'gs:/' names no bucket; write gs://BUCKET/FOLDER"),
         ("abfss://", "OUT: 'abfss://' names no container; write abfss://CONTAINER@ACCOUNT.dfs"),

@@ -10,10 +10,12 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.orders import SCHEMA, some_orders
 from support.builders.scoped_store import MESSAGES, build, do_import
 from support.builders.segment_builder import SegmentBuilder
+from support.builders.timed_directory import build, recorded_time
 
 from aerotape.errors import ConfigurationError
 from aerotape.replay.offline import reader
 from aerotape.replay.offline.directory import open_directory
+from aerotape.replay.offline.table import table_columns
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("polars")
@@ -31,10 +33,11 @@ def archive_dir(tmp_path: Path) -> Path:
 
 
 def rows_of(archive_dir: Path) -> list[dict[str, Any]]:
+    columns = [*table_columns("FAILFAST"), "recorded_time"]
     return [
         row
         for recording in open_directory(archive_dir).recordings()
-        for row in recording.to_arrow().to_pylist()
+        for row in recording.to_arrow(columns=columns).to_pylist()
     ]
 
 
@@ -100,6 +103,54 @@ def test_filters_select_the_same_rows_and_limit_reads(
         assert set(bounds_of(predicate).values()) == {(0, (1 << 63) - 1)}
 
 
+@pytest.mark.parametrize(
+    ("predicate", "first", "last"),
+    [
+        (lambda at: (C("recorded_time") >= at(41)) & (C("recorded_time") < at(61)), 41, 62),
+        (lambda at: C("recorded_time").is_between(at(41), at(60)), 41, 62),
+        (lambda at: polars.lit(at(41)) == C("recorded_time"), 41, 42),
+        (lambda at: C("recorded_time") > at(60).replace(year=2040), 0, 0),
+        (lambda at: C("recorded_time") >= polars.lit(at(1)).dt.date(), 0, 156),
+        (lambda at: C("recorded_time").is_not_null(), 0, 156),
+    ],
+)
+def test_filters_of_times_select_the_same_rows_and_limit_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, predicate: Any, first: int, last: int
+) -> None:
+    """Rows are those of DuckDB over the Arrow stream too; only positions between the points around
+    the messages are scanned."""
+    duckdb = pytest.importorskip("duckdb")
+    built = build(tmp_path / "archive")
+    messages = built.stream.messages
+    predicate = predicate(lambda number: recorded_time(built.points, messages[number].position))
+    rows = polars.DataFrame(rows_of(built.archive_dir))
+    scanned: list[tuple[int, int]] = []
+    original = reader.RecordingRange.scan
+
+    def scan(part: Any, *args: Any, **others: Any) -> Any:
+        scanned.append(part.positions)
+        return original(part, *args, **others)
+
+    monkeypatch.setattr(reader.RecordingRange, "scan", scan)
+    filtered = scan_polars(built.archive_dir).filter(predicate)
+    found = filtered.select("position", "recorded_time").collect()
+    assert found.equals(rows.filter(predicate).select("position", "recorded_time"))
+    if first < last:
+        [(begin, end)] = scanned
+        assert messages[first - 1 if first else 0].position <= begin <= messages[first].position
+        assert messages[last - 1].end_position <= end
+        assert end <= [*(m.position for m in messages), built.stream.position][last]
+        stream = built.recording().to_batches(columns=["position", "recorded_time"])
+        times = found["recorded_time"].to_list()
+        low, high = min(times), max(times)
+        duck = duckdb.from_arrow(stream).filter(f"recorded_time BETWEEN '{low}' AND '{high}'")
+        assert duck.order("position").project("position").fetchall() == [
+            (position,) for position in found["position"]
+        ]
+    else:
+        assert scanned == [] and found.is_empty()
+
+
 def test_only_data_that_a_query_needs_is_read(
     archive_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +184,7 @@ def test_typed_columns_are_those_of_the_schema(tmp_path: Path) -> None:
     schema.write_text(SCHEMA)
     typed = open_directory(tmp_path).recording(0).to_arrow(schema=schema, template="Order")
     frame = scan_polars(tmp_path, schema=schema, template="Order").collect()
-    assert frame.to_dicts() == typed.to_pylist()
+    assert frame.drop("recorded_time").to_dicts() == typed.to_pylist()
 
 
 def test_bad_arguments_are_refused_before_a_query(archive_dir: Path) -> None:

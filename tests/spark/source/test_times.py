@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.builders.timed_directory import SECOND, Built, build
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
+from support.builders.timed_directory import EPOCH, SECOND, Built, build, recorded_time
 
+import aerotape
 from aerotape.errors import ConfigurationError
 from aerotape.spark.source.options import ReadOptions
 from aerotape.times import TimeRange, format_time
 from aerotape.tools._cli.main import main
+
+pytest.importorskip("pyspark")
+from pyspark.sql import functions as fn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,14 +62,77 @@ def test_segments_of_other_times_are_not_opened(spark: SparkSession, built: Buil
     assert sorted(row.position for row in rows) == [p for p in found if p < wanted[10]]
 
 
+COLUMNS = "recording_id,position,recorded_time"
+
+
+def test_recorded_times_are_the_same_in_spark_polars_and_duckdb(
+    spark: SparkSession, built: Built
+) -> None:
+    """Of a recording with an index and one without; the default columns do not include them."""
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    add_recording(built.archive_dir, fill(SegmentBuilder(), 30))
+    table = spark.read.format("aerotape").option("columns", COLUMNS).load(str(built.archive_dir))
+    assert table.schema["recorded_time"].dataType.simpleString() == "timestamp"
+    arrow = table.toArrow().sort_by([("recording_id", "ascending"), ("position", "ascending")])
+    rows = [tuple(row.values()) for row in arrow.to_pylist()]
+    points = {0: built.points, 1: []}
+    assert len({time for _, _, time in rows}) > 70
+    assert rows == [(id, position, recorded_time(points[id], position)) for id, position, _ in rows]
+    names = COLUMNS.split(",")
+    assert aerotape.scan_polars(built.archive_dir).select(names).collect().rows() == rows
+    duck = []
+    for recording in aerotape.open_directory(built.archive_dir).recordings():
+        batches = recording.to_batches(columns=names)
+        ordered = duckdb.from_arrow(batches).order("position")
+        duck += ordered.project("recording_id, position, epoch_us(recorded_time)").fetchall()
+    assert duck == [
+        (*place, time and (time - EPOCH) // timedelta(microseconds=1)) for *place, time in rows
+    ]
+    default = spark.read.format("aerotape").load(str(built.archive_dir))
+    assert "recorded_time" not in default.columns
+
+
+def test_filters_of_times_are_pushed_down(spark: SparkSession, built: Built) -> None:
+    """Rows are the same with and without pushdown; with it segments of other times may be
+    missing."""
+    length = built.stream.segment_length
+    moments = [recorded_time(built.points, message.position) for message in built.stream.messages]
+    chosen = [n for n, m in enumerate(built.stream.messages) if length <= m.position < 2 * length]
+    low, high = moments[chosen[5]], moments[chosen[-5]]
+    expected = [
+        message.position
+        for message, moment in zip(built.stream.messages, moments, strict=True)
+        if moment and low and high and low <= moment <= high
+    ]
+    name = "spark.sql.python.filterPushdown.enabled"
+
+    def positions() -> list[int]:
+        table = spark.read.format("aerotape").option("columns", "position,recorded_time")
+        rows = table.load(str(built.archive_dir)).where(
+            (fn.col("recorded_time") >= fn.lit(low)) & (fn.col("recorded_time") <= fn.lit(high))
+        )
+        return sorted(row.position for row in rows.collect())
+
+    before = spark.conf.get(name) or "false"
+    try:
+        spark.conf.set(name, "false")
+        assert positions() == expected
+        spark.conf.set(name, "true")
+        for position in (0, 2 * length):
+            built.stream.segment_path(built.archive_dir, position).unlink()
+        assert positions() == expected
+    finally:
+        spark.conf.set(name, before)
+
+
 def test_a_stream_begins_at_a_time(spark: SparkSession, built: Built, tmp_path: Path) -> None:
     begin = built.stream.messages[100].position
-    stream = spark.readStream.format("aerotape").option(
-        "fromTime", format_time(built.time_of(begin))
+    stream = spark.readStream.format("aerotape").options(
+        fromTime=format_time(built.time_of(begin)), columns="position,recorded_time"
     )
     query = (
         stream.load(str(built.archive_dir))
-        .select("position")
         .writeStream.format("parquet")
         .option("path", str(tmp_path / "out"))
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -70,7 +140,10 @@ def test_a_stream_begins_at_a_time(spark: SparkSession, built: Built, tmp_path: 
         .start()
     )
     query.awaitTermination()
-    found = sorted(row.position for row in spark.read.parquet(str(tmp_path / "out")).collect())
+    rows = spark.read.parquet(str(tmp_path / "out")).toArrow().to_pylist()
+    for row in rows:
+        assert row["recorded_time"] == recorded_time(built.points, row["position"])
+    found = sorted(row["position"] for row in rows)
     positions = [message.position for message in built.stream.messages]
     assert found == positions[-len(found) :]
     assert 0 <= len(found) - len(positions[100:]) <= 2

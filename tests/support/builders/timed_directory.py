@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aerotape
@@ -22,6 +24,7 @@ from support.builders.segment_builder import SegmentBuilder
 START_MS = 1_700_000_000_000
 START_NS = START_MS * 1_000_000
 SECOND = 1_000_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass
@@ -59,6 +62,12 @@ class Built:
         """The time at which the message at a position was recorded."""
         number = [message.position for message in self.stream.messages].index(position)
         return START_NS + (number + 1) * SECOND // 10
+
+
+def recorded_time(points: Iterable[TimePoint], position: int) -> datetime | None:
+    """The column `recorded_time` of a message: a model that looks at all points."""
+    times = [point.time_ns for point in points if point.position <= position]
+    return EPOCH + timedelta(microseconds=times[-1] // 1000) if times else None
 
 
 def build(archive_dir: Path) -> Built:

@@ -18,6 +18,7 @@ from aerotape.spark.tables.plan import JobOptions
 from aerotape.spark.tables.table import Table
 from aerotape.spark.tables.task_runner import OnDone, Partition
 from aerotape.spark.tables.writer import TaskOutcome, WriteSettings, write_files
+from support.builders.timed_directory import recorded_time
 
 Kind = Literal["folder", "delta"]
 KINDS: tuple[Kind, ...] = ("folder", "delta")
@@ -81,7 +82,11 @@ def rows_of(kind: Kind, out: Path) -> list[dict[str, Any]]:
 def expected_rows(archive_dir: Path) -> list[dict[str, Any]]:
     """Return the rows that our reader returns for all recordings."""
     return [
-        {**message._asdict(), "length": message.length}
+        {
+            **message._asdict(),
+            "length": message.length,
+            "recorded_time": recorded_time(recording.time_index.points, message.position),
+        }
         for recording in open_directory(archive_dir).recordings()
         for message in recording.messages()
     ]
