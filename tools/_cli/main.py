@@ -7,9 +7,9 @@ whose first line is its help,
     configure(parser: argparse.ArgumentParser) -> None     adds its arguments
     run(args: argparse.Namespace) -> int                   does the work, returns the exit code
 
-and, where adding all arguments takes long, `configure_for(parser, arguments)`, which adds only what
-these arguments need. Importing it must be cheap: heavy modules are imported in `run`. `--json` and
-`-v/--verbose` are added to every command here.
+A module that groups commands has `configure_for(parser, arguments)` instead of `configure`, which
+adds only what these arguments need (`group`). Importing a module must be cheap: heavy modules are
+imported in `run`. `--json` and `-v/--verbose` are added to every command here.
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 done but data was lost or is suspect; 130, 143 and 141,
 as in shells, when interrupted, terminated or when the reader of standard output has closed it.

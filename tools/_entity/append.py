@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import CodecError, ConfigurationError
+from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
-from aerotape.tools._entity._common import Commands, add_journal_command, journals
+from aerotape.tools._entity._common import add_journal_command, journals
 
 if TYPE_CHECKING:
     from aerotape.codecs.entity.actions import Event

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
-from aerotape.tools._entity._common import Commands, add_journal_command, journals
+from aerotape.tools._entity._common import add_journal_command, journals
 
 
 def add_commands(commands: Commands) -> None:

@@ -6,8 +6,9 @@ import argparse
 from datetime import date
 
 from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import Commands, add_command, add_store, add_topic
+from aerotape.tools._entity._common import add_store, add_topic
 
 
 def add_commands(commands: Commands) -> None:

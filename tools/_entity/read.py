@@ -6,8 +6,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import Commands, add_journal_command, existing_journals, seq_nr
+from aerotape.tools._entity._common import add_journal_command, existing_journals, seq_nr
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.records import EventRecord

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from aerotape.tools._cli.arguments import duration_ns
 from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import Commands, add_command, add_store, add_topic
+from aerotape.tools._entity._common import add_store, add_topic
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.replicator import Progress

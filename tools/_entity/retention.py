@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from dataclasses import asdict
 
 from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import Commands, add_command, add_topic
+from aerotape.tools._entity._common import add_topic
 
 
 def add_commands(commands: Commands) -> None:

@@ -1,9 +1,4 @@
-"""List the records of a journal, one a line.
-
-With --json each line is an object with the serialized raft entry in hexadecimal; the fields of a
-record whose data is not a raft entry are null. At a damaged record the list ends with an error;
-`aerotape journal verify` shows all damage.
-"""
+"""`list`: list the records of a journal, one a line."""
 
 from __future__ import annotations
 
@@ -14,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aerotape.errors import CodecError, JournalError
 from aerotape.tools._cli.arguments import count, identity
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line, note
 from aerotape.tools._cli.times import utc_time
 
@@ -25,8 +21,9 @@ _COLUMNS = "{:>12}  {:>12}  {:>8}  {:13}  {:>12}  {:>12}  {:>10}  {}"
 _NAMES = ("index", "asqn", "term", "type", "lowest_asqn", "highest_asqn", "length", "members")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "list", _list)
     parser.add_argument("directory", metavar="DIR", type=Path, help="the journal's directory")
     parser.add_argument(
         "--name", metavar="NAME", help="the journal's name, if the directory holds several"
@@ -40,8 +37,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", metavar="N", type=count, help="the maximum number of records")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print the records up to the journal's end, or to the first damaged one."""
+def _list(args: argparse.Namespace) -> int:
+    """List the records of a journal, one a line.
+
+    With --json each line is an object with the serialized raft entry in hexadecimal; the fields of
+    a record whose data is not a raft entry are null. At a damaged record the list ends with an
+    error; `aerotape journal verify` shows all damage.
+    """
     from itertools import islice
 
     from aerotape.codecs.raft_journal.directory import RaftJournal

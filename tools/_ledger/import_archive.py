@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import identity, uint64
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit_line, note
 from aerotape.tools._ledger._common import id_row
-from aerotape.tools._tool._common import Commands, add_checksum_option, add_command
+from aerotape.tools._tool._common import add_checksum_option
 
 if TYPE_CHECKING:
     from aerotape.catalog.scopes.importing import RecordingImport
@@ -24,9 +25,9 @@ _STORE_VARIABLE = "AERON_ARCHIVE_DIR"
 _STORE = "aeron-archive"
 
 
-def add_actions(actions: Commands) -> None:
-    """Add the action."""
-    parser = add_command(actions, "import-archive", _import, writes=True)
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "import-archive", _import, writes=True)
     parser.add_argument(
         "source", metavar="DIR", type=Path, help="the archive directory to import; it is only read"
     )

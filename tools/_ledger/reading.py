@@ -11,10 +11,10 @@ from aerotape.errors import EntryError
 from aerotape.tools._cli.arguments import count, identity
 from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit, emit_line, note
 from aerotape.tools._ledger._common import (
-    Actions,
-    add_action,
+    add_ledger_command,
     add_ledger_options,
     add_password_option,
     add_scope_option,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from aerotape.codecs.entry import Entry
 
 
-def add_actions(actions: Actions) -> None:
-    """Add the actions."""
-    read = add_action(actions, "read", _read)
+def add_commands(commands: Commands) -> None:
+    """Add the commands."""
+    read = add_ledger_command(commands, "read", _read)
     add_ledger_options(read)
     read.add_argument(
         "--first", metavar="ID", type=identity, default=0, help="the first entry (default: 0)"
@@ -51,11 +51,11 @@ def add_actions(actions: Actions) -> None:
     )
     add_password_option(read)
 
-    listing = add_action(actions, "list", _list)
+    listing = add_ledger_command(commands, "list", _list)
     add_scope_option(listing)
     listing.add_argument("--count", metavar="N", type=count, help="the maximum number of ledgers")
 
-    status = add_action(actions, "status", _status)
+    status = add_ledger_command(commands, "status", _status)
     add_ledger_options(status)
 
 

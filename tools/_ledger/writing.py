@@ -11,10 +11,10 @@ from typing import Final
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import channel, integer
 from aerotape.tools._cli.connection import connect
+from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
 from aerotape.tools._ledger._common import (
-    Actions,
-    add_action,
+    add_ledger_command,
     add_ledger_options,
     add_password_option,
     given_ledger,
@@ -29,9 +29,9 @@ _DIGEST_TYPES: Final = ("CRC32C", "CRC32", "HMAC", "DUMMY")
 _BATCH: Final = 1_000
 
 
-def add_actions(actions: Actions) -> None:
-    """Add the actions."""
-    create = add_action(actions, "create", _create)
+def add_commands(commands: Commands) -> None:
+    """Add the commands."""
+    create = add_ledger_command(commands, "create", _create)
     add_ledger_options(create)
     create.add_argument(
         "--type",
@@ -70,7 +70,7 @@ def add_actions(actions: Actions) -> None:
     )
     add_password_option(create)
 
-    add = add_action(actions, "add", _add)
+    add = add_ledger_command(commands, "add", _add)
     add.add_argument(
         "payloads",
         metavar="PAYLOAD",
@@ -81,9 +81,9 @@ def add_actions(actions: Actions) -> None:
     add.add_argument("--close", action="store_true", help="close the ledger afterwards")
     add_password_option(add)
 
-    add_ledger_options(add_action(actions, "sync", _sync))
+    add_ledger_options(add_ledger_command(commands, "sync", _sync))
 
-    open_ = add_action(actions, "open", _open)
+    open_ = add_ledger_command(commands, "open", _open)
     add_ledger_options(open_)
     add_password_option(open_)
 

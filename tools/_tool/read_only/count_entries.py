@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_value
-from aerotape.tools._tool._common import Commands, add_command
 
 
 def add_commands(commands: Commands) -> None:

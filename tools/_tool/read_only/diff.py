@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from aerotape.formatting import printable
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit
-from aerotape.tools._tool._common import Commands, add_command
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.diff import Difference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._tool._common import Commands, add_command
+from aerotape.tools._cli.group import Commands, add_command
 
 
 def add_commands(commands: Commands) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import int64
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit
-from aerotape.tools._tool._common import Commands, add_command, changing
+from aerotape.tools._tool._common import changing
 
 
 def add_commands(commands: Commands) -> None:

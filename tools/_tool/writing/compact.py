@@ -8,15 +8,9 @@ from collections.abc import Sequence
 from aerotape.formatting import printable
 from aerotape.tools._cli.confirm import add_confirmation_option
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit, note
-from aerotape.tools._tool._common import (
-    Commands,
-    add_command,
-    changing,
-    confirm_change,
-    some_ids,
-    would,
-)
+from aerotape.tools._tool._common import changing, confirm_change, some_ids, would
 
 
 def add_commands(commands: Commands) -> None:

@@ -6,13 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, note
-from aerotape.tools._tool._common import (
-    Commands,
-    add_checksum_option,
-    add_command,
-    add_recording_id,
-)
+from aerotape.tools._tool._common import add_checksum_option, add_recording_id
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor

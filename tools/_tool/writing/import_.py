@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from aerotape.tools._cli.arguments import identity
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit
-from aerotape.tools._tool._common import Commands, add_command, changing
+from aerotape.tools._tool._common import changing
 from aerotape.tools._tool.writing.export import recording_row
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit
-from aerotape.tools._tool._common import Commands, add_command, would
+from aerotape.tools._tool._common import would
 
 
 def add_commands(commands: Commands) -> None:
