@@ -1,4 +1,4 @@
-"""Durability: files replaced whole, names forced to storage, storage reserved for mapped files."""
+"""Writes: files replaced whole, names forced to storage, storage reserved for mapped files."""
 
 from __future__ import annotations
 
@@ -77,6 +77,14 @@ def write_durably(
     """As `write_atomically`; content and name are on storage when this returns (OSError)."""
     write_atomically(path, data, mode=mode, owner=owner, sync=True)
     sync_directory(path.parent)
+
+
+def write_at(descriptor: int, data: bytes | memoryview, offset: int) -> int:
+    """Write all of `data` at an offset of an open file; return the offset after it (OSError)."""
+    while data:
+        written = os.pwrite(descriptor, data, offset)
+        offset, data = offset + written, data[written:]
+    return offset
 
 
 def make_directory(path: Path) -> None:

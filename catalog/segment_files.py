@@ -19,7 +19,6 @@ from typing import BinaryIO
 
 from aerotape.catalog.descriptor import (
     RecordingDescriptor,
-    RecordingExtent,
     max_position,
     segment_base,
 )
@@ -156,7 +155,7 @@ def open_regular_file(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def first_segment_base(descriptor: RecordingDescriptor | RecordingExtent) -> int:
+def first_segment_base(descriptor: RecordingDescriptor) -> int:
     """Return the base position of a recording's first segment file."""
     return descriptor.start_position & -descriptor.term_buffer_length
 
@@ -174,7 +173,7 @@ def segment_ranges(
         position = limit
 
 
-def belongs(descriptor: RecordingDescriptor | RecordingExtent, base_position: int) -> bool:
+def belongs(descriptor: RecordingDescriptor, base_position: int) -> bool:
     """Whether a segment file of the recording can begin at `base_position`."""
     offset = base_position - first_segment_base(descriptor)
     return offset % descriptor.segment_file_length == 0 and base_position < max_position(descriptor)
@@ -215,7 +214,7 @@ def why_none_fits(descriptor: RecordingDescriptor, segments: Sequence[SegmentFil
 
 
 def missing_base_positions(
-    descriptor: RecordingDescriptor | RecordingExtent,
+    descriptor: RecordingDescriptor,
     segments: Sequence[SegmentFile],
     stop_position: int,
 ) -> tuple[int, list[int]]:

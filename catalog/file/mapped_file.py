@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from aerotape.catalog import layout
-from aerotape.catalog.durability import map_reserved, sync_directory
+from aerotape.catalog.durability import map_reserved, sync_directory, write_at
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment.data_extents import data_chunks
@@ -48,8 +48,6 @@ class CatalogFile:
         self._map = mapping
         self._sync_level = sync_level
         self._closed = False
-        # The length to have once it is changed, while it is as it was found; else None.
-        self._to_prepare: int | None = None
 
     @classmethod
     def open(
@@ -60,7 +58,6 @@ class CatalogFile:
         read_only: bool,
         capacity_bytes: int,
         sync_level: int,
-        lazily: bool = False,
     ) -> Self:
         """Open and map the file; an empty one, or one of zeros, gets a header.
 
@@ -70,7 +67,6 @@ class CatalogFile:
             read_only: map it for reading.
             capacity_bytes: the length to have at least, with all its storage.
             sync_level: see `force`.
-            lazily: leave it as it is until `check_writable` announces the first change.
 
         Raises:
             CatalogError: it does not exist, is not a file, of another major version, or damaged.
@@ -85,7 +81,7 @@ class CatalogFile:
             raise CatalogError(why_no_file(path.parent, path, "catalog"), path) from error
         except OSError as error:
             raise CatalogError(f"cannot open catalog {path}: {error.strerror}", path) from error
-        return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level, lazily)
+        return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level)
 
     @classmethod
     def of_bytes(cls, path: Path, content: bytes) -> Self:
@@ -103,26 +99,20 @@ class CatalogFile:
         read_only: bool,
         capacity_bytes: int,
         sync_level: int,
-        lazily: bool = False,
     ) -> Self:
         """Map an open file, which is closed again when that fails."""
         try:
             existing = _check(path, descriptor, read_only)
-            length = max(existing, capacity_bytes)
-            if lazily and not read_only:
-                mapping = _map_unchanged(descriptor, existing)
-            elif read_only:
+            if read_only:
                 mapping = map_for_reading(descriptor, existing)
             else:
-                mapping = _map_for_writing(path, descriptor, length)
+                mapping = _map_for_writing(path, descriptor, max(existing, capacity_bytes))
         except BaseException as error:
             os.close(descriptor)
             if isinstance(error, OSError):
                 raise CatalogError(f"cannot map catalog {path}: {error.strerror}", path) from error
             raise
         file = cls(path, descriptor, mapping, read_only=read_only, sync_level=sync_level)
-        if lazily and not read_only:
-            file._to_prepare = length
         try:
             file._initialise()
         except BaseException:
@@ -131,16 +121,22 @@ class CatalogFile:
         return file
 
     def _initialise(self) -> None:
-        if not self.read_only and self._to_prepare is None:
+        if not self.read_only:
             with suppress(OSError):
                 self.path.with_name(layout.REWRITTEN_FILE_NAME).unlink()
         version, length, _, alignment = layout.CATALOG_HEADER.unpack_from(self._map)
         if version == 0:
             if self.read_only:
                 raise CatalogError(f"catalog {self.path} has not been initialised yet", self.path)
-            _put_header(self._map)
-            if self._to_prepare is None:
-                self._force_beginning()
+            layout.CATALOG_HEADER.pack_into(
+                self._map,
+                0,
+                layout.SEMANTIC_VERSION,
+                layout.CATALOG_HEADER_LENGTH,
+                0,
+                layout.DEFAULT_ALIGNMENT,
+            )
+            self._force_beginning()
         elif (
             alignment < 32 or alignment & (alignment - 1) or length != layout.CATALOG_HEADER_LENGTH
         ):
@@ -162,11 +158,6 @@ class CatalogFile:
             raise self._not_forced(error) from error
 
     @property
-    def is_as_found(self) -> bool:
-        """Whether nothing may be stored yet: it is read-only, or was opened lazily."""
-        return self.read_only or self._to_prepare is not None
-
-    @property
     def data(self) -> mmap.mmap:
         """The mapped file; another one after `grow` (ClosedError)."""
         if self._closed:
@@ -184,20 +175,10 @@ class CatalogFile:
         return self._sync_level > 0
 
     def check_writable(self) -> None:
-        """Make the mapping writable. Call this before reading offsets from `data` that will change.
-
-        Raises:
-            CatalogError: it was opened read-only, or there is no storage for it.
-            ClosedError: it was closed.
-        """
+        """Raise CatalogError if it was opened read-only, ClosedError if it was closed."""
         _ = self.data
         if self.read_only:
             raise CatalogError(f"catalog {self.path} was opened read-only", self.path)
-        if self._to_prepare is not None:
-            mapping = _map_for_writing(self.path, self._fd, self._to_prepare)
-            self._map.close()
-            self._map, self._to_prepare = mapping, None
-            self._initialise()
 
     def force(self, at_least: int = 0) -> None:
         """Force changes to storage as the sync level requires (CatalogError).
@@ -284,8 +265,7 @@ class CatalogFile:
                     memoryview(self._map if isinstance(piece, slice) else piece) as whole,
                     whole[piece if isinstance(piece, slice) else slice(None)] as part,
                 ):
-                    _write(descriptor, part, offset)
-                    offset += len(part)
+                    offset = write_at(descriptor, part, offset)
             # Whatever the sync level: without this, what a rename leaves after a power cut may be
             # an empty file, and all recordings lost.
             os.fsync(descriptor)
@@ -314,7 +294,7 @@ class CatalogFile:
         """Force what was stored to storage and close. Idempotent."""
         if not self._closed:
             try:
-                if not self.is_as_found:
+                if not self.read_only:
                     self._map.flush()
                     os.fsync(self._fd)
             except OSError as error:
@@ -385,39 +365,6 @@ def _map_for_writing(path: Path, descriptor: int, length: int) -> mmap.mmap:
         ) from error
 
 
-def _write(file_descriptor: int, data: memoryview, offset: int) -> None:
-    done = 0
-    while done < len(data):
-        with data[done:] as rest:
-            done += os.pwrite(file_descriptor, rest, offset + done)
-
-
-def _put_header(mapping: mmap.mmap) -> None:
-    layout.CATALOG_HEADER.pack_into(
-        mapping,
-        0,
-        layout.SEMANTIC_VERSION,
-        layout.CATALOG_HEADER_LENGTH,
-        0,
-        layout.DEFAULT_ALIGNMENT,
-    )
-
-
-def _map_unchanged(descriptor: int, length: int) -> mmap.mmap:
-    """Map a file for reading; for one without a header yet, memory with one."""
-    if any(os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)):
-        return map_for_reading(descriptor, length)
-    mapping = _map_memory(max(length, layout.MIN_CAPACITY_BYTES))
-    _put_header(mapping)
-    return mapping
-
-
-def _map_memory(length: int) -> mmap.mmap:
-    """Map memory of zeros, which is allocated where something is stored."""
-    # In shared memory, reading a page allocates it as well.
-    return mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-
-
 def map_for_reading(descriptor: int, length: int) -> mmap.mmap:
     """Map a file unchanged; one with holes, as Java creates them, is copied.
 
@@ -425,7 +372,8 @@ def map_for_reading(descriptor: int, length: int) -> mmap.mmap:
     """
     if os.lseek(descriptor, 0, os.SEEK_HOLE) >= length:
         return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
-    copy = _map_memory(length)
+    # Private, for reading a page of shared memory allocates it.
+    copy = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for offset, chunk in data_chunks(descriptor, length):
         copy[offset : offset + len(chunk)] = chunk
     return copy

@@ -18,7 +18,6 @@ from typing import Final
 from aerotape.catalog.descriptor import (
     NULL_VALUE,
     RecordingDescriptor,
-    RecordingExtent,
     describe_problem,
     max_position,
     segment_base,
@@ -83,28 +82,26 @@ def refresh(
         remove_copies(directory)
     index, foreign = index_segment_files(directory)
     marks = suspect_marks.read_marks(directory)
-    extents, damaged = _extents(catalog)
-    unclean = {
-        recording_id: catalog.descriptor(recording_id)
-        for recording_id, extent in extents.items()
-        if extent.is_active
-    }
+    descriptors, damaged = catalog.readable_descriptors()
+    unclean = {id_: each for id_, each in descriptors.items() if each.is_active}
     outcomes = []
     with _ends(unclean, index, checksum) as end_of:
         for recording_id in catalog.recording_ids():
             segments = index.get(recording_id, [])
             if recording_id in damaged:
-                outcome = damaged[recording_id]
+                error = str(damaged[recording_id])
+                finding = Finding(Outcome.DAMAGED_DESCRIPTOR, error, catalog.path, suspect=True)
+                outcome = RecordingOutcome(recording_id, NULL_VALUE, (finding,))
             elif recording_id in unclean:
                 descriptor = unclean[recording_id]
                 outcome = _Repair(
                     catalog, directory, descriptor, segments, checksum, now_ms, end_of
                 ).run()
             else:
-                extent = extents[recording_id]
-                end = extent.stop_position
-                found = tuple(_inspect(extent, segments, end))
-                make_next_segment(directory, recording_id, extent)
+                descriptor = descriptors[recording_id]
+                end = descriptor.stop_position
+                found = tuple(_inspect(descriptor, segments, end))
+                make_next_segment(directory, descriptor)
                 outcome = RecordingOutcome(recording_id, end, found)
             if recording_id in marks and not outcome.marked:
                 outcome = replace(outcome, marked=True)
@@ -121,18 +118,6 @@ def refresh(
         )
         outcomes.append(RecordingOutcome(NULL_VALUE, NULL_VALUE, findings))
     return outcomes
-
-
-def _extents(
-    catalog: Catalog,
-) -> tuple[dict[int, RecordingExtent | RecordingDescriptor], dict[int, RecordingOutcome]]:
-    """Return where the bytes of each valid recording are, or that its entry is damaged."""
-    extents, errors = catalog.readable_extents()
-    damaged = {}
-    for recording_id, error in errors.items():
-        finding = Finding(Outcome.DAMAGED_DESCRIPTOR, str(error), catalog.path, suspect=True)
-        damaged[recording_id] = RecordingOutcome(recording_id, NULL_VALUE, (finding,))
-    return extents, damaged
 
 
 @contextlib.contextmanager
@@ -352,7 +337,7 @@ def _unidentified(entry: CatalogEntry, catalog_path: Path) -> RecordingOutcome:
 
 
 def _inspect(
-    descriptor: RecordingDescriptor | RecordingExtent,
+    descriptor: RecordingDescriptor,
     segments: Sequence[SegmentFile],
     stop_position: int,
 ) -> list[Finding]:
@@ -381,7 +366,7 @@ def _inspect(
 
 
 def _inspect_length(
-    descriptor: RecordingDescriptor | RecordingExtent, segment: SegmentFile, stop_position: int
+    descriptor: RecordingDescriptor, segment: SegmentFile, stop_position: int
 ) -> list[Finding]:
     try:
         length = segment_file_size(segment.path)
