@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,26 +180,33 @@ def import_recording(
             for _ in reader.content(progress):
                 pass
             return descriptor
-        folder = archive_dir / IMPORT_FOLDER_NAME
         try:
-            # The rest of an earlier import that was killed.
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(DIRECTORY_MODE)
-            try:
+            with importing(archive_dir) as folder:
                 segments = _write(folder, descriptor, reader.content(progress))
                 check_complete(descriptor, segments, "none")
                 paths = [segment.path for segment in segments]
                 if reader.time_points:
                     paths.append(_write_time_index(folder, descriptor, reader.time_points))
                 enter(catalog, archive_dir, descriptor, paths)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
         except OSError as error:
             raise StorageError(
                 f"cannot import {path}: {error.filename or archive_dir}: {error.strerror}",
                 error.filename or archive_dir,
             ) from error
     return descriptor
+
+
+@contextmanager
+def importing(archive_dir: Path) -> Iterator[Path]:
+    """Create the folder for the files of a new recording; remove it at the end (OSError)."""
+    folder = archive_dir / IMPORT_FOLDER_NAME
+    # The rest of an earlier import that was killed.
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(DIRECTORY_MODE)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_free(catalog: Catalog, archive_dir: Path, recording_id: int) -> None:

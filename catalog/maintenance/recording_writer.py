@@ -8,24 +8,22 @@ visible when it is complete (`aerotape.catalog.maintenance.export_import`).
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
 from typing import Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import sync_directory, write_at
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.export_import import (
-    IMPORT_FOLDER_NAME,
     add_blank_segment,
     enter,
+    importing,
 )
 from aerotape.catalog.maintenance.orphans import ids_with_files
-from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment_files import SegmentFile, segment_ranges
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.clock import epoch_ms
@@ -190,7 +188,8 @@ class RecordingWriter(Closing):
         for path, begin, end in ranges:
             if begin == 0:
                 self._next_file(path)
-            data = data[_write(self._file, data[: end - begin], begin) :]
+            write_at(self._file, data[: end - begin], begin)
+            data = data[end - begin :]
         data.release()
         self._buffer = bytearray()
         self._written_to = self.position
@@ -223,26 +222,6 @@ class RecordingWriter(Closing):
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-
-def _write(file: int, data: memoryview, offset: int) -> int:
-    done = 0
-    while done < len(data):
-        done += os.pwrite(file, data[done:], offset + done)
-    return done
-
-
-@contextmanager
-def importing(archive_dir: Path) -> Iterator[Path]:
-    """Create the folder for the files of a new recording; remove it at the end (OSError)."""
-    folder = archive_dir / IMPORT_FOLDER_NAME
-    # The rest of an earlier import that was killed.
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(DIRECTORY_MODE)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_recording(

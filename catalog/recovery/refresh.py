@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -47,8 +47,7 @@ from aerotape.errors import StorageError
 
 __all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
 
-_MIN_FOR_THREADS: Final = 4
-_MAX_THREADS: Final = 8
+_THREADS: Final = 8
 _EndOf = Callable[[RecordingDescriptor], RecordingEnd]
 
 
@@ -126,18 +125,18 @@ def _ends(
     index: Mapping[int, Sequence[SegmentFile]],
     checksum: ChecksumName,
 ) -> Iterator[_EndOf]:
-    """Find the ends of recordings: of many in several threads, while others are inspected."""
+    """Find the ends of recordings in several threads, while others are inspected."""
 
     def find(descriptor: RecordingDescriptor) -> RecordingEnd:
         segments = index.get(descriptor.recording_id, [])
         return find_recording_end(descriptor, segments, checksum, holes=True)
 
-    if len(recordings) < _MIN_FOR_THREADS:
+    if not recordings:
         yield find
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS)) as pool:
+    with ThreadPoolExecutor(_THREADS) as pool:
         found = {
             recording_id: pool.submit(find, descriptor)
             for recording_id, descriptor in recordings.items()
@@ -149,40 +148,33 @@ def _ends(
             pool.shutdown(cancel_futures=True)  # a start that fails does not wait for the rest
 
 
+@dataclass
 class _Repair:
     """The repair of one recording."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        directory: Path,
-        descriptor: RecordingDescriptor,
-        segments: Sequence[SegmentFile],
-        checksum: ChecksumName,
-        now_ms: int,
-        end_of: _EndOf,
-    ) -> None:
-        self._end_of = end_of
+    catalog: Catalog
+    directory: Path
+    descriptor: RecordingDescriptor
+    segments: Sequence[SegmentFile]
+    checksum: ChecksumName
+    now_ms: int
+    end_of: _EndOf
+
+    def __post_init__(self) -> None:
+        self._id = self.descriptor.recording_id
         self._quarantine = Quarantine(
-            directory, descriptor.recording_id, now_ms, "found after the end at a start"
+            self.directory, self._id, self.now_ms, "found after the end at a start"
         )
-        self._catalog = catalog
-        self._directory = directory
-        self._descriptor = descriptor
-        self._id = descriptor.recording_id
-        self._segments = segments
-        self._checksum: ChecksumName = checksum
-        self._now_ms = now_ms
 
     def run(self) -> RecordingOutcome:
-        problem = describe_problem(self._descriptor)
+        problem = describe_problem(self.descriptor)
         if problem:
             finding = Finding(Outcome.DAMAGED_DESCRIPTOR, problem, suspect=True)
             return self._outcome(NULL_VALUE, [finding], repaired=False)
         try:
-            end = self._end_of(self._descriptor)
+            end = self.end_of(self.descriptor)
             # Before the repair moves any of the files away.
-            findings = _inspect(self._descriptor, self._segments, end.position)
+            findings = _inspect(self.descriptor, self.segments, end.position)
             findings += self._judge(end)
             self._make_file_of(end)
         except (StorageError, OSError) as error:
@@ -191,17 +183,17 @@ class _Repair:
             return self._outcome(NULL_VALUE, [finding], repaired=False)
         # The mark comes before the stop position: a crash between them must not hide it.
         outcome = self._outcome(end.position, findings, repaired=True)
-        self._catalog.recording_stopped(self._id, end.position, self._now_ms)
+        self.catalog.recording_stopped(self._id, end.position, self.now_ms)
         return outcome
 
     def _make_file_of(self, end: RecordingEnd) -> None:
         """Create the segment file in which the recording continues, as recorders leave it."""
-        if end.segment and end.position < max_position(self._descriptor):
-            base = segment_base(self._descriptor, end.position)
-            path = self._directory / segment_file_name(self._id, base)
+        if end.segment and end.position < max_position(self.descriptor):
+            base = segment_base(self.descriptor, end.position)
+            path = self.directory / segment_file_name(self._id, base)
             # Without space for it the recording is served all the same.
             with contextlib.suppress(OSError, StorageError):
-                make_if_lacking(path, self._descriptor.segment_file_length)
+                make_if_lacking(path, self.descriptor.segment_file_length)
 
     def _outcome(
         self, stop_position: int, findings: list[Finding], *, repaired: bool
@@ -221,18 +213,18 @@ class _Repair:
                 str(finding.outcome),
                 finding.detail,
                 finding.position,
-                self._now_ms,
+                self.now_ms,
                 self._quarantine.name_of(finding.quarantine) if finding.quarantine else "",
             )
             for finding in findings
         ]
         if notes:
-            suspect_marks.add_notes(self._directory, self._id, notes)
+            suspect_marks.add_notes(self.directory, self._id, notes)
 
     def _judge(self, end: RecordingEnd) -> list[Finding]:
         findings = []
         if end.segment is None:
-            why = why_none_fits(self._descriptor, self._segments) or "no segment file"
+            why = why_none_fits(self.descriptor, self.segments) or "no segment file"
             findings.append(
                 Finding(
                     Outcome.MISSING_SEGMENTS,
@@ -245,7 +237,7 @@ class _Repair:
             findings.append(
                 Finding(
                     Outcome.CHECKSUM_MISMATCH,
-                    f"no frame of its last segment carries checksum {self._checksum}: was it "
+                    f"no frame of its last segment carries checksum {self.checksum}: was it "
                     f"recorded without? Its end was judged without it",
                     end.segment.path if end.segment else None,
                     suspect=True,
@@ -253,12 +245,12 @@ class _Repair:
             )
         if end.damaged_positions:
             count = len(end.damaged_positions)
-            by_checksum = self._checksum != "none" and not end.unverified
+            by_checksum = self.checksum != "none" and not end.unverified
             findings.append(
                 Finding(
                     Outcome.CHECKSUM_MISMATCH if by_checksum else Outcome.TORN_FRAMES,
                     f"{count} frames "
-                    f"{f'fail checksum {self._checksum}' if by_checksum else 'are partly missing'}"
+                    f"{f'fail checksum {self.checksum}' if by_checksum else 'are partly missing'}"
                     f", at positions {listed(end.damaged_positions, count)}",
                     end.segment.path if end.segment else None,
                     end.damaged_positions[0],

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from aerotape.catalog.durability import write_at
 from aerotape.errors import StorageError
 
 _CHUNK_LENGTH = 1 << 20
@@ -82,11 +83,8 @@ def copy_data(
         OSError: the files cannot be read or written, or the source is shorter.
     """
     for offset, chunk in data_chunks(source, length):
-        data, at = chunk, offset
-        while data:
-            count = os.pwrite(target, data, at)
-            at, data = at + count, data[count:]
+        end = write_at(target, chunk, offset)
         if progress is not None:
-            progress(at)
+            progress(end)
     if os.fstat(source).st_size < length:
         raise OSError(errno.EIO, "it was cut short meanwhile")
