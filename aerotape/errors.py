@@ -7,6 +7,7 @@ positions, paths, error codes. The native core raises the same classes (`native/
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -303,6 +304,27 @@ class StorageError(AerotapeError):
     def __init__(self, message: str, path: str | Path = "") -> None:
         super().__init__(message)
         self.path = named_path(path)
+
+
+class StorageErrors:
+    """A context in which an OSError becomes a StorageError, or one of another kind."""
+
+    def __init__(
+        self,
+        what: str,
+        path: str | Path,
+        kind: Callable[[str, str | Path], AerotapeError] = StorageError,
+    ) -> None:
+        """Raise `kind` with `path`, and with `what` and the reason as the message."""
+        self._what = what
+        self._path = path
+        self._kind = kind
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, OSError):
+            raise self._kind(f"{self._what}: {error.strerror}", self._path) from error
 
 
 class SegmentError(StorageError):

@@ -41,7 +41,7 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.catalog.time_index.file import read_time_index_bytes, time_index_path
 from aerotape.catalog.time_index.index import TimeIndex
-from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageError
+from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageError, StorageErrors
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 from aerotape.url_path import UrlPath
 
@@ -396,7 +396,5 @@ class StoredDirectory(Generic[RecordingT]):
 def _is_settled(segments: Sequence[SegmentFile]) -> bool:
     """Whether the last of the files has not been written to for a while."""
     path = segments[-1].path
-    try:
+    with StorageErrors(f"cannot read {path}", path):
         return time.time_ns() - path.stat().st_mtime_ns > _SETTLED_AFTER_NS
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error

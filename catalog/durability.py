@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
-from aerotape.errors import StorageError
+from aerotape.errors import StorageErrors
 
 _BLOCK_LENGTH = 512  # the unit of st_blocks
 
@@ -25,12 +25,8 @@ def sync_directory(path: Path) -> None:
 
 def force_names(path: Path) -> None:
     """As `sync_directory`, with StorageError when it cannot be done."""
-    try:
+    with StorageErrors(f"cannot force the names in {path} to storage", path):
         sync_directory(path)
-    except OSError as error:
-        raise StorageError(
-            f"cannot force the names in {path} to storage: {error.strerror}", path
-        ) from error
 
 
 def write_atomically(

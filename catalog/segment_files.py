@@ -23,12 +23,11 @@ from aerotape.catalog.descriptor import (
     segment_base,
 )
 from aerotape.catalog.no_follow import open_no_follow
-from aerotape.errors import StorageError
+from aerotape.errors import StorageError, StorageErrors
 
 SEGMENT_SUFFIX = ".rec"
 # Appended to the name of a segment file that is about to be deleted, by older archives.
 DELETE_SUFFIX = ".del"
-DEFAULT_SEGMENT_LENGTH_BYTES = 128 * 1024 * 1024
 _BLOCK_LENGTH = 4096
 _LISTED = 5
 MAX_LONG = (1 << 63) - 1
@@ -132,10 +131,8 @@ def segment_file_size(path: Path) -> int:
     Raises:
         StorageError: it is not there, or is a directory, pipe or device rather than a file.
     """
-    try:
+    with StorageErrors(f"cannot read {path}", path):
         status = path.stat()
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
     if not stat.S_ISREG(status.st_mode):
         raise StorageError(f"{path} is not a regular file", path)
     return status.st_size
@@ -286,11 +283,7 @@ def is_blank_from(path: Path, offset: int) -> bool:
 
 def file_names(archive_dir: Path) -> Iterator[str]:
     """Iterate the names of all that is in the directory (StorageError)."""
-    try:
-        with os.scandir(archive_dir) as entries:
-            for entry in entries:
-                yield entry.name
-    except OSError as error:
-        raise StorageError(
-            f"cannot list directory {archive_dir}: {error.strerror}", archive_dir
-        ) from error
+    errors = StorageErrors(f"cannot list directory {archive_dir}", archive_dir)
+    with errors, os.scandir(archive_dir) as entries:
+        for entry in entries:
+            yield entry.name

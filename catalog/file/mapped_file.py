@@ -19,7 +19,7 @@ from aerotape.catalog.durability import map_reserved, sync_directory, write_at
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment.data_extents import data_chunks
-from aerotape.errors import CatalogError, ClosedError
+from aerotape.errors import CatalogError, ClosedError, StorageErrors
 
 _CHUNK_LENGTH = 1 << 20
 _ZEROS = bytes(_CHUNK_LENGTH)
@@ -151,11 +151,9 @@ class CatalogFile:
         If a power cut took its header or name and left entries or segment files, it would be of
         no use.
         """
-        try:
+        with self._forcing():
             os.fsync(self._fd)
             sync_directory(self.path.parent)
-        except OSError as error:
-            raise self._not_forced(error) from error
 
     @property
     def data(self) -> mmap.mmap:
@@ -187,17 +185,15 @@ class CatalogFile:
             at_least: a sync level that is used where that of the catalog is lower.
         """
         level = max(self._sync_level, at_least)
-        try:
+        with self._forcing():
             if level == 1:
                 os.fdatasync(self._fd)
             elif level > 1:
                 os.fsync(self._fd)
-        except OSError as error:
-            raise self._not_forced(error) from error
 
-    def _not_forced(self, error: OSError) -> CatalogError:
-        return CatalogError(
-            f"cannot force catalog {self.path} to storage: {error.strerror}", self.path
+    def _forcing(self) -> StorageErrors:
+        return StorageErrors(
+            f"cannot force catalog {self.path} to storage", self.path, CatalogError
         )
 
     def grow(self, required_bytes: int) -> None:
@@ -285,20 +281,17 @@ class CatalogFile:
 
     def force_name(self) -> None:
         """Force the file's name to storage, after `rewrite` (CatalogError)."""
-        try:
+        with self._forcing():
             sync_directory(self.path.parent)
-        except OSError as error:
-            raise self._not_forced(error) from error
 
     def close(self) -> None:
         """Force what was stored to storage and close. Idempotent."""
         if not self._closed:
             try:
-                if not self.read_only:
-                    self._map.flush()
-                    os.fsync(self._fd)
-            except OSError as error:
-                raise self._not_forced(error) from error
+                with self._forcing():
+                    if not self.read_only:
+                        self._map.flush()
+                        os.fsync(self._fd)
             finally:
                 self._unmap()
 
@@ -357,12 +350,10 @@ def _is_blank(descriptor: int) -> bool:
 
 
 def _map_for_writing(path: Path, descriptor: int, length: int) -> mmap.mmap:
-    try:
+    with StorageErrors(
+        f"cannot reserve {length} bytes of storage for catalog {path}", path, CatalogError
+    ):
         return map_reserved(path, descriptor, length)
-    except OSError as error:
-        raise CatalogError(
-            f"cannot reserve {length} bytes of storage for catalog {path}: {error.strerror}", path
-        ) from error
 
 
 def map_for_reading(descriptor: int, length: int) -> mmap.mmap:

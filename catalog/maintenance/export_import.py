@@ -41,7 +41,7 @@ from aerotape.catalog.segment_files import (
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
 from aerotape.catalog.time_index.points import TimePoints
 from aerotape.clock import epoch_ms
-from aerotape.errors import CatalogError, SegmentError, StorageError
+from aerotape.errors import CatalogError, SegmentError, StorageError, StorageErrors
 
 IMPORT_FOLDER_NAME = "aerotape-import"
 _CHUNK_LENGTH = 1 << 20
@@ -125,16 +125,13 @@ def _ranges(folder: Path, descriptor: RecordingDescriptor) -> Iterator[tuple[Pat
 
 def _read(archive_dir: Path, descriptor: RecordingDescriptor) -> Iterator[bytes]:
     for path, offset, end in _ranges(archive_dir, descriptor):
-        try:
-            with path.open("rb", buffering=0) as file:
-                while offset < end:
-                    piece = os.pread(file.fileno(), min(_CHUNK_LENGTH, end - offset), offset)
-                    if not piece:
-                        raise StorageError(f"{path} was cut short while it was read", path)
-                    yield piece
-                    offset += len(piece)
-        except OSError as error:
-            raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+        with StorageErrors(f"cannot read {path}", path), path.open("rb", buffering=0) as file:
+            while offset < end:
+                piece = os.pread(file.fileno(), min(_CHUNK_LENGTH, end - offset), offset)
+                if not piece:
+                    raise StorageError(f"{path} was cut short while it was read", path)
+                yield piece
+                offset += len(piece)
 
 
 # ---- import --------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ from aerotape.catalog.no_follow import open_no_follow
 from aerotape.clock import epoch_ms
 from aerotape.context import Closing
 from aerotape.distinct_error_log import ErrorLog, ErrorObservation, read_errors
-from aerotape.errors import ClosedError, MarkFileError
+from aerotape.errors import ClosedError, MarkFileError, StorageErrors
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
 KEEP_ALIVE_INTERVAL_S = 1.0
@@ -287,13 +287,10 @@ class MarkFile(Closing):
 
 
 def _map(path: Path, descriptor: int, length: int) -> mmap.mmap:
-    try:
+    with StorageErrors(
+        f"cannot reserve {length} bytes of storage for mark file {path}", path, MarkFileError
+    ):
         return map_reserved(path, descriptor, length)
-    except OSError as error:
-        raise MarkFileError(
-            f"cannot reserve {length} bytes of storage for mark file {path}: {error.strerror}",
-            path,
-        ) from error
 
 
 def _save_errors(directory: Path, data: bytes) -> Path | None:

@@ -31,7 +31,7 @@ from aerotape import __version__
 from aerotape.catalog.durability import sync_directory, write_durably
 from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory, open_no_follow
 from aerotape.catalog.segment.hard_links import break_hard_link
-from aerotape.errors import StorageError
+from aerotape.errors import StorageError, StorageErrors
 
 FOLDER_NAME = "aerotape-quarantine"
 NOTE_NAME = "note.json"
@@ -107,7 +107,7 @@ def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
         StorageError: it cannot be created.
     """
     root = archive_dir / FOLDER_NAME
-    try:
+    with StorageErrors(f"cannot make a folder in {root}", root):
         check_directory(root)
         root.mkdir(DIRECTORY_MODE, exist_ok=True)
         sync_directory(archive_dir)
@@ -119,8 +119,6 @@ def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
                 continue
             sync_directory(root)
             return folder
-    except OSError as error:
-        raise StorageError(f"cannot make a folder in {root}: {error.strerror}", root) from error
     raise AssertionError("there is always another number")
 
 
@@ -129,10 +127,8 @@ def write_note(folder: Path, content: dict[str, Any]) -> None:
     import json
 
     path = folder / NOTE_NAME
-    try:
+    with StorageErrors(f"cannot write {path}", path):
         write_durably(path, json.dumps(content, indent=2).encode() + b"\n")
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
 
 
 def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:

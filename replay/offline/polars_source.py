@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,9 +17,9 @@ from aerotape.catalog.location import StorageOptions
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import RecordingRange, recording_range
+from aerotape.replay.offline.reader import recording_range
 from aerotape.replay.offline.scan_ahead import scans
-from aerotape.replay.offline.table import TableReader, table_schema
+from aerotape.replay.offline.table import TableReader, payload_columns, table_schema
 from aerotape.times import TimeLike, TimeRange
 
 if TYPE_CHECKING:
@@ -73,19 +73,10 @@ def scan_polars(
         from polars.io.plugins import register_io_source
     except ImportError as error:
         raise ConfigurationError(not_installed("polars", "polars")) from error
-    from aerotape.replay.offline.columns.payloads import PayloadColumns
-
     options = StorageOptions.of(storage or {})
     directory = open_directory(archive_dir, options)
-    payloads = None
-    if schema is not None:
-        payloads = PayloadColumns.of(schema, template, others=others, storage=options)
-    elif template is not None:
-        raise ConfigurationError("template: give the schema that defines it, too", "template")
+    payloads = payload_columns(schema, template, others, options)
     times = TimeRange.of(from_time, to_time)
-
-    def reader(columns: Sequence[str] | None) -> TableReader:
-        return TableReader(columns, checksum, mode=mode, payloads=payloads)
 
     def read(
         with_columns: list[str] | None,
@@ -100,13 +91,18 @@ def scan_polars(
         bounds = bounds_of(predicate if n_rows is None else None)
         low, high = bounds["recording_id"]
         first, last = bounds["position"]
-        ranges = [
-            _clipped(recording_range(recording, times=times), first, last + 1)
+        wholes = [
+            recording_range(recording, times=times)
             for recording in directory.recordings()
             if low <= recording.recording_id <= high
         ]
+        ranges = [
+            whole.part(max(whole.from_position, first), min(whole.to_position, last + 1))
+            for whole in wholes
+        ]
         left = n_rows
-        for _, scanned in scans(reader(needed), [part for part in ranges if part.length > 0]):
+        reader = TableReader(needed, checksum, mode=mode, payloads=payloads)
+        for _, scanned in scans(reader, [part for part in ranges if part.length > 0]):
             for batch in scanned()[1]:
                 frame = polars.DataFrame(polars.from_arrow(batch))
                 if left is not None:
@@ -122,10 +118,6 @@ def scan_polars(
     names = types.names
     empty = polars.DataFrame(polars.from_arrow(types.empty_table()))
     return register_io_source(read, schema=empty.schema)
-
-
-def _clipped(whole: RecordingRange, first: int, limit: int) -> RecordingRange:
-    return whole.part(max(whole.from_position, first), min(whole.to_position, limit))
 
 
 def bounds_of(predicate: polars.Expr | None) -> dict[str, tuple[int, int]]:

@@ -11,8 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.channel_uri import ChannelUri
-from aerotape.errors import AerotapeError, ConfigurationError, JournalError, StorageError
-from aerotape.tools._cli.arguments import channel, int32, option
+from aerotape.errors import (
+    AerotapeError,
+    ConfigurationError,
+    JournalError,
+    StorageErrors,
+)
+from aerotape.tools._cli.arguments import add_journal, channel, int32, option
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
@@ -36,10 +41,7 @@ _POLL_S: Final = 0.005
 def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "import", _import_)
-    parser.add_argument("directory", metavar="DIR", type=Path, help="the journal's directory")
-    parser.add_argument(
-        "--name", metavar="NAME", help="the journal's name, if the directory holds several"
-    )
+    add_journal(parser)
     parser.add_argument(
         "--to",
         metavar="ARCHIVE_DIR",
@@ -166,10 +168,8 @@ def _into_directory(
         points = copies[0].points
         return [write_seek_index(folder, found.recording_id, found.start_timestamp_ms, points)]
 
-    try:
+    with StorageErrors(f"cannot create {args.to}", args.to):
         make_directory(args.to)
-    except OSError as error:
-        raise StorageError(f"cannot create {args.to}: {error.strerror}", args.to) from error
     with (
         unused(args.to, DEFAULT_LIVENESS_TIMEOUT_MS),
         Catalog.open(args.to, create=True) as catalog,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from aerotape.tools._cli.arguments import add_journal
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, emit_line, note
@@ -13,10 +13,7 @@ from aerotape.tools._cli.output import Progress, emit, emit_line, note
 def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "verify", _verify)
-    parser.add_argument("directory", metavar="DIR", type=Path, help="the journal's directory")
-    parser.add_argument(
-        "--name", metavar="NAME", help="the journal's name, if the directory holds several"
-    )
+    add_journal(parser)
 
 
 def _verify(args: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from aerotape.errors import ConfigurationError, UnknownRecordingError
 from aerotape.tools._cli.arguments import add_scope_id, add_stream_filter, count, identity
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
-from aerotape.tools._cli.times import utc_time
+from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
@@ -93,7 +93,7 @@ def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -
     return {
         "id": found.recording_id,
         "state": "live" if found.is_active else "stopped",
-        "started": _time(found.start_timestamp_ms),
+        "started": time_text(found.start_timestamp_ms),
         "start": found.start_position,
         "position": position,
         "stream": found.stream_id,
@@ -101,8 +101,3 @@ def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -
         "channel": found.stripped_channel,
         "source": found.source_identity,
     }
-
-
-def _time(timestamp_ms: int) -> str:
-    time = utc_time(timestamp_ms)
-    return f"{timestamp_ms} ms" if time is None else f"{time:%Y-%m-%d %H:%M:%SZ}"
