@@ -53,7 +53,7 @@ def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> 
     group.add_group(parser, arguments, "_tool", MODULES, before=" DIR")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int | None:
     """Run the command on the directory."""
     if isinstance(args.directory, UrlPath):
         if not args.reads_urls:

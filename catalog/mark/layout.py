@@ -47,18 +47,19 @@ _ARCHIVE_ID_OFFSET = 56
 class MarkFileHeader:
     """Fields of MarkFileHeader; timestamps are epoch milliseconds.
 
-    `archive_id` is -1 in files of archives older than 1.47.
+    `archive_id` is -1 in files of archives older than 1.47; a channel that is disabled is "". The
+    defaults are those of a file that an archive is about to write.
     """
 
-    version: int
-    activity_timestamp_ms: int
-    start_timestamp_ms: int
-    pid: int
+    version: int = 0
+    activity_timestamp_ms: int = 0
+    start_timestamp_ms: int = 0
+    pid: int = 0
     control_stream_id: int
     local_control_stream_id: int
     events_stream_id: int
-    header_length: int
-    error_buffer_length: int
+    header_length: int = HEADER_LENGTH
+    error_buffer_length: int = 1 << 20
     archive_id: int
     control_channel: str
     local_control_channel: str

@@ -50,7 +50,7 @@ def add_group(
 def add_command(
     commands: Commands,
     name: str,
-    run_it: Callable[[argparse.Namespace], int],
+    run_it: Callable[[argparse.Namespace], int | None],
     *,
     writes: bool = False,
     reads_urls: bool = False,
@@ -78,7 +78,7 @@ def add_command(
     return parser
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int | None:
     """Run the command that was given."""
-    code: int = args.run_action(args)
+    code: int | None = args.run_action(args)
     return code

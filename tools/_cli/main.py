@@ -5,7 +5,8 @@ underscore; underscores in the name are hyphens in the command's. Such a module 
 whose first line is its help,
 
     configure(parser: argparse.ArgumentParser) -> None     adds its arguments
-    run(args: argparse.Namespace) -> int                   does the work, returns the exit code
+    run(args: argparse.Namespace) -> int | None            does the work, returns an exit code if
+                                                           it is not 0
 
 A module that groups commands has `configure_for(parser, arguments)` instead of `configure`, which
 adds only what these arguments need (`group`). Importing a module must be cheap: heavy modules are
@@ -54,7 +55,7 @@ class CommandModule(Protocol):
 
     __doc__: str | None
     configure: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
+    run: Callable[[argparse.Namespace], int | None]
 
 
 def command_files() -> dict[str, Path]:
@@ -146,7 +147,7 @@ def _dispatch(arguments: list[str]) -> int:
         command_parser.error(str(error))
     args.verbose = args.verbose or top.verbose
     try:
-        return module.run(args)
+        return module.run(args) or EXIT_OK
     except BrokenPipeError:
         raise
     except (AerotapeError, OSError) as error:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_journal_command(
-    commands: Commands, name: str, run_it: Callable[[argparse.Namespace], int]
+    commands: Commands, name: str, run_it: Callable[[argparse.Namespace], int | None]
 ) -> argparse.ArgumentParser:
     """Add a command that works on one journal, over a connection to the archive."""
     parser = add_command(commands, name, run_it)

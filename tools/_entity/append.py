@@ -49,7 +49,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--metadata", metavar="JSON", help="metadata of the record")
 
 
-def _append(args: argparse.Namespace) -> int:
+def _append(args: argparse.Namespace) -> None:
     """Append events to a journal, all or none.
 
     An event is a JSON object, like {"seq_nr": 1, "payload": {"price": 3}}, with
@@ -83,7 +83,6 @@ def _append(args: argparse.Namespace) -> int:
         },
         args,
     )
-    return 0
 
 
 def _expire_after_ns(text: str) -> int:

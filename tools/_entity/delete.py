@@ -22,7 +22,7 @@ def add_commands(commands: Commands) -> None:
     )
 
 
-def _delete(args: argparse.Namespace) -> int:
+def _delete(args: argparse.Namespace) -> None:
     """Delete the events of a journal up to one; later events stay.
 
     Nothing is written when there is no journal.
@@ -31,4 +31,3 @@ def _delete(args: argparse.Namespace) -> int:
         place = None if entities is None else entities.delete(args.key, args.to_seq_nr)
     written = {} if place is None else place._asdict()
     emit({"topic": args.topic, "key": args.key, "deleted": place is not None, **written}, args)
-    return 0

@@ -14,9 +14,8 @@ def add_commands(commands: Commands) -> None:
     add_journal_command(commands, "pointer", _pointer)
 
 
-def _pointer(args: argparse.Namespace) -> int:
+def _pointer(args: argparse.Namespace) -> None:
     """Print the last sequence number of a journal; none when there is no journal."""
     with existing_journals(args) as entities:
         last = None if entities is None else entities.pointer(args.key)
     emit({"topic": args.topic, "key": args.key, "seq_nr": last}, args)
-    return 0

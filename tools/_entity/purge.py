@@ -14,9 +14,8 @@ def add_commands(commands: Commands) -> None:
     add_journal_command(commands, "purge", _purge)
 
 
-def _purge(args: argparse.Namespace) -> int:
+def _purge(args: argparse.Namespace) -> None:
     """Delete a journal; the next append begins a new one."""
     with journals(args) as entities:
         place = entities.purge(args.key)
     emit({"topic": args.topic, "key": args.key, **place._asdict()}, args)
-    return 0

@@ -26,7 +26,7 @@ def add_commands(commands: Commands) -> None:
     add_connection_options(parser)
 
 
-def _purge_expired(args: argparse.Namespace) -> int:
+def _purge_expired(args: argparse.Namespace) -> None:
     """Purge the journals whose last append is longer ago than their time of expiry.
 
     Purges are written into the log; the replicator then deletes the journals from the store. A
@@ -49,7 +49,6 @@ def _purge_expired(args: argparse.Namespace) -> int:
                 "purged": each.is_purged,
             }
             emit_line(row, f"{each.id}: expired on {each.expire_on}, {done}", args)
-    return 0
 
 
 def _day(text: str) -> date:

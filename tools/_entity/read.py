@@ -22,7 +22,7 @@ def add_commands(commands: Commands) -> None:
     )
 
 
-def _read(args: argparse.Namespace) -> int:
+def _read(args: argparse.Namespace) -> None:
     """Print the events of a journal, one a line.
 
     With --json, the payload of a json event is a JSON value, that of a binary event hexadecimal.
@@ -35,7 +35,6 @@ def _read(args: argparse.Namespace) -> int:
             emit_line(
                 row, f"{record.seq_nr} {record.event.payload_type} {text or ''}".rstrip(), args
             )
-    return 0
 
 
 def _row(record: EventRecord) -> dict[str, Any]:

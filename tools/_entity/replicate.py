@@ -35,7 +35,7 @@ def add_commands(commands: Commands) -> None:
     add_connection_options(parser)
 
 
-def _replicate(args: argparse.Namespace) -> int:
+def _replicate(args: argparse.Namespace) -> None:
     """Follow the recordings of a topic and store heads and events, one line for each batch.
 
     One replicator serves a namespace of a store. It continues at the pointers in the store, so it
@@ -52,7 +52,6 @@ def _replicate(args: argparse.Namespace) -> int:
     ) as replicator:
         for progress in replicator.run(args.until_caught_up):
             emit_line(_row(args.topic, progress), _text(progress), args)
-    return 0
 
 
 def _row(topic: str, progress: Progress) -> dict[str, object]:

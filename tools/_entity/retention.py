@@ -37,7 +37,7 @@ def add_commands(commands: Commands) -> None:
     add_connection_options(parser)
 
 
-def _retention(args: argparse.Namespace) -> int:
+def _retention(args: argparse.Namespace) -> None:
     """Purge segments of a topic's recordings by age, never past the slowest pointer.
 
     The pointers are those of the stores given. With --force, pointers do not count, and events that
@@ -57,7 +57,6 @@ def _retention(args: argparse.Namespace) -> int:
         done = "would purge" if args.dry_run else "purged"
         text = f"partition {each.partition}: {done} {each.segment_files} segment files{held}"
         emit_line({"topic": args.topic, **asdict(each)}, text, args)
-    return 0
 
 
 def _age_ns(text: str) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_ledger_command(
-    commands: Commands, name: str, run_it: Callable[[argparse.Namespace], int]
+    commands: Commands, name: str, run_it: Callable[[argparse.Namespace], int | None]
 ) -> argparse.ArgumentParser:
     """Add a command with the options of a connection to the archive."""
     parser = add_command(commands, name, run_it)

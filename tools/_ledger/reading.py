@@ -91,7 +91,7 @@ def _print(entry: Entry, args: argparse.Namespace) -> None:
     emit_line(row, f"{entry.entry_id} {entry.payload.decode(errors='replace')}", args)
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> None:
     """List the ledgers and the imported recordings of a scope in the order of their ids."""
     scope_id = args.ledger_scope_id or 0
     with connect(args) as client:
@@ -105,7 +105,7 @@ def _list(args: argparse.Namespace) -> int:
         if args.json:
             for row in found:
                 emit_line(row, "", args)
-            return 0
+            return
         rows = (
             {
                 **{name: row[name] for name in ("scope_id", "ledger_id", "qualified_name")},
@@ -119,10 +119,9 @@ def _list(args: argparse.Namespace) -> int:
             for row in found
         )
         emit(rows, args, none=f"no ledgers in scope {scope_id}")
-    return 0
 
 
-def _status(args: argparse.Namespace) -> int:
+def _status(args: argparse.Namespace) -> None:
     """Print the state of a ledger, with the last entries that are confirmed and pushed."""
     ledger = required_ledger(args)
     with connect(args) as client:
@@ -131,4 +130,3 @@ def _status(args: argparse.Namespace) -> int:
             emit(info_row(client.ledger_info(ledger)), args)
         else:
             emit(imported_row(ledger, descriptor), args)
-    return 0

@@ -24,7 +24,7 @@ def add_commands(commands: Commands) -> None:
     add_confirmation_option(delete)
 
 
-def _delete(args: argparse.Namespace) -> int:
+def _delete(args: argparse.Namespace) -> None:
     """Delete a ledger without a writer, with all its entries."""
     ledger = required_ledger(args)
     with connect(args) as client:
@@ -33,4 +33,3 @@ def _delete(args: argparse.Namespace) -> int:
         confirm(args, f"delete ledger {ledger}{recording}")
         client.delete_ledger(ledger)
     emit({**id_row(ledger), "deleted": True}, args)
-    return 0

@@ -92,7 +92,7 @@ def _quorum(text: str) -> int:
     return integer(text, 1, 100)
 
 
-def _create(args: argparse.Namespace) -> int:
+def _create(args: argparse.Namespace) -> None:
     """Create a ledger and print its id, a random one unless one is given."""
     ledger = given_ledger(args)
     with connect(args) as client:
@@ -106,10 +106,9 @@ def _create(args: argparse.Namespace) -> int:
             mirrors=args.mirrors,
         )
         emit(info_row(client.ledger_info(created)), args)
-    return 0
 
 
-def _add(args: argparse.Namespace) -> int:
+def _add(args: argparse.Namespace) -> None:
     """Add entries to an open ledger and wait for their acknowledgement."""
     ledger = required_ledger(args)
     if args.password_file == "-" and not args.payloads:
@@ -135,7 +134,6 @@ def _add(args: argparse.Namespace) -> int:
             "last_add_confirmed": client.ledger_info(ledger).last_add_confirmed,
         }
     emit(row, args)
-    return 0
 
 
 def _payloads(args: argparse.Namespace) -> Iterator[bytes]:
@@ -144,18 +142,16 @@ def _payloads(args: argparse.Namespace) -> Iterator[bytes]:
     return (line.removesuffix(b"\n") for line in sys.stdin.buffer)
 
 
-def _sync(args: argparse.Namespace) -> int:
+def _sync(args: argparse.Namespace) -> None:
     """Force the entries of a ledger to storage and print the last one that is confirmed."""
     ledger = required_ledger(args)
     with connect(args) as client:
         last = client.sync_ledger(ledger)
     emit({**id_row(ledger), "last_add_confirmed": last}, args)
-    return 0
 
 
-def _open(args: argparse.Namespace) -> int:
+def _open(args: argparse.Namespace) -> None:
     """Recover a ledger: stop its writer, confirm what is recorded, and close it permanently."""
     ledger = required_ledger(args)
     with connect(args) as client, client.open_ledger(ledger, password_of(args)) as reader:
         emit(info_row(reader.refresh()), args)
-    return 0

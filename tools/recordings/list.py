@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Request the descriptors and print a row per recording."""
     filters = (args.from_id, args.to_id, args.count, args.channel, args.stream_id)
     if args.id is not None and any(given is not None for given in filters):
@@ -50,7 +50,6 @@ def run(args: argparse.Namespace) -> int:
         rows = (_row(client, found, args.json) for found in _select(client, args))
         some = any(given is not None for given in filters)
         emit(rows, args, none="no recordings match" if some else "no recordings")
-    return 0
 
 
 def _select(client: ArchiveClient, args: argparse.Namespace) -> Iterable[RecordingDescriptor]:

@@ -96,7 +96,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Send the request, wait for the begin, or with --follow for the end, and print the outcome."""
     if args.live_destination is not None and args.session_id is not None:
         raise ConfigurationError(
@@ -133,7 +133,6 @@ def run(args: argparse.Namespace) -> int:
         else:
             follower.await_begin()
         emit(row, args)
-    return 0
 
 
 class _Follower:

@@ -13,7 +13,7 @@ def add_commands(commands: Commands) -> None:
     add_command(commands, "count-entries", _count, reads_urls=True)
 
 
-def _count(args: argparse.Namespace) -> int:
+def _count(args: argparse.Namespace) -> None:
     """Print the number of valid recordings."""
     from aerotape.catalog.layout import RecordingState
     from aerotape.replay.offline.directory import directory_at
@@ -21,4 +21,3 @@ def _count(args: argparse.Namespace) -> int:
     with directory_at(args.directory).open_catalog() as catalog:
         count = sum(entry.state == RecordingState.VALID for entry in catalog.entries())
     emit_value("entries", count, args)
-    return 0

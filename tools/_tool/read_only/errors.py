@@ -12,9 +12,8 @@ def add_commands(commands: Commands) -> None:
     add_command(commands, "errors", _errors)
 
 
-def _errors(args: argparse.Namespace) -> int:
+def _errors(args: argparse.Namespace) -> None:
     """Show the error logs of the archive and of its media driver."""
     from aerotape.tools.errors import show_errors
 
     show_errors(args.directory, args)
-    return 0

@@ -13,10 +13,9 @@ def add_commands(commands: Commands) -> None:
     add_command(commands, "pid", _pid)
 
 
-def _pid(args: argparse.Namespace) -> int:
+def _pid(args: argparse.Namespace) -> None:
     """Print the process id of the archive from its mark file."""
     from aerotape.catalog.mark.mark_file import MarkFile
 
     pid = MarkFile.read(args.directory).header.pid
     emit_value("pid", pid, args)
-    return 0

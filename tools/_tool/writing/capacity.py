@@ -20,7 +20,7 @@ def add_commands(commands: Commands) -> None:
     )
 
 
-def _capacity(args: argparse.Namespace) -> int:
+def _capacity(args: argparse.Namespace) -> None:
     """Print the length of the catalog file in bytes, or grow the file to a length.
 
     The file also grows automatically as recordings are added. It does not shrink.
@@ -45,4 +45,3 @@ def _capacity(args: argparse.Namespace) -> int:
     if wanted is not None:
         row["dry_run"] = args.dry_run
     emit(row, args) if args.json else print(capacity_bytes)
-    return 0

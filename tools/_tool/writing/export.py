@@ -22,7 +22,7 @@ def add_commands(commands: Commands) -> None:
     add_checksum_option(parser, "verify the checksums of frames first: crc-32 or crc-32c")
 
 
-def _export(args: argparse.Namespace) -> int:
+def _export(args: argparse.Namespace) -> None:
     """Write a recording into one file, atomically.
 
     Of a live recording, the data up to its current position is exported.
@@ -47,7 +47,6 @@ def _export(args: argparse.Namespace) -> int:
         length = done.stop_position - done.start_position
         verb = "would be" if args.dry_run else "are"
         print(f"recording {done.recording_id}: {length} bytes {verb} in {args.file}")
-    return 0
 
 
 def recording_row(descriptor: RecordingDescriptor) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def add_commands(commands: Commands) -> None:
     )
 
 
-def _import(args: argparse.Namespace) -> int:
+def _import(args: argparse.Namespace) -> None:
     """Add an exported recording to the directory, atomically."""
     from aerotape.catalog.maintenance.export_format import RecordingFileReader
     from aerotape.catalog.maintenance.export_import import import_recording
@@ -55,4 +55,3 @@ def _import(args: argparse.Namespace) -> int:
         length = done.stop_position - done.start_position
         verb = "would become" if args.dry_run else "is"
         print(f"{args.file} {verb} recording {done.recording_id}: {length} bytes")
-    return 0

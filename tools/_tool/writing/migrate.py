@@ -15,7 +15,7 @@ def add_commands(commands: Commands) -> None:
     add_confirmation_option(add_command(commands, "migrate", _migrate, writes=True))
 
 
-def _migrate(args: argparse.Namespace) -> int:
+def _migrate(args: argparse.Namespace) -> None:
     """Migrate mark file, catalog and segment files from version 0, 1 or 2 to version 3.
 
     Archives of old versions cannot use the directory afterwards: make a copy first.
@@ -50,11 +50,10 @@ def _migrate(args: argparse.Namespace) -> int:
             "dry_run": args.dry_run,
         }
         emit(row, args)
-        return 0
+        return
     if not done.steps:
         print(f"nothing to do: the directory has version {mark_file_version}")
     for step in done.steps:
         print(would(args, "migrated", "migrate"), "to version", version_string(step.version))
         for source, target in step.renames:
             print(f"  {would(args, 'renamed', 'rename')} {source} to {target}")
-    return 0

@@ -29,7 +29,7 @@ def add_commands(commands: Commands) -> None:
     )
 
 
-def _time_index(args: argparse.Namespace) -> int:
+def _time_index(args: argparse.Namespace) -> None:
     """Print the time indexes of recordings, or rebuild them.
 
     While it records, the archive regularly stores a point: a time with a position. Recordings of
@@ -56,7 +56,6 @@ def _time_index(args: argparse.Namespace) -> int:
         emit(_points(recordings[0]), args)
     else:
         emit((_summary(recording) for recording in recordings), args)
-    return 0
 
 
 def _points(recording: Recording) -> Iterable[dict[str, Any]]:
