@@ -314,17 +314,29 @@ class StorageErrors:
         what: str,
         path: str | Path,
         kind: Callable[[str, str | Path], AerotapeError] = StorageError,
+        *,
+        names_file: bool = False,
     ) -> None:
-        """Raise `kind` with `path`, and with `what` and the reason as the message."""
+        """Prepare the error: its message is `what` and the reason.
+
+        Args:
+            path: the file, or with `names_file` the directory.
+            names_file: put the file of the OSError into the message and the error, if it has one.
+        """
         self._what = what
         self._path = path
         self._kind = kind
+        self._names_file = names_file
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, OSError):
-            raise self._kind(f"{self._what}: {error.strerror}", self._path) from error
+            what, path = self._what, self._path
+            if self._names_file:
+                path = error.filename or path
+                what = f"{what}: {path}"
+            raise self._kind(f"{what}: {error.strerror}", path) from error
 
 
 class SegmentError(StorageError):

@@ -17,9 +17,9 @@ from aerotape.tools._cli.group import run as run
 MODULES: Final = {
     "append": "append",
     "read": "read",
-    "pointer": "pointer",
-    "delete": "delete",
-    "purge": "purge",
+    "pointer": "journal",
+    "delete": "journal",
+    "purge": "journal",
     "replicate": "replicate",
     "purge-expired": "purge_expired",
     "retention": "retention",

@@ -20,9 +20,9 @@ from aerotape.url_path import UrlPath
 MODULES: Final = {
     "describe": "read_only.describe",
     "describe-all": "read_only.describe",
-    "count-entries": "read_only.count_entries",
-    "pid": "read_only.pid",
-    "errors": "read_only.errors",
+    "count-entries": "read_only.figures",
+    "pid": "read_only.figures",
+    "errors": "read_only.figures",
     "dump": "read_only.dump",
     "verify": "writing.verify",
     "stats": "read_only.stats",
@@ -34,8 +34,8 @@ MODULES: Final = {
     "delete-orphaned-segments": "writing.delete_orphaned_segments",
     "checksum": "writing.checksum",
     "repair": "writing.repair",
-    "export": "writing.export",
-    "import": "writing.import_",
+    "export": "writing.transfer",
+    "import": "writing.transfer",
     "diff": "read_only.diff",
     "migrate": "writing.migrate",
 }

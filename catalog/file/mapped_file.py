@@ -101,16 +101,16 @@ class CatalogFile:
         sync_level: int,
     ) -> Self:
         """Map an open file, which is closed again when that fails."""
+        errors = StorageErrors(f"cannot map catalog {path}", path, CatalogError)
         try:
-            existing = _check(path, descriptor, read_only)
-            if read_only:
-                mapping = map_for_reading(descriptor, existing)
-            else:
-                mapping = _map_for_writing(path, descriptor, max(existing, capacity_bytes))
-        except BaseException as error:
+            with errors:
+                existing = _check(path, descriptor, read_only)
+                if read_only:
+                    mapping = map_for_reading(descriptor, existing)
+                else:
+                    mapping = _map_for_writing(path, descriptor, max(existing, capacity_bytes))
+        except BaseException:
             os.close(descriptor)
-            if isinstance(error, OSError):
-                raise CatalogError(f"cannot map catalog {path}: {error.strerror}", path) from error
             raise
         file = cls(path, descriptor, mapping, read_only=read_only, sync_level=sync_level)
         try:

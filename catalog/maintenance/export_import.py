@@ -177,19 +177,14 @@ def import_recording(
             for _ in reader.content(progress):
                 pass
             return descriptor
-        try:
-            with importing(archive_dir) as folder:
-                segments = _write(folder, descriptor, reader.content(progress))
-                check_complete(descriptor, segments, "none")
-                paths = [segment.path for segment in segments]
-                if reader.time_points:
-                    paths.append(_write_time_index(folder, descriptor, reader.time_points))
-                enter(catalog, archive_dir, descriptor, paths)
-        except OSError as error:
-            raise StorageError(
-                f"cannot import {path}: {error.filename or archive_dir}: {error.strerror}",
-                error.filename or archive_dir,
-            ) from error
+        errors = StorageErrors(f"cannot import {path}", archive_dir, names_file=True)
+        with errors, importing(archive_dir) as folder:
+            segments = _write(folder, descriptor, reader.content(progress))
+            check_complete(descriptor, segments, "none")
+            paths = [segment.path for segment in segments]
+            if reader.time_points:
+                paths.append(_write_time_index(folder, descriptor, reader.time_points))
+            enter(catalog, archive_dir, descriptor, paths)
     return descriptor
 
 

@@ -28,7 +28,7 @@ from aerotape.catalog.segment_files import SegmentFile, segment_ranges
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.clock import epoch_ms
 from aerotape.context import Closing
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import ConfigurationError, StorageErrors
 from aerotape.frame_header import (
     BEGIN_FLAG,
     END_FLAG,
@@ -253,16 +253,14 @@ def write_recording(
     catalog.check_readable()
     catalog.avoid_ids(ids_with_files(archive_dir))
     empty = stream.descriptor(catalog.next_recording_id)
-    try:
-        with importing(archive_dir) as folder, RecordingWriter(folder, stream, empty) as writer:
-            write(writer)
-            descriptor, segments = writer.finish()
-            paths = [segment.path for segment in segments]
-            paths += write_others(folder, descriptor)
-            enter(catalog, archive_dir, descriptor, paths)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write a recording: {error.filename or archive_dir}: {error.strerror}",
-            error.filename or archive_dir,
-        ) from error
+    with (
+        StorageErrors("cannot write a recording", archive_dir, names_file=True),
+        importing(archive_dir) as folder,
+        RecordingWriter(folder, stream, empty) as writer,
+    ):
+        write(writer)
+        descriptor, segments = writer.finish()
+        paths = [segment.path for segment in segments]
+        paths += write_others(folder, descriptor)
+        enter(catalog, archive_dir, descriptor, paths)
     return descriptor

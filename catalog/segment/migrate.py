@@ -166,10 +166,6 @@ class SegmentMove:
         if self.blank_length:
             make_blank_segment(self.target, self.blank_length)
 
-    def finish(self) -> None:
-        """Remove the first name."""
-        self.source.unlink(missing_ok=True)
-
 
 def plan_moves(
     archive_dir: Path,
@@ -268,4 +264,4 @@ def finish_moves(moves: Sequence[SegmentMove]) -> None:
     """
     for move in reversed(moves):
         with StorageErrors(f"migrated, but cannot remove {move.source}", move.source):
-            move.finish()
+            move.source.unlink(missing_ok=True)

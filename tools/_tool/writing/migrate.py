@@ -33,7 +33,7 @@ def _migrate(args: argparse.Namespace) -> None:
             any_input=True,
         )
         with unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS):
-            done = migrate(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS)
+            done = migrate(args.directory)
     steps = [
         {
             "version": version_string(step.version),
