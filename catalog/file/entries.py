@@ -94,7 +94,8 @@ def find_places(data: mmap.mmap, alignment: int, *, growing: bool) -> tuple[list
     """
     places, end_offset = _follow(data, alignment, growing)
     # Read after the entries, for a writer raises it before it adds one.
-    return _check_ids(places, _next_recording_id(data)), end_offset
+    (next_id,) = layout.LONG.unpack_from(data, layout.NEXT_RECORDING_ID_OFFSET)
+    return _check_ids(places, next_id), end_offset
 
 
 def read_entry(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
@@ -164,10 +165,6 @@ def effective_state(state: int, place: EntryPlace) -> int:
     return RecordingState.VALID if place.damage and state not in _STATES else state
 
 
-def _next_recording_id(data: mmap.mmap) -> int:
-    return int(layout.LONG.unpack_from(data, layout.NEXT_RECORDING_ID_OFFSET)[0])
-
-
 # ---- the chain -----------------------------------------------------------------------------------
 
 
@@ -198,18 +195,13 @@ def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryP
             elif 0 <= needed < end and _is_entry(data, needed, alignment):
                 damaged, end = True, needed
         actual = end - offset - layout.DESCRIPTOR_HEADER_LENGTH
+        _, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(data, offset)
+        damage = "" if state in _STATES else f"its state {state} is not a valid one"
         if damaged:
             damage = f"its header claims {length} bytes, there are {actual}"
-        else:
-            damage = _state_problem(data, offset)
         places.append(EntryPlace(offset, actual if damaged else length, _id(data, offset), damage))
         offset = end
     return places, offset
-
-
-def _state_problem(data: mmap.mmap, offset: int) -> str:
-    _, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(data, offset)
-    return "" if state in _STATES else f"its state {state} is not a valid one"
 
 
 def _id(data: mmap.mmap, offset: int) -> int:

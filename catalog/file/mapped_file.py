@@ -136,7 +136,10 @@ class CatalogFile:
                 0,
                 layout.DEFAULT_ALIGNMENT,
             )
-            self._force_beginning()
+            # Whatever the sync level: if a power cut took its header or name and left entries or
+            # segment files, it would be of no use.
+            self.force(at_least=2)
+            self.force_name()
         elif (
             alignment < 32 or alignment & (alignment - 1) or length != layout.CATALOG_HEADER_LENGTH
         ):
@@ -144,16 +147,6 @@ class CatalogFile:
                 f"catalog {self.path} has a damaged header: length {length}, alignment {alignment}",
                 self.path,
             )
-
-    def _force_beginning(self) -> None:
-        """Force a new catalog to storage, whatever the sync level, with its name.
-
-        If a power cut took its header or name and left entries or segment files, it would be of
-        no use.
-        """
-        with self._forcing():
-            os.fsync(self._fd)
-            sync_directory(self.path.parent)
 
     @property
     def data(self) -> mmap.mmap:

@@ -157,25 +157,23 @@ class RecordingFileReader:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def content(self, progress: Progress = lambda done, total: None) -> Iterator[memoryview]:
+    def content(self, progress: Progress = lambda done, total: None) -> Iterator[bytes]:
         """Iterate the recorded bytes in pieces; the digest is checked after the last.
 
-        A piece is valid only until the next one. The content is verified only when the iteration is
-        complete.
+        The content is verified only when the iteration is complete.
 
         Raises:
             StorageError: the file is cut short or altered, or cannot be read.
         """
         left = total = self.header.content_length
-        buffer = memoryview(bytearray(_CHUNK_LENGTH))
         while left:
-            count = self._read_into(buffer[: min(left, len(buffer))])
-            if not count:
+            piece = self._read(min(left, _CHUNK_LENGTH))
+            if not piece:
                 raise self._refuse(f"it ends {left} bytes before the recording does")
-            self._digest.update(buffer[:count])
-            left -= count
+            self._digest.update(piece)
+            left -= len(piece)
             progress(total - left, total)
-            yield buffer[:count]
+            yield piece
         encoded = self._read(self.header.time_points_length)
         self._digest.update(encoded)
         expected = self._digest.digest()
@@ -227,10 +225,6 @@ class RecordingFileReader:
     def _read(self, length: int) -> bytes:
         with StorageErrors(f"cannot read {self._path}", self._path):
             return self._file.read(length)
-
-    def _read_into(self, buffer: memoryview) -> int:
-        with StorageErrors(f"cannot read {self._path}", self._path):
-            return self._file.readinto(buffer)  # type: ignore[attr-defined,no-any-return]
 
     def _refuse(self, reason: str) -> StorageError:
         return StorageError(f"{self._path} cannot be imported: {reason}", self._path)

@@ -222,7 +222,7 @@ def _check_free(catalog: Catalog, archive_dir: Path, recording_id: int) -> None:
 
 
 def _write(
-    folder: Path, descriptor: RecordingDescriptor, content: Iterator[memoryview]
+    folder: Path, descriptor: RecordingDescriptor, content: Iterator[bytes]
 ) -> list[SegmentFile]:
     """Write segment files of full length, and force them to storage."""
     segments = []
@@ -232,7 +232,7 @@ def _write(
         try:
             os.ftruncate(file, descriptor.segment_file_length)
             while begin < end:
-                rest = rest or next(content)
+                rest = rest or memoryview(next(content))
                 count = os.pwrite(file, rest[: end - begin], begin)
                 begin, rest = begin + count, rest[count:]
             os.fsync(file)

@@ -223,52 +223,34 @@ class _Repair:
 
     def _judge(self, end: RecordingEnd) -> list[Finding]:
         findings = []
+        path = end.segment.path if end.segment else None
+
+        def found(outcome: Outcome, detail: str, position: int = NULL_VALUE) -> None:
+            findings.append(Finding(outcome, detail, path, position, suspect=True))
+
         if end.segment is None:
             why = why_none_fits(self.descriptor, self.segments) or "no segment file"
-            findings.append(
-                Finding(
-                    Outcome.MISSING_SEGMENTS,
-                    f"{why}: it ends where it started",
-                    position=end.position,
-                    suspect=True,
-                )
-            )
+            found(Outcome.MISSING_SEGMENTS, f"{why}: it ends where it started", end.position)
         if end.unverified:
-            findings.append(
-                Finding(
-                    Outcome.CHECKSUM_MISMATCH,
-                    f"no frame of its last segment carries checksum {self.checksum}: was it "
-                    f"recorded without? Its end was judged without it",
-                    end.segment.path if end.segment else None,
-                    suspect=True,
-                )
+            found(
+                Outcome.CHECKSUM_MISMATCH,
+                f"no frame of its last segment carries checksum {self.checksum}: was it recorded "
+                f"without? Its end was judged without it",
             )
         if end.damaged_positions:
-            count = len(end.damaged_positions)
-            by_checksum = self.checksum != "none" and not end.unverified
-            findings.append(
-                Finding(
-                    Outcome.CHECKSUM_MISMATCH if by_checksum else Outcome.TORN_FRAMES,
-                    f"{count} frames "
-                    f"{f'fail checksum {self.checksum}' if by_checksum else 'are partly missing'}"
-                    f", at positions {listed(end.damaged_positions, count)}",
-                    end.segment.path if end.segment else None,
-                    end.damaged_positions[0],
-                    suspect=True,
-                )
+            positions = end.damaged_positions
+            count, places = len(positions), listed(positions, len(positions))
+            outcome, what = Outcome.TORN_FRAMES, "are partly missing"
+            if self.checksum != "none" and not end.unverified:
+                outcome, what = Outcome.CHECKSUM_MISMATCH, f"fail checksum {self.checksum}"
+            found(
+                outcome, f"{count} frames {what}, at positions {places}", end.damaged_positions[0]
             )
         if end.segment is not None and end.data_end > end.offset:
             findings.append(self._take_out_tail(end.segment, end))
         elif end.torn and end.segment is not None:
-            findings.append(
-                Finding(
-                    Outcome.SUSPECT_TORN_TAIL,
-                    f"{end.torn}; it ends at position {end.position}",
-                    end.segment.path,
-                    end.position,
-                    suspect=True,
-                )
-            )
+            detail = f"{end.torn}; it ends at position {end.position}"
+            found(Outcome.SUSPECT_TORN_TAIL, detail, end.position)
         findings.extend(self._move_out(segment) for segment in end.beyond)
         return findings
 
@@ -340,13 +322,9 @@ def _inspect(
     findings = []
     count, missing = missing_base_positions(descriptor, segments, stop_position)
     if count:
+        detail = describe_missing(count, missing)
         findings.append(
-            Finding(
-                Outcome.MISSING_SEGMENTS,
-                describe_missing(count, missing),
-                position=missing[0],
-                suspect=True,
-            )
+            Finding(Outcome.MISSING_SEGMENTS, detail, position=missing[0], suspect=True)
         )
     for segment in segments:
         if not belongs(descriptor, segment.base_position):
@@ -364,32 +342,20 @@ def _inspect_length(
         length = segment_file_size(segment.path)
     except StorageError as error:
         return [Finding(Outcome.UNREADABLE, str(error), segment.path, suspect=True)]
-    expected = descriptor.segment_file_length
+    expected, base = descriptor.segment_file_length, segment.base_position
     # Bytes of the recording that should be in this file.
-    recorded = min(max(stop_position - segment.base_position, 0), expected)
+    recorded = min(max(stop_position - base, 0), expected)
     name = segment.path.name
     if length == 0:
-        return [
-            Finding(
-                Outcome.ZERO_LENGTH_SEGMENT,
-                f"{name} is empty",
-                segment.path,
-                segment.base_position,
-                suspect=recorded > 0 and stop_position > descriptor.start_position,
-            )
-        ]
-    if length < expected:
+        outcome, detail, position = Outcome.ZERO_LENGTH_SEGMENT, f"{name} is empty", base
+        suspect = recorded > 0 and stop_position > descriptor.start_position
+    elif length < expected:
+        outcome, position = Outcome.SHORT_SEGMENT, base + length
         detail = f"{name} has {length} bytes instead of {expected}"
-        return [
-            Finding(
-                Outcome.SHORT_SEGMENT,
-                detail,
-                segment.path,
-                segment.base_position + length,
-                suspect=descriptor.is_active or length < recorded,
-            )
-        ]
-    if length > expected:
+        suspect = descriptor.is_active or length < recorded
+    elif length > expected:
+        outcome, position, suspect = Outcome.LONG_SEGMENT, base, False
         detail = f"{name} has {length} bytes instead of {expected}; the rest is passed over"
-        return [Finding(Outcome.LONG_SEGMENT, detail, segment.path, segment.base_position)]
-    return []
+    else:
+        return []
+    return [Finding(outcome, detail, segment.path, position, suspect=suspect)]

@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             with _terminating(), naming_options():
                 code = _dispatch(arguments)
         except SystemExit as stop:  # argparse: --help and --version are 0, usage errors 2
-            code = _exit_code(stop)
+            code = stop.code if isinstance(stop.code, int) else EXIT_OK
         # Flush here, so that a closed pipe is reported here and not at the interpreter's exit.
         sys.stdout.flush()
         return code
@@ -226,15 +226,6 @@ def _message(error: Exception) -> str:
     if isinstance(error, AerotapeError) or not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename or 'standard output or input'}: {error.strerror}"
-
-
-def _exit_code(stop: SystemExit) -> int:
-    if stop.code is None:
-        return EXIT_OK
-    if isinstance(stop.code, int):
-        return stop.code
-    print(stop.code, file=sys.stderr)
-    return EXIT_FAILURE
 
 
 def _discard_stdout() -> None:

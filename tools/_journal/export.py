@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import (
@@ -29,22 +29,13 @@ from aerotape.units import parse_size
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.codecs.raft.origin import Origin
+    from aerotape.message import Message
+    from aerotape.replay.offline.reader import Message as StoredMessage
+
+    RecordedMessage = StoredMessage | Message
 
 _FORMATS: Final = ("1.0", "8.2", "8.3")
 _INCOMPLETE: Final = ".incomplete"
-
-
-class RecordedMessage(Protocol):
-    """A message of a recording, read from a directory or replayed."""
-
-    @property
-    def payload(self) -> bytes: ...
-    @property
-    def position(self) -> int: ...
-    @property
-    def end_position(self) -> int: ...
-    @property
-    def reserved_value(self) -> int: ...
 
 
 def add_commands(commands: Commands) -> None:

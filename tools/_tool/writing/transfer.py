@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.group import Commands, add_command
-from aerotape.tools._cli.output import Progress, emit, note
+from aerotape.tools._cli.output import Progress, emit_line, note
 from aerotape.tools._tool._common import add_checksum_option, add_recording_id, changing
 
 if TYPE_CHECKING:
@@ -58,12 +58,10 @@ def _export(args: argparse.Namespace) -> None:
             dry_run=args.dry_run,
             progress=lambda done, total: progress.update(done >> 20, total >> 20),
         )
-    if args.json:
-        emit({**_row(done), "file": args.file, "dry_run": args.dry_run}, args)
-    else:
-        length = done.stop_position - done.start_position
-        verb = "would be" if args.dry_run else "are"
-        print(f"recording {done.recording_id}: {length} bytes {verb} in {args.file}")
+    row = {**_row(done), "file": args.file, "dry_run": args.dry_run}
+    verb = "would be" if args.dry_run else "are"
+    text = f"recording {done.recording_id}: {row['length']} bytes {verb} in {args.file}"
+    emit_line(row, text, args)
 
 
 def _import(args: argparse.Namespace) -> None:
@@ -84,12 +82,10 @@ def _import(args: argparse.Namespace) -> None:
             dry_run=args.dry_run,
             progress=lambda done, total: progress.update(done >> 20, total >> 20),
         )
-    if args.json:
-        emit({**_row(done), "dry_run": args.dry_run}, args)
-    else:
-        length = done.stop_position - done.start_position
-        verb = "would become" if args.dry_run else "is"
-        print(f"{args.file} {verb} recording {done.recording_id}: {length} bytes")
+    row = {**_row(done), "dry_run": args.dry_run}
+    verb = "would become" if args.dry_run else "is"
+    text = f"{args.file} {verb} recording {done.recording_id}: {row['length']} bytes"
+    emit_line(row, text, args)
 
 
 def _row(descriptor: RecordingDescriptor) -> dict[str, Any]:
