@@ -7,6 +7,7 @@ positions, paths, error codes. The native core raises the same classes (`native/
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -303,6 +304,39 @@ class StorageError(AerotapeError):
     def __init__(self, message: str, path: str | Path = "") -> None:
         super().__init__(message)
         self.path = named_path(path)
+
+
+class StorageErrors:
+    """A context in which an OSError becomes a StorageError, or one of another kind."""
+
+    def __init__(
+        self,
+        what: str,
+        path: str | Path,
+        kind: Callable[[str, str | Path], AerotapeError] = StorageError,
+        *,
+        names_file: bool = False,
+    ) -> None:
+        """Prepare the error: its message is `what` and the reason.
+
+        Args:
+            path: the file, or with `names_file` the directory.
+            names_file: put the file of the OSError into the message and the error, if it has one.
+        """
+        self._what = what
+        self._path = path
+        self._kind = kind
+        self._names_file = names_file
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, OSError):
+            what, path = self._what, self._path
+            if self._names_file:
+                path = error.filename or path
+                what = f"{what}: {path}"
+            raise self._kind(f"{what}: {error.strerror}", path) from error
 
 
 class SegmentError(StorageError):

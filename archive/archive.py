@@ -36,7 +36,7 @@ from aerotape.archive.security.plugins import (
 )
 from aerotape.catalog.durability import make_directory
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.mark.layout import LOCK_FILE_NAME
+from aerotape.catalog.mark.layout import LOCK_FILE_NAME, MarkFileHeader
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.mark.ownership import claim
 from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
@@ -266,8 +266,7 @@ class Archive(Closing):
         config = self.config
         if config.mark_file_dir is not None:
             _make_directory(config.mark_file_dir)
-        return MarkFile.acquire(
-            self.archive_dir,
+        settings = MarkFileHeader(
             archive_id=self.archive_id,
             control_channel=self.control_channel,
             control_stream_id=config.control_stream_id,
@@ -276,8 +275,12 @@ class Archive(Closing):
             events_channel=config.recording_events_channel,
             events_stream_id=config.recording_events_stream_id,
             aeron_directory=self.aeron_dir,
-            liveness_timeout_ms=LIVENESS_TIMEOUT_MS,
             error_buffer_length=config.error_buffer_length,
+        )
+        return MarkFile.acquire(
+            self.archive_dir,
+            settings,
+            liveness_timeout_ms=LIVENESS_TIMEOUT_MS,
             mark_file_dir=config.mark_file_dir,
         )
 

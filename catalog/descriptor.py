@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from aerotape.catalog import layout
 from aerotape.errors import CatalogError
@@ -16,7 +15,6 @@ from aerotape.frame_header import FRAME_ALIGNMENT
 
 NULL_VALUE = -1
 """Value of a stop position or stop timestamp that is not set: the recording is active."""
-_PREFIX_LENGTH = layout.VAR_LENGTH.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,25 +68,9 @@ class RecordingDescriptor:
             CatalogError: a string is not ASCII, or a number does not fit its field.
         """
         try:
-            block = layout.DESCRIPTOR_BLOCK.pack(
-                0,
-                0,
-                self.recording_id,
-                self.start_timestamp_ms,
-                self.stop_timestamp_ms,
-                self.start_position,
-                self.stop_position,
-                self.initial_term_id,
-                self.segment_file_length,
-                self.term_buffer_length,
-                self.mtu_length,
-                self.session_id,
-                self.stream_id,
-            )
-            strings = [
-                text.encode("ascii")
-                for text in (self.stripped_channel, self.original_channel, self.source_identity)
-            ]
+            *numbers, first, second, third = (getattr(self, name) for name in self.__slots__)
+            block = layout.DESCRIPTOR_BLOCK.pack(0, 0, *numbers)
+            strings = [text.encode("ascii") for text in (first, second, third)]
         except (UnicodeEncodeError, struct.error) as error:
             raise CatalogError(
                 f"recording {self.recording_id} cannot be described in the catalog: {error}"
@@ -123,81 +105,28 @@ class RecordingDescriptor:
                 f"a recording descriptor of {available} bytes is shorter than its fixed block of "
                 f"{layout.DESCRIPTOR_BLOCK_LENGTH}"
             )
-        fields = layout.DESCRIPTOR_BLOCK.unpack_from(data)
-        strings, damage = sound_strings(data, layout.DESCRIPTOR_BLOCK_LENGTH), ""
-        if not strings:
-            strings, damage = _damaged_strings(data)
-        descriptor = cls(
-            recording_id=fields[2],
-            start_timestamp_ms=fields[3],
-            stop_timestamp_ms=fields[4],
-            start_position=fields[5],
-            stop_position=fields[6],
-            initial_term_id=fields[7],
-            segment_file_length=fields[8],
-            term_buffer_length=fields[9],
-            mtu_length=fields[10],
-            session_id=fields[11],
-            stream_id=fields[12],
-            stripped_channel=strings[0],
-            original_channel=strings[1],
-            source_identity=strings[2],
-        )
-        return descriptor, damage
+        numbers = layout.DESCRIPTOR_BLOCK.unpack_from(data)[2:]
+        strings, damage = _strings(data)
+        return cls(**dict(zip(cls.__slots__, (*numbers, *strings), strict=True))), damage
 
 
-def sound_strings(data: bytes | memoryview, offset: int) -> tuple[str, ...]:
-    """Return the three strings from `offset` on, quickly; none if they do not fit."""
-    read = layout.VAR_LENGTH.unpack_from
-    begin = offset + _PREFIX_LENGTH
-    try:
-        first = begin + read(data, offset)[0]
-        second = first + _PREFIX_LENGTH
-        second_end = second + read(data, first)[0]
-        third = second_end + _PREFIX_LENGTH
-        third_end = third + read(data, second_end)[0]
-    except struct.error:
-        return ()
-    if third_end > len(data):
-        return ()
-    return (
-        str(data[begin:first], "ascii", "backslashreplace"),
-        str(data[second:second_end], "ascii", "backslashreplace"),
-        str(data[third:third_end], "ascii", "backslashreplace"),
-    )
-
-
-def _damaged_strings(data: bytes | memoryview) -> tuple[tuple[str, ...], str]:
+def _strings(data: bytes | memoryview) -> tuple[list[str], str]:
     """Return those of the strings that fit, empty ones for the others, and what is wrong."""
     strings = ["", "", ""]
     offset, available = layout.DESCRIPTOR_BLOCK_LENGTH, len(data)
     for index, name in enumerate(("strippedChannel", "originalChannel", "sourceIdentity")):
-        begin = offset + _PREFIX_LENGTH
+        begin = offset + layout.VAR_LENGTH.size
         if begin > available:
-            return tuple(strings), f"the descriptor ends before {name}"
+            return strings, f"the descriptor ends before {name}"
         (length,) = layout.VAR_LENGTH.unpack_from(data, offset)
         offset = begin + length
         if offset > available:
-            return tuple(strings), (
+            return strings, (
                 f"{name} of {length} bytes does not fit the descriptor of {available} bytes"
             )
         # An archive writes ASCII; anything else must still be shown rather than refused.
         strings[index] = str(data[begin:offset], "ascii", "backslashreplace")
-    return tuple(strings), ""
-
-
-class RecordingExtent(NamedTuple):
-    """The figures that say where the bytes of a recording are; as of `RecordingDescriptor`."""
-
-    start_position: int
-    stop_position: int
-    segment_file_length: int
-    term_buffer_length: int
-
-    @property
-    def is_active(self) -> bool:
-        """Whether no stop position is set."""
-        return self.stop_position == NULL_VALUE
+    return strings, ""
 
 
 def segment_base_position(
@@ -211,7 +140,7 @@ def segment_base_position(
     return first_base + ((position - first_base) & -segment_length)
 
 
-def segment_base(descriptor: RecordingDescriptor | RecordingExtent, position: int) -> int:
+def segment_base(descriptor: RecordingDescriptor, position: int) -> int:
     """Return the base position of the segment file of a recording that holds `position`."""
     return segment_base_position(
         descriptor.start_position,
@@ -221,12 +150,12 @@ def segment_base(descriptor: RecordingDescriptor | RecordingExtent, position: in
     )
 
 
-def max_position(descriptor: RecordingDescriptor | RecordingExtent) -> int:
+def max_position(descriptor: RecordingDescriptor) -> int:
     """Return the position at which a stream with terms of this length ends: 2^31 of them."""
     return descriptor.term_buffer_length << 31
 
 
-def describe_problem(descriptor: RecordingDescriptor | RecordingExtent) -> str:
+def describe_problem(descriptor: RecordingDescriptor) -> str:
     """Say what makes a descriptor's figures impossible; empty when they can be."""
     problem = lengths_problem(descriptor.term_buffer_length, descriptor.segment_file_length)
     if problem:

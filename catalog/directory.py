@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
-from aerotape.catalog.descriptor import RecordingDescriptor, max_position, segment_base_position
+from aerotape.catalog.descriptor import max_position, segment_base
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage, unknown_recording
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
@@ -41,7 +41,7 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.catalog.time_index.file import read_time_index_bytes, time_index_path
 from aerotape.catalog.time_index.index import TimeIndex
-from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageError
+from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageError, StorageErrors
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 from aerotape.url_path import UrlPath
 
@@ -63,20 +63,24 @@ class StoredRecording:
     that a job sees one end throughout. Get the recording again to see a live one grow.
 
     Attributes:
+        archive_dir: the directory.
+        entry: its entry in the catalog file.
+        recording_id: its id; -1 when damage to the catalog leaves open which it is.
+        descriptor: its descriptor.
+        start_position: position of the first byte.
+        suspect_notes: why the recording is marked as suspect; empty when it is not.
         imported_from: the scope of an imported recording, unsigned; None for a directory's own.
     """
 
     imported_from: int | None = None
 
     def __init__(self, archive_dir: Path, entry: CatalogEntry, notes: list[SuspectNote]) -> None:
-        self._archive_dir = archive_dir
-        self._entry = entry
-        self._notes = notes
-
-    @property
-    def archive_dir(self) -> Path:
-        """The directory."""
-        return self._archive_dir
+        self.archive_dir = archive_dir
+        self.entry = entry
+        self.recording_id = entry.recording_id
+        self.descriptor = entry.descriptor
+        self.start_position = entry.descriptor.start_position
+        self.suspect_notes = notes
 
     @property
     def storage(self) -> StorageOptions:
@@ -84,44 +88,24 @@ class StoredRecording:
         return NO_OPTIONS
 
     @property
-    def recording_id(self) -> int:
-        """Id of the recording; -1 when damage to the catalog leaves open which it is."""
-        return self._entry.recording_id
-
-    @property
     def key(self) -> int:
         """Its id among all recordings of a store: that of its own scope, or one above 2^64."""
         return recording_key(self.imported_from, self.recording_id)
 
     @property
-    def descriptor(self) -> RecordingDescriptor:
-        """Its descriptor."""
-        return self._entry.descriptor
-
-    @property
-    def entry(self) -> CatalogEntry:
-        """Its entry in the catalog file."""
-        return self._entry
-
-    @property
     def damage(self) -> str:
         """Why it cannot be read: its entry in the catalog is damaged. "" when it is not."""
-        return entry_damage(self._entry)
+        return entry_damage(self.entry)
 
     def check(self) -> None:
         """Raise CatalogError when the recording is damaged."""
         if self.damage:
             name = f"recording {self.recording_id}" if self.recording_id >= 0 else "a recording"
             raise CatalogError(
-                f"{name} has a damaged descriptor at offset {self._entry.offset} of the catalog: "
+                f"{name} has a damaged descriptor at offset {self.entry.offset} of the catalog: "
                 f"{self.damage}",
-                self._archive_dir / CATALOG_FILE_NAME,
+                self.archive_dir / CATALOG_FILE_NAME,
             )
-
-    @property
-    def start_position(self) -> int:
-        """Position of the first byte."""
-        return self._entry.descriptor.start_position
 
     @cached_property
     def recorded_position(self) -> int:
@@ -132,7 +116,7 @@ class StoredRecording:
             StorageError: a segment file cannot be read.
         """
         self.check()
-        descriptor = self._entry.descriptor
+        descriptor = self.descriptor
         return self._find_position() if descriptor.is_active else descriptor.stop_position
 
     def _find_position(self) -> int:
@@ -169,7 +153,7 @@ class StoredRecording:
             StorageError: a segment file cannot be read.
         """
         self.check()
-        descriptor = self._entry.descriptor
+        descriptor = self.descriptor
         if not descriptor.is_active:
             return descriptor.stop_position
         segments = self._last_segments(position)
@@ -186,15 +170,12 @@ class StoredRecording:
 
         Checking names is faster than listing a directory of very many files.
         """
-        descriptor = self._entry.descriptor
-        length = descriptor.segment_file_length
-        first = segment_base_position(
-            descriptor.start_position, position, descriptor.term_buffer_length, length
-        )
+        descriptor = self.descriptor
+        length, first = descriptor.segment_file_length, segment_base(descriptor, position)
 
         def segment(index: int) -> SegmentFile:
             base = first + index * length
-            return SegmentFile(self._archive_dir / segment_file_name(self.recording_id, base), base)
+            return SegmentFile(self.archive_dir / segment_file_name(self.recording_id, base), base)
 
         possible = range((max_position(descriptor) - first) // length)
         count = bisect_left(possible, True, key=lambda index: not segment(index).path.exists())
@@ -203,17 +184,12 @@ class StoredRecording:
     @property
     def is_being_written(self) -> bool:
         """Whether it has no stop position and an archive gives signs of life in the directory."""
-        if not self._entry.descriptor.is_active:
+        if not self.descriptor.is_active:
             return False
         try:
-            return MarkFile.read(self._archive_dir).is_active()
+            return MarkFile.read(self.archive_dir).is_active()
         except MarkFileError:
             return False
-
-    @property
-    def suspect_notes(self) -> list[SuspectNote]:
-        """Why the recording is marked as suspect; empty when it is not."""
-        return list(self._notes)
 
     def segment_files(self) -> list[SegmentFile]:
         """List the segment files there are of this recording, ascending.
@@ -223,7 +199,7 @@ class StoredRecording:
         """
         self.check()
         return own_segments(
-            self._entry.descriptor, list_segment_files(self._archive_dir, self.recording_id)
+            self.descriptor, list_segment_files(self.archive_dir, self.recording_id)
         )
 
     def find_end(self, checksum: ChecksumName = "none") -> RecordingEnd:
@@ -237,7 +213,7 @@ class StoredRecording:
 
     def open_segment(self, base_position: int) -> BinaryIO:
         """Open the segment file that begins there (FileNotFoundError, StorageError)."""
-        path = self._archive_dir / segment_file_name(self.recording_id, base_position)
+        path = self.archive_dir / segment_file_name(self.recording_id, base_position)
         return open_regular_file(path)
 
     def read_segment(self, base_position: int, offset: int, length: int) -> bytes:
@@ -247,22 +223,20 @@ class StoredRecording:
             FileNotFoundError: there is no such file.
             StorageError: it cannot be read.
         """
-        try:
-            with self.open_segment(base_position) as segment:
+        with self.open_segment(base_position) as segment:
+            try:
                 return os.pread(segment.fileno(), length, offset)
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            path = self._archive_dir / segment_file_name(self.recording_id, base_position)
-            raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+            except OSError as error:
+                path = self.archive_dir / segment_file_name(self.recording_id, base_position)
+                raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
 
     def read_time_index(self) -> bytes | None:
         """Read the file of its time index, None when there is none (StorageError)."""
-        return read_time_index_bytes(time_index_path(self._archive_dir, self.recording_id))
+        return read_time_index_bytes(time_index_path(self.archive_dir, self.recording_id))
 
     def read_seek_index(self) -> bytes | None:
         """Read the file of its seek index, None when there is none (StorageError)."""
-        path = seek_index_path(self._archive_dir, self.recording_id)
+        path = seek_index_path(self.archive_dir, self.recording_id)
         try:
             with open_regular_file(path) as file:
                 return file.read()
@@ -277,7 +251,7 @@ class StoredRecording:
         yield list(segments)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._entry.descriptor!r})"
+        return f"{type(self).__name__}({self.descriptor!r})"
 
 
 def recording_key(imported_from: int | None, recording_id: int) -> int:
@@ -422,7 +396,5 @@ class StoredDirectory(Generic[RecordingT]):
 def _is_settled(segments: Sequence[SegmentFile]) -> bool:
     """Whether the last of the files has not been written to for a while."""
     path = segments[-1].path
-    try:
+    with StorageErrors(f"cannot read {path}", path):
         return time.time_ns() - path.stat().st_mtime_ns > _SETTLED_AFTER_NS
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error

@@ -1,4 +1,4 @@
-"""Durability: files replaced whole, names forced to storage, storage reserved for mapped files."""
+"""Writes: files replaced whole, names forced to storage, storage reserved for mapped files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
-from aerotape.errors import StorageError
+from aerotape.errors import StorageErrors
 
 _BLOCK_LENGTH = 512  # the unit of st_blocks
 
@@ -25,12 +25,8 @@ def sync_directory(path: Path) -> None:
 
 def force_names(path: Path) -> None:
     """As `sync_directory`, with StorageError when it cannot be done."""
-    try:
+    with StorageErrors(f"cannot force the names in {path} to storage", path):
         sync_directory(path)
-    except OSError as error:
-        raise StorageError(
-            f"cannot force the names in {path} to storage: {error.strerror}", path
-        ) from error
 
 
 def write_atomically(
@@ -77,6 +73,14 @@ def write_durably(
     """As `write_atomically`; content and name are on storage when this returns (OSError)."""
     write_atomically(path, data, mode=mode, owner=owner, sync=True)
     sync_directory(path.parent)
+
+
+def write_at(descriptor: int, data: bytes | memoryview, offset: int) -> int:
+    """Write all of `data` at an offset of an open file; return the offset after it (OSError)."""
+    while data:
+        written = os.pwrite(descriptor, data, offset)
+        offset, data = offset + written, data[written:]
+    return offset
 
 
 def make_directory(path: Path) -> None:

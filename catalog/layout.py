@@ -64,8 +64,6 @@ STREAM_ID_OFFSET = 76
 
 INT = struct.Struct("<i")
 LONG = struct.Struct("<q")
-# Those of them from START_POSITION_OFFSET on that say where the recording's bytes are.
-EXTENT = struct.Struct("<qq4xii")
 # Length prefix of the variable-length strings after the block (varAsciiEncoding).
 VAR_LENGTH = struct.Struct("<I")
 

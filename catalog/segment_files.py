@@ -19,17 +19,15 @@ from typing import BinaryIO
 
 from aerotape.catalog.descriptor import (
     RecordingDescriptor,
-    RecordingExtent,
     max_position,
     segment_base,
 )
 from aerotape.catalog.no_follow import open_no_follow
-from aerotape.errors import StorageError
+from aerotape.errors import StorageError, StorageErrors
 
 SEGMENT_SUFFIX = ".rec"
 # Appended to the name of a segment file that is about to be deleted, by older archives.
 DELETE_SUFFIX = ".del"
-DEFAULT_SEGMENT_LENGTH_BYTES = 128 * 1024 * 1024
 _BLOCK_LENGTH = 4096
 _LISTED = 5
 MAX_LONG = (1 << 63) - 1
@@ -133,10 +131,8 @@ def segment_file_size(path: Path) -> int:
     Raises:
         StorageError: it is not there, or is a directory, pipe or device rather than a file.
     """
-    try:
+    with StorageErrors(f"cannot read {path}", path):
         status = path.stat()
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
     if not stat.S_ISREG(status.st_mode):
         raise StorageError(f"{path} is not a regular file", path)
     return status.st_size
@@ -156,7 +152,7 @@ def open_regular_file(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def first_segment_base(descriptor: RecordingDescriptor | RecordingExtent) -> int:
+def first_segment_base(descriptor: RecordingDescriptor) -> int:
     """Return the base position of a recording's first segment file."""
     return descriptor.start_position & -descriptor.term_buffer_length
 
@@ -174,7 +170,7 @@ def segment_ranges(
         position = limit
 
 
-def belongs(descriptor: RecordingDescriptor | RecordingExtent, base_position: int) -> bool:
+def belongs(descriptor: RecordingDescriptor, base_position: int) -> bool:
     """Whether a segment file of the recording can begin at `base_position`."""
     offset = base_position - first_segment_base(descriptor)
     return offset % descriptor.segment_file_length == 0 and base_position < max_position(descriptor)
@@ -215,7 +211,7 @@ def why_none_fits(descriptor: RecordingDescriptor, segments: Sequence[SegmentFil
 
 
 def missing_base_positions(
-    descriptor: RecordingDescriptor | RecordingExtent,
+    descriptor: RecordingDescriptor,
     segments: Sequence[SegmentFile],
     stop_position: int,
 ) -> tuple[int, list[int]]:
@@ -287,11 +283,7 @@ def is_blank_from(path: Path, offset: int) -> bool:
 
 def file_names(archive_dir: Path) -> Iterator[str]:
     """Iterate the names of all that is in the directory (StorageError)."""
-    try:
-        with os.scandir(archive_dir) as entries:
-            for entry in entries:
-                yield entry.name
-    except OSError as error:
-        raise StorageError(
-            f"cannot list directory {archive_dir}: {error.strerror}", archive_dir
-        ) from error
+    errors = StorageErrors(f"cannot list directory {archive_dir}", archive_dir)
+    with errors, os.scandir(archive_dir) as entries:
+        for entry in entries:
+            yield entry.name

@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Measure, and print a table of the results."""
     chosen = _chosen(args.measurements)
     from aerotape.tools._bench import suite
@@ -96,7 +96,6 @@ def run(args: argparse.Namespace) -> int:
         emit({**suite.machine(), "dir": where, "measurements": rows}, args)
     else:
         emit(rows, args)
-    return 0
 
 
 def _chosen(asked: list[str]) -> list[str]:

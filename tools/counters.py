@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_driver_option(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Print the counters, once or repeatedly."""
     from aerotape.cnc import CncFile
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.watch:
         emit((_row(counter, args.json) for counter in file.counters(args.type_id)), args)
         _note_if_dead(file)
-        return 0
+        return
     while True:
         _show(file, args)
         _note_if_dead(file)

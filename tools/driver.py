@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from aerotape.tools._cli.exit_codes import EXIT_OK
 from aerotape.tools._cli.output import emit_line, note
 from aerotape.tools._cli.settings import add_property_arguments, gather
 from aerotape.tools.archive import StopSignals
@@ -25,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_property_arguments(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Run the driver until SIGTERM, SIGINT or SIGHUP."""
     from aerotape.archive.config.property_table import ARCHIVE_PREFIX, OWN_PREFIX
     from aerotape.media_driver import default_aeron_dir, launch_driver
@@ -47,4 +46,3 @@ def run(args: argparse.Namespace) -> int:
         stop.wait()
     finally:
         driver.close()
-    return EXIT_OK

@@ -29,16 +29,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_driver_option(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Print the errors, or a note on standard error if there are none."""
     if args.directory is not None:
         show_errors(args.directory, args, aeron_dir=args.aeron_dir)
-        return 0
+        return
     from aerotape.cnc import CncFile
 
     file = CncFile(driver_directory(args))
     _print(list(_rows("driver", file.path, file.errors())), args)
-    return 0
 
 
 def show_errors(archive_dir: Path, args: argparse.Namespace, aeron_dir: str | None = None) -> None:

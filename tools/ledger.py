@@ -7,20 +7,21 @@ A ledger is a recording of numbered, checksummed entries with an id of 128 bits.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import Final
 
-from aerotape.tools._ledger import import_archive, reading, removing, writing
+from aerotape.tools._cli.group import add_group
+from aerotape.tools._cli.group import run as run
+
+# The modules of the commands, in the order of the help.
+MODULES: Final = {
+    **dict.fromkeys(("create", "add", "sync", "open"), "writing"),
+    **dict.fromkeys(("read", "list", "status"), "reading"),
+    "delete": "removing",
+    "import-archive": "import_archive",
+}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the actions and their arguments."""
-    actions = parser.add_subparsers(
-        dest="action", metavar="ACTION", required=True, prog=parser.prog
-    )
-    for module in (writing, reading, removing, import_archive):
-        module.add_actions(actions)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run the action."""
-    code: int = args.run_action(args)
-    return code
+def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    """Add the command named in these arguments, or all commands."""
+    add_group(parser, arguments, "_ledger", MODULES)

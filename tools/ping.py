@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Send the requests, and print the archive's id and the times."""
     if args.count == 0:
         raise ConfigurationError("--count must be at least 1, got 0", "--count")
@@ -37,4 +37,3 @@ def run(args: argparse.Namespace) -> int:
             },
             args,
         )
-    return 0

@@ -16,7 +16,7 @@ from aerotape.catalog.location import parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
-from aerotape.tools._cli.output import Progress, emit, note
+from aerotape.tools._cli.output import Progress, emit_line, note
 from aerotape.tools._cli.statistics import add_statistics_options, compute_statistics
 
 if TYPE_CHECKING:
@@ -69,10 +69,7 @@ def run(args: argparse.Namespace) -> int:
         )
     _save(statistics, out)
     row = {"file": out, "recording_id": recording.recording_id, "messages": statistics.messages}
-    if args.json:
-        emit({**row, "gaps": statistics.gap_count}, args)
-    else:
-        print(out)
+    emit_line({**row, "gaps": statistics.gap_count}, str(out), args)
     if statistics.gap_count:
         first = statistics.gaps[0]
         note(

@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Change or show the file."""
     from aerotape.archive.security import scram, users_file
 
@@ -82,7 +82,6 @@ def run(args: argparse.Namespace) -> int:
         # An archive may not be allowed to create it.
         users_file.decoy_key(args.file)
         emit({"changed" if was_there else "added": args.name, "role": args.role}, args)
-    return 0
 
 
 def _secret(args: argparse.Namespace) -> bytes:

@@ -6,7 +6,7 @@ Readers may map the file at the same time; the order of stores here ensures that
 incomplete entry, or a stop position before its timestamp.
 
 Owns the changes of entries. The mapping is `mapped_file`'s, parsing `entries`', finding them
-`lookup`'s, removing them `compaction`'s.
+`lookup`'s.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
-from aerotape.catalog.file.compaction import CompactableCatalog
 from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, end_of_strings, read_entry
-from aerotape.catalog.file.lookup import unknown_recording
+from aerotape.catalog.file.lookup import CatalogLookup, unknown_recording
 from aerotape.catalog.file.mapped_file import CatalogFile
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.context import Closing
@@ -33,7 +32,7 @@ __all__ = ["Catalog", "ChecksumName"]
 _SECTOR_LENGTH = 512
 
 
-class Catalog(CompactableCatalog, Closing):
+class Catalog(CatalogLookup, Closing):
     """An open catalog. Get one from `Catalog.open`; it is a context manager.
 
     Not safe for use from several threads: the archive's conductor owns it.
@@ -47,10 +46,6 @@ class Catalog(CompactableCatalog, Closing):
     Changes to a recording whose entry is damaged are refused with CatalogError.
     """
 
-    def __init__(self, file: CatalogFile, checksum: ChecksumName) -> None:
-        super().__init__(file, checksum)
-        self._avoided: frozenset[int] = frozenset()
-
     # ---- opening and closing -------------------------------------------------------------------
 
     @classmethod
@@ -63,7 +58,6 @@ class Catalog(CompactableCatalog, Closing):
         capacity_bytes: int = layout.DEFAULT_CAPACITY_BYTES,
         sync_level: int = 0,
         checksum: ChecksumName = "none",
-        lazily: bool = False,
     ) -> Catalog:
         """Open the catalog of an archive directory.
 
@@ -74,8 +68,6 @@ class Catalog(CompactableCatalog, Closing):
             capacity_bytes: smallest length of the file when opened for writing.
             sync_level: durability of changes, 0 to 2; see the class.
             checksum: checksum of each descriptor, the one that the archive records with.
-            lazily: leave the file as it is until the first change, also its length and an empty
-                one without a header.
 
         Raises:
             CatalogError: no catalog, one of another major version, or one with a damaged header.
@@ -93,13 +85,8 @@ class Catalog(CompactableCatalog, Closing):
             read_only=read_only,
             capacity_bytes=capacity_bytes,
             sync_level=sync_level,
-            lazily=lazily,
         )
-        try:
-            return cls(file, checksum)
-        except BaseException:
-            file.close()
-            raise
+        return cls._of(file, checksum)
 
     @classmethod
     def of_bytes(cls, path: Path, content: bytes) -> Catalog:
@@ -112,9 +99,12 @@ class Catalog(CompactableCatalog, Closing):
         Raises:
             CatalogError: as `open`.
         """
-        file = CatalogFile.of_bytes(path, content)
+        return cls._of(CatalogFile.of_bytes(path, content), "none")
+
+    @classmethod
+    def _of(cls, file: CatalogFile, checksum: ChecksumName) -> Catalog:
         try:
-            return cls(file, "none")
+            return cls(file, checksum)
         except BaseException:
             file.close()
             raise
@@ -135,19 +125,10 @@ class Catalog(CompactableCatalog, Closing):
 
     # ---- changing ------------------------------------------------------------------------------
 
-    def reserve(self) -> None:
-        """Give a file that was opened lazily the length that was requested.
-
-        Raises:
-            CatalogError: it is read-only, or there is no storage for it.
-        """
-        self._file.check_writable()
-
     def avoid_ids(self, recording_ids: Iterable[int]) -> None:
         """Give no new recording one of these ids while the catalog is open."""
         self._avoided = frozenset(recording_ids)
-        while self._next_recording_id in self._avoided:
-            self._next_recording_id += 1
+        self._skip_avoided()
 
     def add_recording(
         self,
@@ -189,29 +170,23 @@ class Catalog(CompactableCatalog, Closing):
             original_channel=original_channel,
             source_identity=source_identity,
         ).encode()
-        frame_length = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
-        length = frame_length - layout.DESCRIPTOR_HEADER_LENGTH
-        body = body.ljust(length, b"\0")
-        offset = self._end_offset
-        if offset + frame_length > len(self._file.data):
-            self._file.grow(offset + frame_length)
+        frame = self._frame(body, RecordingState.VALID)
+        offset, length = self._end_offset, len(frame) - layout.DESCRIPTOR_HEADER_LENGTH
+        end = offset + len(frame)
+        if end > len(self._file.data):
+            self._file.grow(end)
         data = self._file.data
         # The length is stored last: until then the entry does not exist, wherever the process is
         # killed. The next id is stored before, so that no other recording gets this one.
-        begin = offset + layout.DESCRIPTOR_HEADER_LENGTH
-        data[begin : begin + length] = body
-        layout.INT.pack_into(
-            data, offset + layout.CHECKSUM_OFFSET, _checksum_of(body, self._checksum)
-        )
-        layout.INT.pack_into(data, offset + layout.STATE_OFFSET, RecordingState.VALID)
+        data[offset + layout.STATE_OFFSET : end] = frame[layout.STATE_OFFSET :]
         layout.LONG.pack_into(data, layout.NEXT_RECORDING_ID_OFFSET, recording_id + 1)
         # Also after a power cut, which may leave some sectors of an entry and not others.
         self._file.force()
         layout.INT.pack_into(data, offset, length)
         self._file.force()
         self._next_recording_id = recording_id + 1
-        self.avoid_ids(self._avoided)
-        self._end_offset = offset + frame_length
+        self._skip_avoided()
+        self._end_offset = end
         place = EntryPlace(offset, length, recording_id)
         self._places.append(place)
         self._valid[recording_id] = place
@@ -243,18 +218,12 @@ class Catalog(CompactableCatalog, Closing):
         checksum = self._checksum
         if index:
             checksum = self.checksum_of(read_entry(self._file.data, self._places[index - 1]))
-        body = descriptor.encode()
-        frame_length = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
-        body = body.ljust(frame_length - layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
-        entry_header = layout.DESCRIPTOR_HEADER.pack(
-            len(body), state, _checksum_of(body, checksum)
-        ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        frame = self._frame(descriptor.encode(), state, checksum)
         next_id = max(self._next_recording_id, descriptor.recording_id + 1)
         before = slice(layout.CATALOG_HEADER_LENGTH, offset)
         after = slice(offset, self._end_offset)
         self._file.rewrite(
-            (self._header(next_id), before, entry_header + body, after),
-            self._end_offset + frame_length,
+            (self._header(next_id), before, frame, after), self._end_offset + len(frame)
         )
         self._find_entries()
         self._file.force_name()
@@ -364,7 +333,7 @@ class Catalog(CompactableCatalog, Closing):
         if state == RecordingState.VALID and recording_id not in self._valid:
             self._valid[recording_id] = place
             insort(self._ids, recording_id)
-            self._forget_descriptors()
+            self._offsets = None
         elif state != RecordingState.VALID and recording_id in self._valid:
             del self._valid[recording_id]
             index = bisect_left(self._ids, recording_id)
@@ -391,50 +360,80 @@ class Catalog(CompactableCatalog, Closing):
         )
         self._file.force()
 
+    @property
+    def entry_count(self) -> int:
+        """Number of entries, of recordings in any state."""
+        return len(self._places)
+
+    def compact(
+        self, recording_ids: Collection[int] | None = None, capacity_bytes: int = 0
+    ) -> None:
+        """Remove entries, and the unused bytes after the last one.
+
+        A new file replaces the old one: a crash leaves one or the other, and a process that has the
+        old file open retains that.
+
+        Args:
+            recording_ids: recordings whose entries are removed; by default all that are not valid.
+            capacity_bytes: smallest length of the new file.
+
+        Raises:
+            CatalogError: an entry is damaged, or the new file cannot be written.
+        """
+        self._file.check_writable()
+        self.check_readable()
+        if recording_ids is None:
+            retained = [p for p in self._places if self._state(p) == RecordingState.VALID]
+        else:
+            removed = frozenset(recording_ids)
+            retained = [p for p in self._places if p.recording_id not in removed]
+        header = self._header(self._next_recording_id)
+        frames = [slice(p.offset, p.offset + self._frame_length(p)) for p in retained]
+        length = len(header) + sum(frame.stop - frame.start for frame in frames)
+        self._file.rewrite((header, *frames), max(length, capacity_bytes), shrink=True)
+        self._find_entries()
+        self._file.force_name()
+
     # ---- within --------------------------------------------------------------------------------
 
     def _replace(self, entry: CatalogEntry, body: bytes) -> None:
         """Replace the body of an entry, moving those after it if it has become longer."""
         room = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + entry.length, self._alignment)
-        needed = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
-        frame_length = max(room, needed)
-        body = body.ljust(frame_length - layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
-        header = layout.DESCRIPTOR_HEADER.pack(
-            len(body), RecordingState.VALID, _checksum_of(body, self._checksum)
-        ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
-        frame = header + body
+        frame = self._frame(body, RecordingState.VALID, least=room)
         # A power cut could leave part of what is stored in place, unless it is in one sector.
         first, last = entry.offset // _SECTOR_LENGTH, (entry.offset + room - 1) // _SECTOR_LENGTH
-        fits = needed <= room and (first == last or not self._file.is_forced)
-        if fits:
-            self._file.data[entry.offset : entry.offset + frame_length] = frame
+        is_in_place = len(frame) == room and (first == last or not self._file.is_forced)
+        if is_in_place:
+            self._file.data[entry.offset : entry.offset + room] = frame
         else:
             before = slice(0, entry.offset)
             after = slice(entry.offset + room, self._end_offset)
-            self._file.rewrite((before, frame, after), self._end_offset + frame_length - room)
-        self._move_entries(entry.recording_id, len(body), frame_length - room)
-        if fits:
+            self._file.rewrite((before, frame, after), self._end_offset + len(frame) - room)
+        self._find_entries()
+        if is_in_place:
             self._file.force()
         else:
             self._file.force_name()
 
-    def _move_entries(self, recording_id: int, length: int, shift: int) -> None:
-        """Record the new length of an entry and the new offsets of those after it, bytes."""
-        offset = self._valid[recording_id].offset
-        first = bisect_left(self._places, offset, key=lambda place: place.offset)
-        for index in range(first, len(self._places) if shift else first + 1):
-            place = self._places[index]
-            if index == first:
-                moved = EntryPlace(offset, length, recording_id)
-            else:
-                moved = EntryPlace(
-                    place.offset + shift, place.length, place.recording_id, place.damage
-                )
-            self._places[index] = moved
-            if self._valid.get(place.recording_id) is place:
-                self._valid[place.recording_id] = moved
-        self._end_offset += shift
-        self._forget_descriptors()
+    def _frame(
+        self,
+        body: bytes,
+        state: RecordingState,
+        checksum: ChecksumName | None = None,
+        least: int = 0,
+    ) -> bytes:
+        """Return an entry with its header and padding; `least` is its length at least, bytes."""
+        length = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
+        body = body.ljust(max(length, least) - layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        header = layout.DESCRIPTOR_HEADER.pack(
+            len(body), state, _checksum_of(body, checksum or self._checksum)
+        )
+        return header.ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0") + body
+
+    def _header(self, next_recording_id: int) -> bytes:
+        return layout.CATALOG_HEADER.pack(
+            self.version, layout.CATALOG_HEADER_LENGTH, next_recording_id, self._alignment
+        ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
 
     def _any_place(self, recording_id: int) -> EntryPlace:
         """Return where the entry of a recording of any state is."""

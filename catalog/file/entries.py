@@ -12,7 +12,6 @@ A damaged entry is reported and retains its bytes; the other recordings are serv
 from __future__ import annotations
 
 import mmap
-import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import lt
@@ -27,12 +26,6 @@ _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LE
 _STATES = frozenset(state.value for state in RecordingState)
 _CHUNK_LENGTH = 1 << 20
 _ZEROS = bytes(_CHUNK_LENGTH)
-# What the chain needs of an entry: its length and state, then the recording id and the
-# length of the first string.
-_LINK = struct.Struct(
-    f"<ii{layout.DESCRIPTOR_HEADER_LENGTH + layout.RECORDING_ID_OFFSET - 2 * layout.INT.size}xq"
-    f"{layout.DESCRIPTOR_BLOCK_LENGTH - layout.RECORDING_ID_OFFSET - layout.LONG.size}xI"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +67,12 @@ class EntryPlace(NamedTuple):
         length: of its descriptor with padding, bytes; what the header should say.
         recording_id: the recording, -1 when the damage leaves open which it is.
         damage: what is wrong with its header or its id, empty when nothing is.
-        is_whole: whether it is known that its strings end within its length.
     """
 
     offset: int
     length: int
     recording_id: int
     damage: str = ""
-    is_whole: bool = False
 
     @property
     def body_offset(self) -> int:
@@ -103,7 +94,8 @@ def find_places(data: mmap.mmap, alignment: int, *, growing: bool) -> tuple[list
     """
     places, end_offset = _follow(data, alignment, growing)
     # Read after the entries, for a writer raises it before it adds one.
-    return _check_ids(places, _next_recording_id(data)), end_offset
+    (next_id,) = layout.LONG.unpack_from(data, layout.NEXT_RECORDING_ID_OFFSET)
+    return _check_ids(places, next_id), end_offset
 
 
 def read_entry(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
@@ -173,16 +165,12 @@ def effective_state(state: int, place: EntryPlace) -> int:
     return RecordingState.VALID if place.damage and state not in _STATES else state
 
 
-def _next_recording_id(data: mmap.mmap) -> int:
-    return int(layout.LONG.unpack_from(data, layout.NEXT_RECORDING_ID_OFFSET)[0])
-
-
 # ---- the chain -----------------------------------------------------------------------------------
 
 
 def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryPlace], int]:
-    # Nearly always these are all; the bytes after them are checked more closely.
-    places, offset = _follow_whole(data, alignment)
+    places: list[EntryPlace] = []
+    offset = layout.CATALOG_HEADER_LENGTH
     while offset + _MIN_ENTRY_LENGTH <= len(data):
         (length,) = layout.INT.unpack_from(data, offset)
         end = _end_by_header(data, offset, alignment)
@@ -207,48 +195,13 @@ def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryP
             elif 0 <= needed < end and _is_entry(data, needed, alignment):
                 damaged, end = True, needed
         actual = end - offset - layout.DESCRIPTOR_HEADER_LENGTH
+        _, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(data, offset)
+        damage = "" if state in _STATES else f"its state {state} is not a valid one"
         if damaged:
             damage = f"its header claims {length} bytes, there are {actual}"
-        else:
-            damage = _state_problem(data, offset)
         places.append(EntryPlace(offset, actual if damaged else length, _id(data, offset), damage))
         offset = end
     return places, offset
-
-
-def _follow_whole(data: mmap.mmap, alignment: int) -> tuple[list[EntryPlace], int]:
-    """Follow the chain as long as headers and strings agree on where entries end, and quickly."""
-    places: list[EntryPlace] = []
-    offset, file_length = layout.CATALOG_HEADER_LENGTH, len(data)
-    header_length, block_length = layout.DESCRIPTOR_HEADER_LENGTH, layout.DESCRIPTOR_BLOCK_LENGTH
-    prefix_length, round_up = layout.VAR_LENGTH.size, alignment - 1
-    read, read_prefix = _LINK.unpack_from, layout.VAR_LENGTH.unpack_from
-    append, make = places.append, EntryPlace._make
-    last_offset = file_length - _LINK.size
-    while offset <= last_offset:
-        length, state, recording_id, first_length = read(data, offset)
-        end = offset + ((header_length + length + round_up) & -alignment)
-        if length < block_length or end > file_length or state not in _STATES:
-            break
-        # Where a string ends the length of the next one stands, and both must be within.
-        at, last = offset + _LINK.size + first_length, end - prefix_length
-        if at > last:
-            break
-        at += prefix_length + read_prefix(data, at)[0]
-        if at > last:
-            break
-        at += prefix_length + read_prefix(data, at)[0]
-        if at > end or end - at > round_up:
-            break
-        is_whole = at <= offset + header_length + length
-        append(make((offset, length, recording_id, "", is_whole)))
-        offset = end
-    return places, offset
-
-
-def _state_problem(data: mmap.mmap, offset: int) -> str:
-    _, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(data, offset)
-    return "" if state in _STATES else f"its state {state} is not a valid one"
 
 
 def _id(data: mmap.mmap, offset: int) -> int:

@@ -11,11 +11,10 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from aerotape.catalog import layout
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, RecordingExtent
+from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
 from aerotape.catalog.file.entries import (
     CatalogEntry,
     EntryPlace,
@@ -58,11 +57,12 @@ class CatalogLookup:
         self._alignment = int(layout.INT.unpack_from(file.data, layout.ALIGNMENT_OFFSET)[0])
         # Offset of each descriptor in the order of `_ids`, -1 if damaged; None until needed.
         self._offsets: array[int] | None = None
+        self._avoided: frozenset[int] = frozenset()
         self._find_entries()
 
     def _find_entries(self) -> None:
         """Find the entries of the file."""
-        self._forget_descriptors()
+        self._offsets = None  # entries have moved
         file = self._file
         self._places, self._end_offset = find_places(
             file.data, self._alignment, growing=file.read_only and file.has_grown
@@ -82,11 +82,16 @@ class CatalogLookup:
         stored = int(layout.LONG.unpack_from(file.data, layout.NEXT_RECORDING_ID_OFFSET)[0])
         last_id = max((place.recording_id for place in self._places), default=NULL_VALUE)
         self._next_recording_id = max(stored, last_id + 1)
-        if stored < self._next_recording_id and not file.is_as_found:
+        if stored < self._next_recording_id and not file.read_only:
             # The process died between the last entry and this field, or an old file has none.
             layout.LONG.pack_into(
                 file.data, layout.NEXT_RECORDING_ID_OFFSET, self._next_recording_id
             )
+        self._skip_avoided()
+
+    def _skip_avoided(self) -> None:
+        while self._next_recording_id in self._avoided:
+            self._next_recording_id += 1
 
     def _state(self, place: EntryPlace) -> int:
         stored = layout.INT.unpack_from(self._file.data, place.offset + layout.STATE_OFFSET)[0]
@@ -167,7 +172,7 @@ class CatalogLookup:
 
         if self._offsets is None:
             places = map(self._valid.__getitem__, self._ids)
-            self._offsets = array("q", map(_descriptor_offset, places))
+            self._offsets = array("q", (-1 if p.damage else p.body_offset for p in places))
         begin = bisect_left(self._ids, from_id)
         end = len(self._ids) if scan_limit is None else begin + scan_limit
         offsets = self._offsets[begin:end]
@@ -182,10 +187,6 @@ class CatalogLookup:
         )
         next_id = self._ids[begin + scanned - 1] + 1 if scanned else from_id
         return DescriptorRun(array("q", ids), array("q", slices), next_id)
-
-    def _forget_descriptors(self) -> None:
-        """Find the descriptors again at the next listing: entries have moved."""
-        self._offsets = None
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries in file order, those that are invalid or damaged too."""
@@ -244,36 +245,19 @@ class CatalogLookup:
             UnknownRecordingError: there is none.
             CatalogError: its entry is damaged.
         """
-        place, data = self._place(recording_id), self._file.data
-        if not place.damage:
-            begin = place.body_offset
-            descriptor, damage = _decoded(data[begin : begin + place.length])
-            if not damage:
-                return descriptor
         return self._sound(recording_id).descriptor
 
-    def readable_extents(
+    def readable_descriptors(
         self,
-    ) -> tuple[dict[int, RecordingExtent | RecordingDescriptor], dict[int, CatalogError]]:
-        """Return where the bytes of each valid recording are, and why its entry does not say.
-
-        Sooner than `descriptor` of each does, except for entries that are checked more closely.
-        """
-        data, read, make = self._file.data, layout.EXTENT.unpack_from, RecordingExtent._make
-        begin = layout.DESCRIPTOR_HEADER_LENGTH + layout.START_POSITION_OFFSET
-        extents: dict[int, RecordingExtent | RecordingDescriptor] = {
-            recording_id: make(read(data, place.offset + begin))
-            for recording_id, place in self._valid.items()
-            if place.is_whole and not place.damage
-        }
-        damaged = {}
-        for recording_id in self.recording_ids():
-            if recording_id not in extents:
-                try:
-                    extents[recording_id] = self.descriptor(recording_id)
-                except CatalogError as error:
-                    damaged[recording_id] = error
-        return extents, damaged
+    ) -> tuple[dict[int, RecordingDescriptor], dict[int, CatalogError]]:
+        """Return the descriptor of each valid recording, or why it cannot be read."""
+        descriptors, damaged = {}, {}
+        for recording_id in self._ids:
+            try:
+                descriptors[recording_id] = self.descriptor(recording_id)
+            except CatalogError as error:
+                damaged[recording_id] = error
+        return descriptors, damaged
 
     def wire_descriptor(self, recording_id: int) -> bytes:
         """Return the descriptor's bytes as they stand in the file, without the padding.
@@ -312,17 +296,15 @@ class CatalogLookup:
         """
         if min_recording_id < 0:
             return NULL_VALUE
-        data = self._file.data
-        for recording_id in reversed(self._ids):
-            if recording_id < min_recording_id:
-                break
-            begin = self._valid[recording_id].body_offset
-            if (
-                session_id == layout.INT.unpack_from(data, begin + layout.SESSION_ID_OFFSET)[0]
-                and stream_id == layout.INT.unpack_from(data, begin + layout.STREAM_ID_OFFSET)[0]
-                and self._has_in_channel(recording_id, channel_fragment)
-                and not self.entry(recording_id).damage
-            ):
+        run = self.descriptors(
+            min_recording_id,
+            len(self._ids),
+            stream_id=stream_id,
+            channel_fragment=channel_fragment,
+        )
+        data, at = self._file.data, layout.SESSION_ID_OFFSET
+        for recording_id, offset in zip(reversed(run.ids), run.slices[-2::-2], strict=True):
+            if session_id == layout.INT.unpack_from(data, offset + at)[0]:
                 return recording_id
         return NULL_VALUE
 
@@ -339,22 +321,6 @@ class CatalogLookup:
         except KeyError:
             raise unknown_recording(recording_id, self.path) from None
 
-    def _has_in_channel(self, recording_id: int, fragment: bytes) -> bool:
-        """Whether these bytes are in an original channel: without decoding the whole descriptor.
-
-        One request may check many recordings.
-        """
-        data, place = self._file.data, self._place(recording_id)
-        limit = place.body_offset + place.length
-        begin, end = 0, place.body_offset + layout.DESCRIPTOR_BLOCK_LENGTH
-        # The second of the strings.
-        for _ in range(2):
-            begin = end + layout.VAR_LENGTH.size
-            if begin > limit:
-                return False
-            end = begin + layout.VAR_LENGTH.unpack_from(data, end)[0]
-        return end <= limit and fragment in data[begin:end]
-
     def _sound(self, recording_id: int) -> CatalogEntry:
         entry = self.entry(recording_id)
         if entry.damage:
@@ -364,17 +330,6 @@ class CatalogLookup:
                 self.path,
             )
         return entry
-
-
-def _descriptor_offset(place: EntryPlace) -> int:
-    """Return the offset of a descriptor in the file; -1 when its entry is damaged."""
-    return -1 if place.damage else place.body_offset
-
-
-@lru_cache(maxsize=1024)
-def _decoded(body: bytes) -> tuple[RecordingDescriptor, str]:
-    """Decode a descriptor; an archive needs the same few repeatedly."""
-    return RecordingDescriptor.decode_damaged(body)
 
 
 def unknown_recording(recording_id: int, path: Path) -> UnknownRecordingError:

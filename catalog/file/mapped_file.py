@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Self
 
 from aerotape.catalog import layout
-from aerotape.catalog.durability import map_reserved, sync_directory
+from aerotape.catalog.durability import map_reserved, sync_directory, write_at
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment.data_extents import data_chunks
-from aerotape.errors import CatalogError, ClosedError
+from aerotape.errors import CatalogError, ClosedError, StorageErrors
 
 _CHUNK_LENGTH = 1 << 20
 _ZEROS = bytes(_CHUNK_LENGTH)
@@ -48,8 +48,6 @@ class CatalogFile:
         self._map = mapping
         self._sync_level = sync_level
         self._closed = False
-        # The length to have once it is changed, while it is as it was found; else None.
-        self._to_prepare: int | None = None
 
     @classmethod
     def open(
@@ -60,7 +58,6 @@ class CatalogFile:
         read_only: bool,
         capacity_bytes: int,
         sync_level: int,
-        lazily: bool = False,
     ) -> Self:
         """Open and map the file; an empty one, or one of zeros, gets a header.
 
@@ -70,7 +67,6 @@ class CatalogFile:
             read_only: map it for reading.
             capacity_bytes: the length to have at least, with all its storage.
             sync_level: see `force`.
-            lazily: leave it as it is until `check_writable` announces the first change.
 
         Raises:
             CatalogError: it does not exist, is not a file, of another major version, or damaged.
@@ -85,7 +81,7 @@ class CatalogFile:
             raise CatalogError(why_no_file(path.parent, path, "catalog"), path) from error
         except OSError as error:
             raise CatalogError(f"cannot open catalog {path}: {error.strerror}", path) from error
-        return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level, lazily)
+        return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level)
 
     @classmethod
     def of_bytes(cls, path: Path, content: bytes) -> Self:
@@ -103,26 +99,20 @@ class CatalogFile:
         read_only: bool,
         capacity_bytes: int,
         sync_level: int,
-        lazily: bool = False,
     ) -> Self:
         """Map an open file, which is closed again when that fails."""
+        errors = StorageErrors(f"cannot map catalog {path}", path, CatalogError)
         try:
-            existing = _check(path, descriptor, read_only)
-            length = max(existing, capacity_bytes)
-            if lazily and not read_only:
-                mapping = _map_unchanged(descriptor, existing)
-            elif read_only:
-                mapping = map_for_reading(descriptor, existing)
-            else:
-                mapping = _map_for_writing(path, descriptor, length)
-        except BaseException as error:
+            with errors:
+                existing = _check(path, descriptor, read_only)
+                if read_only:
+                    mapping = map_for_reading(descriptor, existing)
+                else:
+                    mapping = _map_for_writing(path, descriptor, max(existing, capacity_bytes))
+        except BaseException:
             os.close(descriptor)
-            if isinstance(error, OSError):
-                raise CatalogError(f"cannot map catalog {path}: {error.strerror}", path) from error
             raise
         file = cls(path, descriptor, mapping, read_only=read_only, sync_level=sync_level)
-        if lazily and not read_only:
-            file._to_prepare = length
         try:
             file._initialise()
         except BaseException:
@@ -131,16 +121,25 @@ class CatalogFile:
         return file
 
     def _initialise(self) -> None:
-        if not self.read_only and self._to_prepare is None:
+        if not self.read_only:
             with suppress(OSError):
                 self.path.with_name(layout.REWRITTEN_FILE_NAME).unlink()
         version, length, _, alignment = layout.CATALOG_HEADER.unpack_from(self._map)
         if version == 0:
             if self.read_only:
                 raise CatalogError(f"catalog {self.path} has not been initialised yet", self.path)
-            _put_header(self._map)
-            if self._to_prepare is None:
-                self._force_beginning()
+            layout.CATALOG_HEADER.pack_into(
+                self._map,
+                0,
+                layout.SEMANTIC_VERSION,
+                layout.CATALOG_HEADER_LENGTH,
+                0,
+                layout.DEFAULT_ALIGNMENT,
+            )
+            # Whatever the sync level: if a power cut took its header or name and left entries or
+            # segment files, it would be of no use.
+            self.force(at_least=2)
+            self.force_name()
         elif (
             alignment < 32 or alignment & (alignment - 1) or length != layout.CATALOG_HEADER_LENGTH
         ):
@@ -148,23 +147,6 @@ class CatalogFile:
                 f"catalog {self.path} has a damaged header: length {length}, alignment {alignment}",
                 self.path,
             )
-
-    def _force_beginning(self) -> None:
-        """Force a new catalog to storage, whatever the sync level, with its name.
-
-        If a power cut took its header or name and left entries or segment files, it would be of
-        no use.
-        """
-        try:
-            os.fsync(self._fd)
-            sync_directory(self.path.parent)
-        except OSError as error:
-            raise self._not_forced(error) from error
-
-    @property
-    def is_as_found(self) -> bool:
-        """Whether nothing may be stored yet: it is read-only, or was opened lazily."""
-        return self.read_only or self._to_prepare is not None
 
     @property
     def data(self) -> mmap.mmap:
@@ -184,20 +166,10 @@ class CatalogFile:
         return self._sync_level > 0
 
     def check_writable(self) -> None:
-        """Make the mapping writable. Call this before reading offsets from `data` that will change.
-
-        Raises:
-            CatalogError: it was opened read-only, or there is no storage for it.
-            ClosedError: it was closed.
-        """
+        """Raise CatalogError if it was opened read-only, ClosedError if it was closed."""
         _ = self.data
         if self.read_only:
             raise CatalogError(f"catalog {self.path} was opened read-only", self.path)
-        if self._to_prepare is not None:
-            mapping = _map_for_writing(self.path, self._fd, self._to_prepare)
-            self._map.close()
-            self._map, self._to_prepare = mapping, None
-            self._initialise()
 
     def force(self, at_least: int = 0) -> None:
         """Force changes to storage as the sync level requires (CatalogError).
@@ -206,17 +178,15 @@ class CatalogFile:
             at_least: a sync level that is used where that of the catalog is lower.
         """
         level = max(self._sync_level, at_least)
-        try:
+        with self._forcing():
             if level == 1:
                 os.fdatasync(self._fd)
             elif level > 1:
                 os.fsync(self._fd)
-        except OSError as error:
-            raise self._not_forced(error) from error
 
-    def _not_forced(self, error: OSError) -> CatalogError:
-        return CatalogError(
-            f"cannot force catalog {self.path} to storage: {error.strerror}", self.path
+    def _forcing(self) -> StorageErrors:
+        return StorageErrors(
+            f"cannot force catalog {self.path} to storage", self.path, CatalogError
         )
 
     def grow(self, required_bytes: int) -> None:
@@ -284,8 +254,7 @@ class CatalogFile:
                     memoryview(self._map if isinstance(piece, slice) else piece) as whole,
                     whole[piece if isinstance(piece, slice) else slice(None)] as part,
                 ):
-                    _write(descriptor, part, offset)
-                    offset += len(part)
+                    offset = write_at(descriptor, part, offset)
             # Whatever the sync level: without this, what a rename leaves after a power cut may be
             # an empty file, and all recordings lost.
             os.fsync(descriptor)
@@ -305,20 +274,17 @@ class CatalogFile:
 
     def force_name(self) -> None:
         """Force the file's name to storage, after `rewrite` (CatalogError)."""
-        try:
+        with self._forcing():
             sync_directory(self.path.parent)
-        except OSError as error:
-            raise self._not_forced(error) from error
 
     def close(self) -> None:
         """Force what was stored to storage and close. Idempotent."""
         if not self._closed:
             try:
-                if not self.is_as_found:
-                    self._map.flush()
-                    os.fsync(self._fd)
-            except OSError as error:
-                raise self._not_forced(error) from error
+                with self._forcing():
+                    if not self.read_only:
+                        self._map.flush()
+                        os.fsync(self._fd)
             finally:
                 self._unmap()
 
@@ -377,45 +343,10 @@ def _is_blank(descriptor: int) -> bool:
 
 
 def _map_for_writing(path: Path, descriptor: int, length: int) -> mmap.mmap:
-    try:
+    with StorageErrors(
+        f"cannot reserve {length} bytes of storage for catalog {path}", path, CatalogError
+    ):
         return map_reserved(path, descriptor, length)
-    except OSError as error:
-        raise CatalogError(
-            f"cannot reserve {length} bytes of storage for catalog {path}: {error.strerror}", path
-        ) from error
-
-
-def _write(file_descriptor: int, data: memoryview, offset: int) -> None:
-    done = 0
-    while done < len(data):
-        with data[done:] as rest:
-            done += os.pwrite(file_descriptor, rest, offset + done)
-
-
-def _put_header(mapping: mmap.mmap) -> None:
-    layout.CATALOG_HEADER.pack_into(
-        mapping,
-        0,
-        layout.SEMANTIC_VERSION,
-        layout.CATALOG_HEADER_LENGTH,
-        0,
-        layout.DEFAULT_ALIGNMENT,
-    )
-
-
-def _map_unchanged(descriptor: int, length: int) -> mmap.mmap:
-    """Map a file for reading; for one without a header yet, memory with one."""
-    if any(os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)):
-        return map_for_reading(descriptor, length)
-    mapping = _map_memory(max(length, layout.MIN_CAPACITY_BYTES))
-    _put_header(mapping)
-    return mapping
-
-
-def _map_memory(length: int) -> mmap.mmap:
-    """Map memory of zeros, which is allocated where something is stored."""
-    # In shared memory, reading a page allocates it as well.
-    return mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def map_for_reading(descriptor: int, length: int) -> mmap.mmap:
@@ -425,7 +356,8 @@ def map_for_reading(descriptor: int, length: int) -> mmap.mmap:
     """
     if os.lseek(descriptor, 0, os.SEEK_HOLE) >= length:
         return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
-    copy = _map_memory(length)
+    # Private, for reading a page of shared memory allocates it.
+    copy = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for offset, chunk in data_chunks(descriptor, length):
         copy[offset : offset + len(chunk)] = chunk
     return copy

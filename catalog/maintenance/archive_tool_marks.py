@@ -154,33 +154,27 @@ def _position_problem(descriptor: RecordingDescriptor) -> str:
     return ""
 
 
+@dataclass
 class _Decision:
     """The decision about one recording."""
 
-    def __init__(
-        self,
-        entry: CatalogEntry,
-        files: Sequence[OwnedFile],
-        segments: Mapping[Path, tuple[SegmentTask, SegmentCheck]],
-        all_segments: bool,
-        checksum: ChecksumName,
-        cut_off: TornFrame,
-    ) -> None:
-        self._entry = entry
-        self._descriptor = entry.descriptor
-        self._files = files
-        self._segments = segments
-        self._all_segments = all_segments
-        self._checksum: ChecksumName = checksum
-        self._ask = cut_off
-        self._cut_off: tuple[Path, int] | None = None
-        self._after_stop: tuple[Path, int] | None = None
-        # Offset in the last file up to which no frame may be torn.
-        self._asked_from = 0
-        self._is_left = False
+    entry: CatalogEntry
+    files: Sequence[OwnedFile]
+    segments: Mapping[Path, tuple[SegmentTask, SegmentCheck]]
+    all_segments: bool
+    checksum: ChecksumName
+    asks: TornFrame
+    _cut_off: tuple[Path, int] | None = None
+    _after_stop: tuple[Path, int] | None = None
+    # Offset in the last file up to which no frame may be torn.
+    _asked_from: int = 0
+    _is_left: bool = False
+
+    def __post_init__(self) -> None:
+        self._descriptor = self.entry.descriptor
 
     def make(self) -> Marking:
-        state = before = RecordingState(self._entry.state)
+        state = before = RecordingState(self.entry.state)
         try:
             reason, stop_position = self._judge()
         except (AerotapeError, OSError) as error:
@@ -191,10 +185,10 @@ class _Decision:
             self._cut_off = None
         elif self._is_left:
             stop_position, self._cut_off = self._descriptor.stop_position, None
-        elif self._files:
+        elif self.files:
             state = RecordingState.VALID
         return Marking(
-            recording_id=self._entry.recording_id,
+            recording_id=self.entry.recording_id,
             state_before=before,
             state=state,
             stop_position_before=self._descriptor.stop_position,
@@ -209,7 +203,7 @@ class _Decision:
         descriptor = self._descriptor
         if problem := _position_problem(descriptor):
             return problem, NULL_VALUE
-        named = [(file.path, file.base_position) for file in self._files]
+        named = [(file.path, file.base_position) for file in self.files]
         positions = {path: base for path, base in named if base is not None and base >= 0}
         if len(positions) < len(named):
             path = next(path for path, _ in named if path not in positions)
@@ -223,14 +217,14 @@ class _Decision:
         stop_position = max(positions[last] + self._end_offset(last, positions[last]), 0)
         if reason := self._check_descriptor():
             return reason, NULL_VALUE
-        for path in sorted(positions) if self._all_segments else [last]:
+        for path in sorted(positions) if self.all_segments else [last]:
             if fault := self._fault(path, positions[path]):
                 return fault, NULL_VALUE
         # Once it has a stop position, no start looks for frames that a power cut has taken.
         segment = SegmentFile(last, positions[last])
         self._is_left = (
             descriptor.is_active
-            and self._checksum == "none"
+            and self.checksum == "none"
             and bool(frames_in_holes(descriptor, segment, self._asked_from))
         )
         stop_position = max(stop_position, descriptor.start_position)
@@ -241,10 +235,10 @@ class _Decision:
         return "", stop_position
 
     def _check_descriptor(self) -> str:
-        if self._checksum == "none":
+        if self.checksum == "none":
             return ""
-        expected = _native.checksum(self._checksum, self._entry.body)
-        return "" if expected == self._entry.checksum else "the descriptor's checksum fails"
+        expected = _native.checksum(self.checksum, self.entry.body)
+        return "" if expected == self.entry.checksum else "the descriptor's checksum fails"
 
     def _fault(self, path: Path, base_position: int) -> str:
         if self._is_clean(path):
@@ -261,9 +255,9 @@ class _Decision:
 
     def _is_clean(self, path: Path) -> bool:
         """Whether our check has found nothing but good frames, up to an unwritten one."""
-        if path not in self._segments:
+        if path not in self.segments:
             return False
-        task, check = self._segments[path]
+        task, check = self.segments[path]
         if check.error or check.bad_places:
             return False
         if task.end_offset == self._descriptor.segment_file_length:
@@ -276,7 +270,7 @@ class _Decision:
     def _end_offset(self, path: Path, base_position: int) -> int:
         """Return where the frames of the last file end, once one that may be torn is decided on."""
         if self._is_clean(path):
-            task, check = self._segments[path]
+            task, check = self.segments[path]
             end, begin = task.end_offset, check.last_frame_offset
             aligned = align_frame(max(check.last_frame_length, 0))
             if begin < 0 or begin // PAGE_LENGTH == (begin + aligned - 1) // PAGE_LENGTH:
@@ -287,7 +281,7 @@ class _Decision:
             reference = self._reference(path, base_position)
             end, doubtful = reference.end_offset, reference.doubtful_offset
         self._asked_from = end if doubtful < 0 else doubtful
-        if doubtful >= 0 and self._ask(path, doubtful):
+        if doubtful >= 0 and self.asks(path, doubtful):
             self._cut_off = (path, doubtful)
             return doubtful
         return end
@@ -307,5 +301,5 @@ class _Decision:
             term_length=descriptor.term_buffer_length,
             initial_term_id=descriptor.initial_term_id,
             stream_id=descriptor.stream_id,
-            checksum=self._checksum,
+            checksum=self.checksum,
         )

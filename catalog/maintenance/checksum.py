@@ -18,12 +18,12 @@ from aerotape import _native
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Problem
 from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import (
     SegmentFile,
     first_segment_base,
+    index_segment_files,
     missing_base_positions,
     segment_file_name,
 )
@@ -93,13 +93,10 @@ def write_checksums(
             f"no valid recording with id {recording_id} in archive directory {archive_dir}",
             recording_id,
         )
-    index = index_owned_files(archive_dir)
+    index, _ = index_segment_files(archive_dir)
     runs = []
     for entry in entries:
-        files = sorted(
-            (file for file in index.get(entry.recording_id, []) if _position(file) >= 0),
-            key=_position,
-        )
+        files = index.get(entry.recording_id, [])
         chosen = files if all_segments else files[-1:]
         runs.append(_Run(entry, entry_damage(entry), chosen, files))
     tasks = [task for run in runs for task in run.tasks()]
@@ -113,10 +110,6 @@ def write_checksums(
         )
     )
     return [run.finish(catalog, [next(done) for _ in run.tasks()], dry_run) for run in runs]
-
-
-def _position(file: OwnedFile) -> int:
-    return -1 if file.base_position is None else file.base_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +127,8 @@ class _Run:
 
     entry: CatalogEntry
     damage: str
-    files: list[OwnedFile]
-    all_files: list[OwnedFile]
+    files: list[SegmentFile]
+    all_files: list[SegmentFile]
 
     def tasks(self) -> list[_Task]:
         """Return what is to be gone through."""
@@ -172,7 +165,7 @@ class _Run:
                 else self._why_short(file, result.end_offset)
             )
             if what:
-                position = _position(file) + result.end_offset
+                position = file.base_position + result.end_offset
                 problems.append(Problem(what, position, str(file.path), result.end_offset))
         frames, frames_changed = sum(r.frames for r in results), sum(r.changed for r in results)
         changed_kind = sum(result.changed_kind for result in results)
@@ -196,16 +189,15 @@ class _Run:
             return []
         if not self.files:
             return [Problem("it has no segment files", start)]
-        segments = [SegmentFile(file.path, _position(file)) for file in self.all_files]
-        count, missing = missing_base_positions(descriptor, segments, stop)
+        count, missing = missing_base_positions(descriptor, self.all_files, stop)
         if not count:
             return []
         name = segment_file_name(self.entry.recording_id, missing[0])
         return [Problem(f"{count} segment files are missing, the first is {name}", missing[0])]
 
-    def _why_short(self, file: OwnedFile, end_offset: int) -> str:
+    def _why_short(self, file: SegmentFile, end_offset: int) -> str:
         """Say that the frames of a file end too early, so that none after that was processed."""
-        descriptor, base = self.entry.descriptor, _position(file)
+        descriptor, base = self.entry.descriptor, file.base_position
         end = min(descriptor.stop_position - base, descriptor.segment_file_length)
         is_within = first_segment_base(descriptor) <= base
         if end_offset >= end or not is_within or self.entry.state == RecordingState.DELETED:

@@ -11,10 +11,7 @@ from typing import Any
 from aerotape.catalog.descriptor import describe_problem, segment_base
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.segment_files import (
-    open_regular_file,
-    segment_file_name,
-)
+from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import AerotapeError, StorageError, UnknownRecordingError
 
 _CHUNK_LENGTH = 1 << 20
@@ -118,15 +115,10 @@ def _compare(
 
 
 def _fields(ours: StoredRecording, theirs: StoredRecording) -> Iterator[tuple[str, Any, Any]]:
-    yield "state", _state(ours), _state(theirs)
+    yield "state", ours.entry.state_name, theirs.entry.state_name
     for field in dataclasses.fields(ours.descriptor):
         name = field.name
         yield name, getattr(ours.descriptor, name), getattr(theirs.descriptor, name)
-
-
-def _state(recording: StoredRecording) -> str:
-    state = recording.entry.state
-    return RecordingState(state).name if state in set(RecordingState) else str(state)
 
 
 def _place(recording: StoredRecording, position: int) -> tuple[Path, int]:
@@ -143,60 +135,26 @@ def _first_difference(
     end: int,
     progress: Callable[[int], None],
 ) -> int:
-    readers = _Reader(ours), _Reader(theirs)
-    try:
-        position = begin
-        while position < end:
-            length = min(_CHUNK_LENGTH, end - position, *(r.left(position) for r in readers))
-            pieces = [reader.read(position, length) for reader in readers]
-            if pieces[0] != pieces[1]:
-                return position + _differ_at(*pieces)
-            position += length
-            progress(position - begin)
-        return -1
-    finally:
-        for reader in readers:
-            reader.close()
+    position = begin
+    while position < end:
+        length = min(_CHUNK_LENGTH, end - position, _left(ours, position), _left(theirs, position))
+        one, other = (_read(recording, position, length) for recording in (ours, theirs))
+        if one != other:
+            return position + next(i for i in range(length) if one[i] != other[i])
+        position += length
+        progress(position - begin)
+    return -1
 
 
-def _differ_at(one: bytes, other: bytes) -> int:
-    """Return the index of the first byte in which two runs of one length differ."""
-    low, high = 0, len(one)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low
+def _left(recording: StoredRecording, position: int) -> int:
+    """Return the number of bytes from a position to the end of its segment file."""
+    return recording.descriptor.segment_file_length - _place(recording, position)[1]
 
 
-class _Reader:
-    """Reads a recording by position; its segment files may be of any length."""
-
-    def __init__(self, recording: StoredRecording) -> None:
-        self._recording = recording
-        self._path: Path | None = None
-        self._file: Any = None
-
-    def left(self, position: int) -> int:
-        """Return the number of bytes from a position to the end of its segment file."""
-        return self._recording.descriptor.segment_file_length - _place(self._recording, position)[1]
-
-    def read(self, position: int, length: int) -> bytes:
-        """Read bytes of one segment file (OSError)."""
-        path, offset = _place(self._recording, position)
-        if path != self._path:
-            self.close()
-            self._file, self._path = open_regular_file(path), path
-        self._file.seek(offset)
-        data: bytes = self._file.read(length)
-        if len(data) < length:
-            raise StorageError(f"{path} ends at offset {offset + len(data)}", path)
-        return data
-
-    def close(self) -> None:
-        """Close the file that is open."""
-        if self._file is not None:
-            self._file.close()
-            self._file = self._path = None
+def _read(recording: StoredRecording, position: int, length: int) -> bytes:
+    """Read bytes of one segment file (OSError, StorageError)."""
+    path, offset = _place(recording, position)
+    data = recording.read_segment(position - offset, offset, length)
+    if len(data) < length:
+        raise StorageError(f"{path} ends at offset {offset + len(data)}", path)
+    return data

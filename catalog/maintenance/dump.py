@@ -6,8 +6,8 @@ Recordings of any state can be dumped. `aerotape.replay.offline.reader` reads me
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.directory import StoredRecording
@@ -16,32 +16,17 @@ from aerotape.errors import SegmentError
 from aerotape.frame_header import HEADER_LENGTH, TYPE_PADDING, FrameHeader, align_frame
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """A frame.
 
     Attributes:
         position: where it begins in the recording, bytes.
-        length: of header and payload together, without alignment, bytes.
-        flags: begin and end of a message, and any other that the publisher set.
-        frame_type: data or padding; any other type is damage.
-        term_offset: the header's, bytes.
-        session_id: of its publication; its checksum where recorded with one.
-        stream_id: of its publication.
-        term_id: of its term.
-        reserved_value: set by the publisher.
+        header: its header; where recorded with a checksum, that is in place of the session id.
         payload: the bytes that were published; empty for padding.
     """
 
     position: int
-    length: int
-    flags: int
-    frame_type: int
-    term_offset: int
-    session_id: int
-    stream_id: int
-    term_id: int
-    reserved_value: int
+    header: FrameHeader
     payload: bytes
 
 
@@ -72,7 +57,7 @@ def read_frames(
         segment_end = base + descriptor.segment_file_length
         for frame in _read_segment(recording, base, position, min(segment_end, end)):
             yield frame
-            position += align_frame(frame.length)
+            position += align_frame(frame.header.frame_length)
 
 
 def _read_segment(
@@ -98,18 +83,7 @@ def _read_segment(
                     body = file.read(aligned - HEADER_LENGTH)
                     if len(body) < aligned - HEADER_LENGTH:
                         raise _no_frame("the file ends within the frame", path, base, position)
-                yield Frame(
-                    position=position,
-                    length=length,
-                    flags=header.flags,
-                    frame_type=header.frame_type,
-                    term_offset=header.term_offset,
-                    session_id=header.session_id,
-                    stream_id=header.stream_id,
-                    term_id=header.term_id,
-                    reserved_value=header.reserved_value,
-                    payload=body[: length - HEADER_LENGTH],
-                )
+                yield Frame(position, header, body[: length - HEADER_LENGTH])
                 position += aligned
     except FileNotFoundError:
         raise _no_frame("there is no segment file", path, base, position) from None

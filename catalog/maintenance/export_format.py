@@ -34,7 +34,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.time_index.points import NO_POINTS, POINT_LENGTH, TimePoints
-from aerotape.errors import StorageError
+from aerotape.errors import StorageError, StorageErrors
 
 MAGIC: Final = b"AEROTAPE"
 VERSION: Final = 1
@@ -143,10 +143,8 @@ class RecordingFileReader:
         self._path = path
         self.time_points = NO_POINTS
         self._digest = hashlib.sha256()
-        try:
+        with StorageErrors(f"cannot open {path}", path):
             self._file: IO[bytes] = path.open("rb")
-        except OSError as error:
-            raise StorageError(f"cannot open {path}: {error.strerror}", path) from error
         try:
             self.header = self._read_header()
         except BaseException:
@@ -159,25 +157,23 @@ class RecordingFileReader:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def content(self, progress: Progress = lambda done, total: None) -> Iterator[memoryview]:
+    def content(self, progress: Progress = lambda done, total: None) -> Iterator[bytes]:
         """Iterate the recorded bytes in pieces; the digest is checked after the last.
 
-        A piece is valid only until the next one. The content is verified only when the iteration is
-        complete.
+        The content is verified only when the iteration is complete.
 
         Raises:
             StorageError: the file is cut short or altered, or cannot be read.
         """
         left = total = self.header.content_length
-        buffer = memoryview(bytearray(_CHUNK_LENGTH))
         while left:
-            count = self._read_into(buffer[: min(left, len(buffer))])
-            if not count:
+            piece = self._read(min(left, _CHUNK_LENGTH))
+            if not piece:
                 raise self._refuse(f"it ends {left} bytes before the recording does")
-            self._digest.update(buffer[:count])
-            left -= count
+            self._digest.update(piece)
+            left -= len(piece)
             progress(total - left, total)
-            yield buffer[:count]
+            yield piece
         encoded = self._read(self.header.time_points_length)
         self._digest.update(encoded)
         expected = self._digest.digest()
@@ -227,16 +223,8 @@ class RecordingFileReader:
         return RecordingFileHeader(descriptor, content_length, points_length)
 
     def _read(self, length: int) -> bytes:
-        try:
+        with StorageErrors(f"cannot read {self._path}", self._path):
             return self._file.read(length)
-        except OSError as error:
-            raise StorageError(f"cannot read {self._path}: {error.strerror}", self._path) from error
-
-    def _read_into(self, buffer: memoryview) -> int:
-        try:
-            return self._file.readinto(buffer)  # type: ignore[attr-defined,no-any-return]
-        except OSError as error:
-            raise StorageError(f"cannot read {self._path}: {error.strerror}", self._path) from error
 
     def _refuse(self, reason: str) -> StorageError:
         return StorageError(f"{self._path} cannot be imported: {reason}", self._path)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +41,7 @@ from aerotape.catalog.segment_files import (
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
 from aerotape.catalog.time_index.points import TimePoints
 from aerotape.clock import epoch_ms
-from aerotape.errors import CatalogError, SegmentError, StorageError
+from aerotape.errors import CatalogError, SegmentError, StorageError, StorageErrors
 
 IMPORT_FOLDER_NAME = "aerotape-import"
 _CHUNK_LENGTH = 1 << 20
@@ -124,16 +125,13 @@ def _ranges(folder: Path, descriptor: RecordingDescriptor) -> Iterator[tuple[Pat
 
 def _read(archive_dir: Path, descriptor: RecordingDescriptor) -> Iterator[bytes]:
     for path, offset, end in _ranges(archive_dir, descriptor):
-        try:
-            with path.open("rb", buffering=0) as file:
-                while offset < end:
-                    piece = os.pread(file.fileno(), min(_CHUNK_LENGTH, end - offset), offset)
-                    if not piece:
-                        raise StorageError(f"{path} was cut short while it was read", path)
-                    yield piece
-                    offset += len(piece)
-        except OSError as error:
-            raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+        with StorageErrors(f"cannot read {path}", path), path.open("rb", buffering=0) as file:
+            while offset < end:
+                piece = os.pread(file.fileno(), min(_CHUNK_LENGTH, end - offset), offset)
+                if not piece:
+                    raise StorageError(f"{path} was cut short while it was read", path)
+                yield piece
+                offset += len(piece)
 
 
 # ---- import --------------------------------------------------------------------------------------
@@ -179,26 +177,28 @@ def import_recording(
             for _ in reader.content(progress):
                 pass
             return descriptor
-        folder = archive_dir / IMPORT_FOLDER_NAME
-        try:
-            # The rest of an earlier import that was killed.
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(DIRECTORY_MODE)
-            try:
-                segments = _write(folder, descriptor, reader.content(progress))
-                check_complete(descriptor, segments, "none")
-                paths = [segment.path for segment in segments]
-                if reader.time_points:
-                    paths.append(_write_time_index(folder, descriptor, reader.time_points))
-                enter(catalog, archive_dir, descriptor, paths)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-        except OSError as error:
-            raise StorageError(
-                f"cannot import {path}: {error.filename or archive_dir}: {error.strerror}",
-                error.filename or archive_dir,
-            ) from error
+        errors = StorageErrors(f"cannot import {path}", archive_dir, names_file=True)
+        with errors, importing(archive_dir) as folder:
+            segments = _write(folder, descriptor, reader.content(progress))
+            check_complete(descriptor, segments, "none")
+            paths = [segment.path for segment in segments]
+            if reader.time_points:
+                paths.append(_write_time_index(folder, descriptor, reader.time_points))
+            enter(catalog, archive_dir, descriptor, paths)
     return descriptor
+
+
+@contextmanager
+def importing(archive_dir: Path) -> Iterator[Path]:
+    """Create the folder for the files of a new recording; remove it at the end (OSError)."""
+    folder = archive_dir / IMPORT_FOLDER_NAME
+    # The rest of an earlier import that was killed.
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(DIRECTORY_MODE)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_free(catalog: Catalog, archive_dir: Path, recording_id: int) -> None:
@@ -222,7 +222,7 @@ def _check_free(catalog: Catalog, archive_dir: Path, recording_id: int) -> None:
 
 
 def _write(
-    folder: Path, descriptor: RecordingDescriptor, content: Iterator[memoryview]
+    folder: Path, descriptor: RecordingDescriptor, content: Iterator[bytes]
 ) -> list[SegmentFile]:
     """Write segment files of full length, and force them to storage."""
     segments = []
@@ -232,7 +232,7 @@ def _write(
         try:
             os.ftruncate(file, descriptor.segment_file_length)
             while begin < end:
-                rest = rest or next(content)
+                rest = rest or memoryview(next(content))
                 count = os.pwrite(file, rest[: end - begin], begin)
                 begin, rest = begin + count, rest[count:]
             os.fsync(file)

@@ -36,7 +36,7 @@ from aerotape.catalog.file.mapped_file import check_length, map_for_reading
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.mark.layout import BLOCK_BEGIN, MESSAGE_HEADER, SCHEMA_ID, TEMPLATE_ID
-from aerotape.catalog.mark.ownership import in_use, resolve
+from aerotape.catalog.mark.ownership import resolve
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment_files import (
     MAX_LONG,
@@ -45,8 +45,7 @@ from aerotape.catalog.segment_files import (
     open_regular_file,
     segment_file_name,
 )
-from aerotape.clock import epoch_ms
-from aerotape.errors import CatalogError, MarkFileError, StorageError
+from aerotape.errors import CatalogError, MarkFileError, StorageError, StorageErrors
 
 _OLD_ALIGNMENT: Final = 1024
 _UPDATED_SUFFIX: Final = ".updated"
@@ -124,19 +123,18 @@ def plan_migration(archive_dir: Path) -> Migration:
     return Migration(mark.version, catalog.version, tuple(steps))
 
 
-def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
+def migrate(archive_dir: Path) -> Migration:
     """Bring a directory to the current major version; return the plan that was carried out.
 
+    No archive may be using the directory (`aerotape.catalog.mark.ownership.unused`).
+
     Raises:
-        ArchiveInUseError: its archive was active within the timeout.
         StorageError: as `plan_migration`, and nothing was changed; or a file cannot be written.
     """
     mark = _Mark.read(archive_dir)
-    if mark.version < _V3:
-        mark.check_unused(liveness_timeout_ms)
     plan = plan_migration(archive_dir)
     catalog_path = archive_dir / layout.CATALOG_FILE_NAME
-    try:
+    with StorageErrors(f"cannot migrate {archive_dir}", archive_dir, names_file=True):
         if plan.steps:
             for path in (catalog_path, mark.path):
                 os.close(open_no_follow(path))
@@ -155,11 +153,6 @@ def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
                 _store_version(catalog_path, 0, step.version)
             sync_directory(archive_dir)
             _store_version(mark.path, mark.offset, step.version)
-    except OSError as error:
-        raise StorageError(
-            f"cannot migrate {archive_dir}: {error.filename or 'a file'}: {error.strerror}",
-            error.filename or archive_dir,
-        ) from error
     return plan
 
 
@@ -181,8 +174,6 @@ class _Mark:
     path: Path
     offset: int
     version: int
-    activity_timestamp_ms: int
-    pid: int
 
     @classmethod
     def read(cls, archive_dir: Path) -> _Mark:
@@ -202,15 +193,10 @@ class _Mark:
         _, template_id, schema_id, _ = MESSAGE_HEADER.unpack_from(data)
         has_header = (template_id, schema_id) == (TEMPLATE_ID, SCHEMA_ID)
         offset = MESSAGE_HEADER.size if has_header else 0
-        version, activity_timestamp_ms, _, pid = BLOCK_BEGIN.unpack_from(data, offset)
+        (version,) = layout.INT.unpack_from(data, offset)
         if version <= 0:
             raise MarkFileError(f"no archive has finished writing the mark file {path}", path)
-        return cls(path, offset, version, activity_timestamp_ms, pid)
-
-    def check_unused(self, liveness_timeout_ms: int) -> None:
-        age_ms = epoch_ms() - self.activity_timestamp_ms
-        if age_ms < liveness_timeout_ms:
-            raise in_use(self.path, self.pid, f"it gave a sign of life {age_ms} ms ago")
+        return cls(path, offset, version)
 
 
 # ---- the catalog ---------------------------------------------------------------------------------

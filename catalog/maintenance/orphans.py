@@ -29,7 +29,7 @@ from aerotape.catalog.segment_files import (
     file_names,
     first_segment_base,
 )
-from aerotape.errors import StorageError
+from aerotape.errors import StorageError, StorageErrors
 
 _OWNED = re.compile(rf"([0-9]+)-(.*)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
 # Any file named for a recording: segment files, also about to be deleted, and files of ours.
@@ -83,10 +83,8 @@ def ids_with_files(archive_dir: Path) -> set[int]:
 def delete_files(paths: Iterable[Path]) -> None:
     """Delete files, ignoring those that no longer exist (StorageError)."""
     for path in paths:
-        try:
+        with StorageErrors(f"cannot delete {path}", path):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageError(f"cannot delete {path}: {error.strerror}", path) from error
 
 
 # ---- orphaned segments ---------------------------------------------------------------------------

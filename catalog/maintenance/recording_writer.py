@@ -8,29 +8,27 @@ visible when it is complete (`aerotape.catalog.maintenance.export_import`).
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
 from typing import Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import sync_directory, write_at
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.export_import import (
-    IMPORT_FOLDER_NAME,
     add_blank_segment,
     enter,
+    importing,
 )
 from aerotape.catalog.maintenance.orphans import ids_with_files
-from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment_files import SegmentFile, segment_ranges
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.clock import epoch_ms
 from aerotape.context import Closing
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import ConfigurationError, StorageErrors
 from aerotape.frame_header import (
     BEGIN_FLAG,
     END_FLAG,
@@ -190,7 +188,8 @@ class RecordingWriter(Closing):
         for path, begin, end in ranges:
             if begin == 0:
                 self._next_file(path)
-            data = data[_write(self._file, data[: end - begin], begin) :]
+            write_at(self._file, data[: end - begin], begin)
+            data = data[end - begin :]
         data.release()
         self._buffer = bytearray()
         self._written_to = self.position
@@ -225,26 +224,6 @@ class RecordingWriter(Closing):
             self._file = -1
 
 
-def _write(file: int, data: memoryview, offset: int) -> int:
-    done = 0
-    while done < len(data):
-        done += os.pwrite(file, data[done:], offset + done)
-    return done
-
-
-@contextmanager
-def importing(archive_dir: Path) -> Iterator[Path]:
-    """Create the folder for the files of a new recording; remove it at the end (OSError)."""
-    folder = archive_dir / IMPORT_FOLDER_NAME
-    # The rest of an earlier import that was killed.
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(DIRECTORY_MODE)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def write_recording(
     catalog: Catalog,
     archive_dir: Path,
@@ -274,16 +253,14 @@ def write_recording(
     catalog.check_readable()
     catalog.avoid_ids(ids_with_files(archive_dir))
     empty = stream.descriptor(catalog.next_recording_id)
-    try:
-        with importing(archive_dir) as folder, RecordingWriter(folder, stream, empty) as writer:
-            write(writer)
-            descriptor, segments = writer.finish()
-            paths = [segment.path for segment in segments]
-            paths += write_others(folder, descriptor)
-            enter(catalog, archive_dir, descriptor, paths)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write a recording: {error.filename or archive_dir}: {error.strerror}",
-            error.filename or archive_dir,
-        ) from error
+    with (
+        StorageErrors("cannot write a recording", archive_dir, names_file=True),
+        importing(archive_dir) as folder,
+        RecordingWriter(folder, stream, empty) as writer,
+    ):
+        write(writer)
+        descriptor, segments = writer.finish()
+        paths = [segment.path for segment in segments]
+        paths += write_others(folder, descriptor)
+        enter(catalog, archive_dir, descriptor, paths)
     return descriptor

@@ -7,7 +7,7 @@ ArchiveTool sets in the catalog afterwards are those of `archive_tool_marks`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -196,53 +196,48 @@ def _check_copies(
                 progress(done, total)
 
 
+@dataclass
 class _Check:
     """The check of one recording: the plan of files to check, then the judgement of results."""
 
-    def __init__(
-        self,
-        recording: StoredRecording,
-        segments: Sequence[SegmentFile] | None,
-        all_segments: bool,
-        checksum: ChecksumName,
-        positions: Callable[[StoredRecording], tuple[int, int]] | None,
-    ) -> None:
-        self.recording = recording
-        self._entry = recording.entry
-        self._descriptor = recording.descriptor
-        # Listed once for all recordings; None in remote storage, where each lists its own.
-        self._segments = segments
-        self._all_segments = all_segments
-        self._positions = positions
-        self._checksum: ChecksumName = checksum
-        # Its end may advance during the check.
-        self._is_written = recording.is_being_written
-        self._problems: list[Problem] = []
+    recording: StoredRecording
+    # Listed once for all recordings; None in remote storage, where each lists its own.
+    segments: Sequence[SegmentFile] | None
+    all_segments: bool
+    checksum: ChecksumName
+    positions: Callable[[StoredRecording], tuple[int, int]] | None
+    tasks: list[SegmentTask] = field(default_factory=list)
+    _problems: list[Problem] = field(default_factory=list)
+    _bad_places: int = 0
+
+    def __post_init__(self) -> None:
+        self._entry = self.recording.entry
+        self._descriptor = self.recording.descriptor
         self._stop_position = self._descriptor.stop_position
-        self._bad_places = 0
-        self.tasks: list[SegmentTask] = []
+        # Its end may advance during the check.
+        self._is_written = self.recording.is_being_written
 
     def plan(self) -> list[SegmentTask]:
         """Check the descriptor and names; return the files to be checked."""
         for note in self.recording.suspect_notes:
-            self._found(Problem(f"marked as suspect: {note.detail}", note.position))
+            self._found(f"marked as suspect: {note.detail}", note.position)
         damage = self.recording.damage or describe_problem(self._descriptor)
         if damage:
-            self._found(Problem(f"its descriptor is damaged: {damage}"))
+            self._found(f"its descriptor is damaged: {damage}")
             return []
         self._check_descriptor()
         try:
-            if self._segments is None:
+            if self.segments is None:
                 segments = self.recording.segment_files()
             else:
-                segments = own_segments(self._descriptor, self._segments)
-                misfit = why_none_fits(self._descriptor, self._segments)
+                segments = own_segments(self._descriptor, self.segments)
+                misfit = why_none_fits(self._descriptor, self.segments)
                 if misfit and not self._is_written:
-                    self._found(Problem(misfit, self._descriptor.start_position))
+                    self._found(misfit, self._descriptor.start_position)
             self._find_end(segments)
             self._plan_segments(segments)
         except (AerotapeError, OSError) as error:
-            self._found(Problem(str(error), path=str(getattr(error, "path", "") or "")))
+            self._found(str(error), path=str(getattr(error, "path", "") or ""))
         return self.tasks
 
     def finish(self, found: Sequence[tuple[SegmentTask, SegmentCheck]]) -> RecordingCheck:
@@ -264,20 +259,25 @@ class _Check:
             problems=tuple(self._problems),
         )
 
-    def _found(self, problem: Problem) -> None:
+    def _found(
+        self,
+        detail: str,
+        position: int = NULL_VALUE,
+        path: Path | str = "",
+        offset: int = NULL_VALUE,
+        length: int = 0,
+    ) -> None:
         if len(self._problems) < _LISTED:
-            self._problems.append(problem)
+            self._problems.append(Problem(detail, position, str(path), offset, length))
 
     def _check_descriptor(self) -> None:
-        if self._checksum == "none":
+        if self.checksum == "none":
             return
-        expected = _native.checksum(self._checksum, self._entry.body)
+        expected = _native.checksum(self.checksum, self._entry.body)
         if expected != self._entry.checksum:
             self._found(
-                Problem(
-                    f"the descriptor's checksum in the catalog is {self._entry.checksum}; "
-                    f"{self._checksum} of it is {expected}"
-                )
+                f"the descriptor's checksum in the catalog is {self._entry.checksum}; "
+                f"{self.checksum} of it is {expected}"
             )
 
     def _find_end(self, segments: Sequence[SegmentFile]) -> None:
@@ -286,32 +286,28 @@ class _Check:
         if self._is_written:
             self._stop_position = self.recording.recorded_position
             return
-        if self._segments is None:
-            end = self.recording.find_end(self._checksum)
+        if self.segments is None:
+            end = self.recording.find_end(self.checksum)
         else:
-            end = find_recording_end(self._descriptor, segments, self._checksum, holes=True)
+            end = find_recording_end(self._descriptor, segments, self.checksum, holes=True)
         self._stop_position = end.position
-        if end.damaged_positions and self._checksum == "none":
+        if end.damaged_positions and self.checksum == "none":
             count = len(end.damaged_positions)
             self._found(
-                Problem(
-                    f"{count} frames are partly in holes of the file, at positions "
-                    f"{listed(end.damaged_positions, count)}: never wholly written, unless a copy "
-                    "made the holes",
-                    end.damaged_positions[0],
-                    str(end.segment.path) if end.segment else "",
-                )
+                f"{count} frames are partly in holes of the file, at positions "
+                f"{listed(end.damaged_positions, count)}: never wholly written, unless a copy "
+                "made the holes",
+                end.damaged_positions[0],
+                str(end.segment.path) if end.segment else "",
             )
         if end.torn:
             path = str(end.segment.path) if end.segment else ""
             self._found(
-                Problem(
-                    f"after its last whole frame: {end.torn}",
-                    end.position,
-                    path,
-                    end.offset,
-                    end.data_end - end.offset,
-                )
+                f"after its last whole frame: {end.torn}",
+                end.position,
+                path,
+                end.offset,
+                end.data_end - end.offset,
             )
 
     def _plan_segments(self, segments: Sequence[SegmentFile]) -> None:
@@ -321,7 +317,7 @@ class _Check:
             segments = self.recording.segment_files()
             count, missing = missing_base_positions(self._descriptor, segments, self._stop_position)
         if count:
-            self._found(Problem(describe_missing(count, missing), missing[0]))
+            self._found(describe_missing(count, missing), missing[0])
         within = [
             segment
             for segment in segments
@@ -336,53 +332,47 @@ class _Check:
             )
 
     def _chosen(self, segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
-        if self._positions is None:
-            return segments if self._all_segments else segments[-1:]
-        begin, end = self._positions(self.recording)
+        if self.positions is None:
+            return segments if self.all_segments else segments[-1:]
+        begin, end = self.positions(self.recording)
         length = self._descriptor.segment_file_length
         return [s for s in segments if begin < s.base_position + length and s.base_position < end]
 
     def _judge(self, task: SegmentTask, check: SegmentCheck) -> None:
         path = str(task.path)
         if check.error:
-            self._found(Problem(f"it cannot be read: {check.error}", task.base_position, path))
+            self._found(f"it cannot be read: {check.error}", task.base_position, path)
             return
         self._bad_places += check.bad_places
         for bad in check.bad:
             position = task.base_position + bad.offset
             detail = self._describe(task, bad, position)
-            self._found(Problem(detail, position, path, bad.offset, bad.length))
+            self._found(detail, position, path, bad.offset, bad.length)
         left = check.bad_places - len(check.bad)
         if left:
             self._found(
-                Problem(
-                    f"{left} more bad places in {task.path.name}: "
-                    f"{check.checksum_failures} checksums fail there, {check.checksum_passes} are "
-                    f"right",
-                    task.base_position,
-                    path,
-                )
+                f"{left} more bad places in {task.path.name}: "
+                f"{check.checksum_failures} checksums fail there, {check.checksum_passes} are "
+                f"right",
+                task.base_position,
+                path,
             )
         after = check.behind
         if after is not None and (after.end_offset > task.end_offset or after.end == "invalid"):
             position = task.base_position + task.end_offset
             frames = f"frames up to position {task.base_position + after.end_offset}"
             self._found(
-                Problem(
-                    f"there are bytes after the stop position {position}: "
-                    f"{after.problem or frames}",
-                    position,
-                    path,
-                    task.end_offset,
-                    after.end_offset - task.end_offset,
-                )
+                f"there are bytes after the stop position {position}: {after.problem or frames}",
+                position,
+                path,
+                task.end_offset,
+                after.end_offset - task.end_offset,
             )
 
     def _describe(self, task: SegmentTask, bad: BadFrame, position: int) -> str:
         if bad.kind == "checksum":
             return (
-                f"checksum {self._checksum} fails for the frame at position {position}: "
-                f"{bad.detail}"
+                f"checksum {self.checksum} fails for the frame at position {position}: {bad.detail}"
             )
         if bad.offset + bad.length == task.end_offset:
             return (

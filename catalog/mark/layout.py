@@ -47,18 +47,19 @@ _ARCHIVE_ID_OFFSET = 56
 class MarkFileHeader:
     """Fields of MarkFileHeader; timestamps are epoch milliseconds.
 
-    `archive_id` is -1 in files of archives older than 1.47.
+    `archive_id` is -1 in files of archives older than 1.47; a channel that is disabled is "". The
+    defaults are those of a file that an archive is about to write.
     """
 
-    version: int
-    activity_timestamp_ms: int
-    start_timestamp_ms: int
-    pid: int
+    version: int = 0
+    activity_timestamp_ms: int = 0
+    start_timestamp_ms: int = 0
+    pid: int = 0
     control_stream_id: int
     local_control_stream_id: int
     events_stream_id: int
-    header_length: int
-    error_buffer_length: int
+    header_length: int = HEADER_LENGTH
+    error_buffer_length: int = 1 << 20
     archive_id: int
     control_channel: str
     local_control_channel: str
@@ -72,27 +73,9 @@ class MarkFileHeader:
             MarkFileError: the channels and the directory's name do not fit, or are not ASCII.
         """
         try:
-            strings = [
-                text.encode("ascii")
-                for text in (
-                    self.control_channel,
-                    self.local_control_channel,
-                    self.events_channel,
-                    self.aeron_directory,
-                )
-            ]
-            block = _BLOCK.pack(
-                self.version,
-                self.activity_timestamp_ms,
-                self.start_timestamp_ms,
-                self.pid,
-                self.control_stream_id,
-                self.local_control_stream_id,
-                self.events_stream_id,
-                self.header_length,
-                self.error_buffer_length,
-                self.archive_id,
-            )
+            values = [getattr(self, name) for name in self.__slots__]
+            strings = [text.encode("ascii") for text in values[-4:]]
+            block = _BLOCK.pack(*values[:-4])
         except (UnicodeEncodeError, struct.error) as error:
             raise MarkFileError(f"the mark file cannot hold these settings: {error}") from error
         encoded = (
@@ -138,22 +121,12 @@ class MarkFileHeader:
                 strings += [""] * (4 - len(strings))
             else:
                 return None
-        return cls(
-            version=fields[0],
-            activity_timestamp_ms=fields[1],
-            start_timestamp_ms=fields[2],
-            pid=fields[3],
-            control_stream_id=fields[4],
-            local_control_stream_id=fields[5],
-            events_stream_id=fields[6],
-            header_length=fields[7] if version >= 1 else 0,
-            error_buffer_length=fields[8] if version >= 1 else 0,
-            archive_id=fields[9] if version >= 2 else -1,
-            control_channel=strings[0],
-            local_control_channel=strings[1],
-            events_channel=strings[2],
-            aeron_directory=strings[3],
-        )
+        found = dict(zip(cls.__slots__, (*fields, *strings), strict=True))
+        if version < 1:
+            found |= {"header_length": 0, "error_buffer_length": 0}
+        if version < 2:
+            found["archive_id"] = -1
+        return cls(**found)
 
 
 def is_unfinished(data: bytes) -> bool:

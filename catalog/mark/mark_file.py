@@ -19,7 +19,7 @@ import mmap
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -48,10 +48,11 @@ from aerotape.catalog.no_follow import open_no_follow
 from aerotape.clock import epoch_ms
 from aerotape.context import Closing
 from aerotape.distinct_error_log import ErrorLog, ErrorObservation, read_errors
-from aerotape.errors import ClosedError, MarkFileError
+from aerotape.errors import ClosedError, MarkFileError, StorageErrors
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
 KEEP_ALIVE_INTERVAL_S = 1.0
+_PAGE_LENGTH = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +101,10 @@ class MarkFile(Closing):
     def acquire(
         cls,
         archive_dir: str | os.PathLike[str],
+        settings: MarkFileHeader,
         *,
-        archive_id: int,
-        control_channel: str,
-        control_stream_id: int,
-        local_control_channel: str,
-        local_control_stream_id: int,
-        events_channel: str,
-        events_stream_id: int,
-        aeron_directory: str,
         liveness_timeout_ms: int = DEFAULT_LIVENESS_TIMEOUT_MS,
-        error_buffer_length: int = 1 << 20,
         mark_file_dir: str | os.PathLike[str] | None = None,
-        file_page_size: int = 4096,
     ) -> MarkFile:
         """Take an archive directory for this process, or leave it untouched.
 
@@ -120,19 +112,10 @@ class MarkFile(Closing):
 
         Args:
             archive_dir: the directory; must exist.
-            archive_id: id of the archive.
-            control_channel: control request channel ("" when disabled).
-            control_stream_id: its stream id.
-            local_control_channel: local (IPC) control request channel.
-            local_control_stream_id: its stream id.
-            events_channel: recording events channel ("" when disabled).
-            events_stream_id: its stream id.
-            aeron_directory: the media driver's directory.
+            settings: what the archive is configured with.
             liveness_timeout_ms: age at which an activity timestamp is stale.
-            error_buffer_length: room for the error log, bytes.
             mark_file_dir: where the mark file lies when not in the archive directory, which
                 then gets a link file naming it.
-            file_page_size: the driver's; the file's length is a multiple of it.
 
         Raises:
             ArchiveInUseError: another archive is using the directory.
@@ -140,24 +123,12 @@ class MarkFile(Closing):
         """
         directory = Path(archive_dir if mark_file_dir is None else mark_file_dir)
         path = directory / FILE_NAME
-        header = MarkFileHeader(
-            version=0,
-            activity_timestamp_ms=epoch_ms(),
-            start_timestamp_ms=epoch_ms(),
-            pid=os.getpid(),
-            control_stream_id=control_stream_id,
-            local_control_stream_id=local_control_stream_id,
-            events_stream_id=events_stream_id,
-            header_length=HEADER_LENGTH,
-            error_buffer_length=error_buffer_length,
-            archive_id=archive_id,
-            control_channel=control_channel,
-            local_control_channel=local_control_channel,
-            events_channel=events_channel,
-            aeron_directory=aeron_directory,
+        now_ms, error_buffer_length = epoch_ms(), settings.error_buffer_length
+        header = replace(
+            settings, activity_timestamp_ms=now_ms, start_timestamp_ms=now_ms, pid=os.getpid()
         )
         encoded = header.encode()
-        length = layout.align(HEADER_LENGTH + error_buffer_length, file_page_size)
+        length = layout.align(HEADER_LENGTH + error_buffer_length, _PAGE_LENGTH)
         check_other_place(Path(archive_dir), path, liveness_timeout_ms)
         descriptor = open_locked(path)
         try:
@@ -287,13 +258,10 @@ class MarkFile(Closing):
 
 
 def _map(path: Path, descriptor: int, length: int) -> mmap.mmap:
-    try:
+    with StorageErrors(
+        f"cannot reserve {length} bytes of storage for mark file {path}", path, MarkFileError
+    ):
         return map_reserved(path, descriptor, length)
-    except OSError as error:
-        raise MarkFileError(
-            f"cannot reserve {length} bytes of storage for mark file {path}: {error.strerror}",
-            path,
-        ) from error
 
 
 def _save_errors(directory: Path, data: bytes) -> Path | None:

@@ -31,7 +31,7 @@ from aerotape import __version__
 from aerotape.catalog.durability import sync_directory, write_durably
 from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory, open_no_follow
 from aerotape.catalog.segment.hard_links import break_hard_link
-from aerotape.errors import StorageError
+from aerotape.errors import StorageError, StorageErrors
 
 FOLDER_NAME = "aerotape-quarantine"
 NOTE_NAME = "note.json"
@@ -64,31 +64,13 @@ class Quarantine:
 
     def copy(self, path: Path, offset: int, end: int) -> Path:
         """Copy the bytes [offset, end) of a segment file; the copy is on storage (StorageError)."""
-        part = _part(path, offset, end)
-        target: Path = self.folder / part["copy"]
+        name = f"{path.name}.{offset}-{end}"
+        target = self.folder / name
         copy_tail(path, offset, end, target)
-        self._copies.append(part)
+        self._copies.append(
+            {"segment_file": path.name, "offset": offset, "length": end - offset, "copy": name}
+        )
         return target
-
-    def find_copy(self, path: Path, offset: int, end: int) -> Path | None:
-        """Return the copy of these bytes that an interrupted operation has left, None for none.
-
-        It is on storage, and there is a note beside it.
-
-        Raises:
-            StorageError: a file cannot be read, or the note cannot be written.
-        """
-        part = _part(path, offset, end)
-        try:
-            for folder in folders_of(self._archive_dir, self._recording_id):
-                copy: Path = folder / part["copy"]
-                if _is_copy(path, offset, end, copy):
-                    if not (folder / NOTE_NAME).exists():
-                        write_note(folder, self._content([part]))
-                    return copy
-        except OSError as error:
-            raise StorageError(f"cannot read {path}: {error}", path) from error
-        return None
 
     def expect_segment(self, path: Path) -> Path:
         """Name a whole segment file in the note, before `move_segment`; return its new path."""
@@ -97,17 +79,15 @@ class Quarantine:
 
     def write_note(self, **details: Any) -> None:
         """Write or replace the note, on storage when this returns (StorageError)."""
-        write_note(self.folder, self._content(self._copies) | details)
-
-    def _content(self, copies: list[dict[str, Any]]) -> dict[str, Any]:
-        return {
+        content = {
             "recording_id": self._recording_id,
             "timestamp_ms": self._now_ms,
             "written_by": f"aerotape {__version__}",
             "reason": self._reason,
-            "copies": copies,
+            "copies": self._copies,
             "segment_files": self._segment_files,
         }
+        write_note(self.folder, content | details)
 
     def discard(self) -> None:
         """Remove the folder with the copies, as far as possible: no mark refers to them."""
@@ -120,15 +100,6 @@ class Quarantine:
         self._folder, self._copies, self._segment_files = None, [], []
 
 
-def _part(path: Path, offset: int, end: int) -> dict[str, Any]:
-    return {
-        "segment_file": path.name,
-        "offset": offset,
-        "length": end - offset,
-        "copy": f"{path.name}.{offset}-{end}",
-    }
-
-
 def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
     """Create a new folder for a recording, on storage when this returns.
 
@@ -136,7 +107,7 @@ def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
         StorageError: it cannot be created.
     """
     root = archive_dir / FOLDER_NAME
-    try:
+    with StorageErrors(f"cannot make a folder in {root}", root):
         check_directory(root)
         root.mkdir(DIRECTORY_MODE, exist_ok=True)
         sync_directory(archive_dir)
@@ -148,8 +119,6 @@ def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
                 continue
             sync_directory(root)
             return folder
-    except OSError as error:
-        raise StorageError(f"cannot make a folder in {root}: {error.strerror}", root) from error
     raise AssertionError("there is always another number")
 
 
@@ -158,10 +127,8 @@ def write_note(folder: Path, content: dict[str, Any]) -> None:
     import json
 
     path = folder / NOTE_NAME
-    try:
+    with StorageErrors(f"cannot write {path}", path):
         write_durably(path, json.dumps(content, indent=2).encode() + b"\n")
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
 
 
 def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
@@ -226,20 +193,6 @@ def move_segment(path: Path, target: Path) -> None:
         sync_directory(path.parent)
     except OSError as error:
         raise StorageError(f"cannot move {path} to {target}: {error}", path) from error
-
-
-def _is_copy(path: Path, offset: int, end: int, copy: Path) -> bool:
-    """Whether a file is a copy of a part of another one; then it is on storage (OSError)."""
-    if not copy.is_file() or copy.stat().st_size != end - offset:
-        return False
-    with path.open("rb") as original, copy.open("rb") as copied:
-        original.seek(offset)
-        while chunk := copied.read(_COPY_LENGTH):
-            if original.read(len(chunk)) != chunk:
-                return False
-        os.fsync(copied.fileno())
-    sync_directory(copy.parent)
-    return True
 
 
 def folder_names(archive_dir: Path) -> list[str]:

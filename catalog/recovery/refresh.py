@@ -11,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.descriptor import (
     NULL_VALUE,
     RecordingDescriptor,
-    RecordingExtent,
     describe_problem,
     max_position,
     segment_base,
@@ -48,8 +47,7 @@ from aerotape.errors import StorageError
 
 __all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
 
-_MIN_FOR_THREADS: Final = 4
-_MAX_THREADS: Final = 8
+_THREADS: Final = 8
 _EndOf = Callable[[RecordingDescriptor], RecordingEnd]
 
 
@@ -83,28 +81,26 @@ def refresh(
         remove_copies(directory)
     index, foreign = index_segment_files(directory)
     marks = suspect_marks.read_marks(directory)
-    extents, damaged = _extents(catalog)
-    unclean = {
-        recording_id: catalog.descriptor(recording_id)
-        for recording_id, extent in extents.items()
-        if extent.is_active
-    }
+    descriptors, damaged = catalog.readable_descriptors()
+    unclean = {id_: each for id_, each in descriptors.items() if each.is_active}
     outcomes = []
     with _ends(unclean, index, checksum) as end_of:
         for recording_id in catalog.recording_ids():
             segments = index.get(recording_id, [])
             if recording_id in damaged:
-                outcome = damaged[recording_id]
+                error = str(damaged[recording_id])
+                finding = Finding(Outcome.DAMAGED_DESCRIPTOR, error, catalog.path, suspect=True)
+                outcome = RecordingOutcome(recording_id, NULL_VALUE, (finding,))
             elif recording_id in unclean:
                 descriptor = unclean[recording_id]
                 outcome = _Repair(
                     catalog, directory, descriptor, segments, checksum, now_ms, end_of
                 ).run()
             else:
-                extent = extents[recording_id]
-                end = extent.stop_position
-                found = tuple(_inspect(extent, segments, end))
-                make_next_segment(directory, recording_id, extent)
+                descriptor = descriptors[recording_id]
+                end = descriptor.stop_position
+                found = tuple(_inspect(descriptor, segments, end))
+                make_next_segment(directory, descriptor)
                 outcome = RecordingOutcome(recording_id, end, found)
             if recording_id in marks and not outcome.marked:
                 outcome = replace(outcome, marked=True)
@@ -123,36 +119,24 @@ def refresh(
     return outcomes
 
 
-def _extents(
-    catalog: Catalog,
-) -> tuple[dict[int, RecordingExtent | RecordingDescriptor], dict[int, RecordingOutcome]]:
-    """Return where the bytes of each valid recording are, or that its entry is damaged."""
-    extents, errors = catalog.readable_extents()
-    damaged = {}
-    for recording_id, error in errors.items():
-        finding = Finding(Outcome.DAMAGED_DESCRIPTOR, str(error), catalog.path, suspect=True)
-        damaged[recording_id] = RecordingOutcome(recording_id, NULL_VALUE, (finding,))
-    return extents, damaged
-
-
 @contextlib.contextmanager
 def _ends(
     recordings: Mapping[int, RecordingDescriptor],
     index: Mapping[int, Sequence[SegmentFile]],
     checksum: ChecksumName,
 ) -> Iterator[_EndOf]:
-    """Find the ends of recordings: of many in several threads, while others are inspected."""
+    """Find the ends of recordings in several threads, while others are inspected."""
 
     def find(descriptor: RecordingDescriptor) -> RecordingEnd:
         segments = index.get(descriptor.recording_id, [])
         return find_recording_end(descriptor, segments, checksum, holes=True)
 
-    if len(recordings) < _MIN_FOR_THREADS:
+    if not recordings:
         yield find
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS)) as pool:
+    with ThreadPoolExecutor(_THREADS) as pool:
         found = {
             recording_id: pool.submit(find, descriptor)
             for recording_id, descriptor in recordings.items()
@@ -164,40 +148,33 @@ def _ends(
             pool.shutdown(cancel_futures=True)  # a start that fails does not wait for the rest
 
 
+@dataclass
 class _Repair:
     """The repair of one recording."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        directory: Path,
-        descriptor: RecordingDescriptor,
-        segments: Sequence[SegmentFile],
-        checksum: ChecksumName,
-        now_ms: int,
-        end_of: _EndOf,
-    ) -> None:
-        self._end_of = end_of
+    catalog: Catalog
+    directory: Path
+    descriptor: RecordingDescriptor
+    segments: Sequence[SegmentFile]
+    checksum: ChecksumName
+    now_ms: int
+    end_of: _EndOf
+
+    def __post_init__(self) -> None:
+        self._id = self.descriptor.recording_id
         self._quarantine = Quarantine(
-            directory, descriptor.recording_id, now_ms, "found after the end at a start"
+            self.directory, self._id, self.now_ms, "found after the end at a start"
         )
-        self._catalog = catalog
-        self._directory = directory
-        self._descriptor = descriptor
-        self._id = descriptor.recording_id
-        self._segments = segments
-        self._checksum: ChecksumName = checksum
-        self._now_ms = now_ms
 
     def run(self) -> RecordingOutcome:
-        problem = describe_problem(self._descriptor)
+        problem = describe_problem(self.descriptor)
         if problem:
             finding = Finding(Outcome.DAMAGED_DESCRIPTOR, problem, suspect=True)
             return self._outcome(NULL_VALUE, [finding], repaired=False)
         try:
-            end = self._end_of(self._descriptor)
+            end = self.end_of(self.descriptor)
             # Before the repair moves any of the files away.
-            findings = _inspect(self._descriptor, self._segments, end.position)
+            findings = _inspect(self.descriptor, self.segments, end.position)
             findings += self._judge(end)
             self._make_file_of(end)
         except (StorageError, OSError) as error:
@@ -206,17 +183,17 @@ class _Repair:
             return self._outcome(NULL_VALUE, [finding], repaired=False)
         # The mark comes before the stop position: a crash between them must not hide it.
         outcome = self._outcome(end.position, findings, repaired=True)
-        self._catalog.recording_stopped(self._id, end.position, self._now_ms)
+        self.catalog.recording_stopped(self._id, end.position, self.now_ms)
         return outcome
 
     def _make_file_of(self, end: RecordingEnd) -> None:
         """Create the segment file in which the recording continues, as recorders leave it."""
-        if end.segment and end.position < max_position(self._descriptor):
-            base = segment_base(self._descriptor, end.position)
-            path = self._directory / segment_file_name(self._id, base)
+        if end.segment and end.position < max_position(self.descriptor):
+            base = segment_base(self.descriptor, end.position)
+            path = self.directory / segment_file_name(self._id, base)
             # Without space for it the recording is served all the same.
             with contextlib.suppress(OSError, StorageError):
-                make_if_lacking(path, self._descriptor.segment_file_length)
+                make_if_lacking(path, self.descriptor.segment_file_length)
 
     def _outcome(
         self, stop_position: int, findings: list[Finding], *, repaired: bool
@@ -236,62 +213,44 @@ class _Repair:
                 str(finding.outcome),
                 finding.detail,
                 finding.position,
-                self._now_ms,
+                self.now_ms,
                 self._quarantine.name_of(finding.quarantine) if finding.quarantine else "",
             )
             for finding in findings
         ]
         if notes:
-            suspect_marks.add_notes(self._directory, self._id, notes)
+            suspect_marks.add_notes(self.directory, self._id, notes)
 
     def _judge(self, end: RecordingEnd) -> list[Finding]:
         findings = []
+        path = end.segment.path if end.segment else None
+
+        def found(outcome: Outcome, detail: str, position: int = NULL_VALUE) -> None:
+            findings.append(Finding(outcome, detail, path, position, suspect=True))
+
         if end.segment is None:
-            why = why_none_fits(self._descriptor, self._segments) or "no segment file"
-            findings.append(
-                Finding(
-                    Outcome.MISSING_SEGMENTS,
-                    f"{why}: it ends where it started",
-                    position=end.position,
-                    suspect=True,
-                )
-            )
+            why = why_none_fits(self.descriptor, self.segments) or "no segment file"
+            found(Outcome.MISSING_SEGMENTS, f"{why}: it ends where it started", end.position)
         if end.unverified:
-            findings.append(
-                Finding(
-                    Outcome.CHECKSUM_MISMATCH,
-                    f"no frame of its last segment carries checksum {self._checksum}: was it "
-                    f"recorded without? Its end was judged without it",
-                    end.segment.path if end.segment else None,
-                    suspect=True,
-                )
+            found(
+                Outcome.CHECKSUM_MISMATCH,
+                f"no frame of its last segment carries checksum {self.checksum}: was it recorded "
+                f"without? Its end was judged without it",
             )
         if end.damaged_positions:
-            count = len(end.damaged_positions)
-            by_checksum = self._checksum != "none" and not end.unverified
-            findings.append(
-                Finding(
-                    Outcome.CHECKSUM_MISMATCH if by_checksum else Outcome.TORN_FRAMES,
-                    f"{count} frames "
-                    f"{f'fail checksum {self._checksum}' if by_checksum else 'are partly missing'}"
-                    f", at positions {listed(end.damaged_positions, count)}",
-                    end.segment.path if end.segment else None,
-                    end.damaged_positions[0],
-                    suspect=True,
-                )
+            positions = end.damaged_positions
+            count, places = len(positions), listed(positions, len(positions))
+            outcome, what = Outcome.TORN_FRAMES, "are partly missing"
+            if self.checksum != "none" and not end.unverified:
+                outcome, what = Outcome.CHECKSUM_MISMATCH, f"fail checksum {self.checksum}"
+            found(
+                outcome, f"{count} frames {what}, at positions {places}", end.damaged_positions[0]
             )
         if end.segment is not None and end.data_end > end.offset:
             findings.append(self._take_out_tail(end.segment, end))
         elif end.torn and end.segment is not None:
-            findings.append(
-                Finding(
-                    Outcome.SUSPECT_TORN_TAIL,
-                    f"{end.torn}; it ends at position {end.position}",
-                    end.segment.path,
-                    end.position,
-                    suspect=True,
-                )
-            )
+            detail = f"{end.torn}; it ends at position {end.position}"
+            found(Outcome.SUSPECT_TORN_TAIL, detail, end.position)
         findings.extend(self._move_out(segment) for segment in end.beyond)
         return findings
 
@@ -352,7 +311,7 @@ def _unidentified(entry: CatalogEntry, catalog_path: Path) -> RecordingOutcome:
 
 
 def _inspect(
-    descriptor: RecordingDescriptor | RecordingExtent,
+    descriptor: RecordingDescriptor,
     segments: Sequence[SegmentFile],
     stop_position: int,
 ) -> list[Finding]:
@@ -363,13 +322,9 @@ def _inspect(
     findings = []
     count, missing = missing_base_positions(descriptor, segments, stop_position)
     if count:
+        detail = describe_missing(count, missing)
         findings.append(
-            Finding(
-                Outcome.MISSING_SEGMENTS,
-                describe_missing(count, missing),
-                position=missing[0],
-                suspect=True,
-            )
+            Finding(Outcome.MISSING_SEGMENTS, detail, position=missing[0], suspect=True)
         )
     for segment in segments:
         if not belongs(descriptor, segment.base_position):
@@ -381,38 +336,26 @@ def _inspect(
 
 
 def _inspect_length(
-    descriptor: RecordingDescriptor | RecordingExtent, segment: SegmentFile, stop_position: int
+    descriptor: RecordingDescriptor, segment: SegmentFile, stop_position: int
 ) -> list[Finding]:
     try:
         length = segment_file_size(segment.path)
     except StorageError as error:
         return [Finding(Outcome.UNREADABLE, str(error), segment.path, suspect=True)]
-    expected = descriptor.segment_file_length
+    expected, base = descriptor.segment_file_length, segment.base_position
     # Bytes of the recording that should be in this file.
-    recorded = min(max(stop_position - segment.base_position, 0), expected)
+    recorded = min(max(stop_position - base, 0), expected)
     name = segment.path.name
     if length == 0:
-        return [
-            Finding(
-                Outcome.ZERO_LENGTH_SEGMENT,
-                f"{name} is empty",
-                segment.path,
-                segment.base_position,
-                suspect=recorded > 0 and stop_position > descriptor.start_position,
-            )
-        ]
-    if length < expected:
+        outcome, detail, position = Outcome.ZERO_LENGTH_SEGMENT, f"{name} is empty", base
+        suspect = recorded > 0 and stop_position > descriptor.start_position
+    elif length < expected:
+        outcome, position = Outcome.SHORT_SEGMENT, base + length
         detail = f"{name} has {length} bytes instead of {expected}"
-        return [
-            Finding(
-                Outcome.SHORT_SEGMENT,
-                detail,
-                segment.path,
-                segment.base_position + length,
-                suspect=descriptor.is_active or length < recorded,
-            )
-        ]
-    if length > expected:
+        suspect = descriptor.is_active or length < recorded
+    elif length > expected:
+        outcome, position, suspect = Outcome.LONG_SEGMENT, base, False
         detail = f"{name} has {length} bytes instead of {expected}; the rest is passed over"
-        return [Finding(Outcome.LONG_SEGMENT, detail, segment.path, segment.base_position)]
-    return []
+    else:
+        return []
+    return [Finding(outcome, detail, segment.path, position, suspect=suspect)]

@@ -3,8 +3,8 @@
 They may be the rest of a truncation that a crash interrupted, or good frames after a stop position
 that was lowered: `verify` ends a recording before a lost page, as ArchiveTool does. These cannot
 be distinguished, so all bytes that are not zero go to quarantine: the copy is on storage and the
-recording is marked before the first byte is erased. An interrupted removal can be repeated, and an
-existing copy is used again.
+recording is marked before the first byte is erased. An interrupted removal can be repeated, which
+makes another copy.
 """
 
 from __future__ import annotations
@@ -106,13 +106,11 @@ class StaleTail:
         suspect_marks.add_notes(self.archive_dir, self.recording_id, [note])
 
     def _copy(self, path: Path, offset: int, end: int) -> str:
-        """Copy bytes of a segment file to quarantine, unless a previous try has, and mark it."""
+        """Copy bytes of a segment file to quarantine, and mark it."""
         removed = self._quarantine()
         try:
-            copy = removed.find_copy(path, offset, end)
-            if copy is None:
-                copy = removed.copy(path, offset, end)
-                removed.write_note()
+            copy = removed.copy(path, offset, end)
+            removed.write_note()
             kept = (
                 f"the {end - offset} bytes after the stop position {self.stop_position} in "
                 f"{path.name} are in {removed.name_of(copy)} now"

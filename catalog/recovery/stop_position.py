@@ -32,7 +32,7 @@ from aerotape.catalog.descriptor import (
 from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import SegmentFile, own_segments, segment_file_size
-from aerotape.errors import StorageError
+from aerotape.errors import StorageError, StorageErrors
 from aerotape.frame_header import HEADER_LENGTH, TYPE_PADDING, FrameHeader, align_frame
 
 if TYPE_CHECKING:
@@ -242,11 +242,9 @@ def _may_be_torn(segment: SegmentFile, offset: int, length: int, write_unit_byte
     end = offset + length
     if boundary >= end:
         return False
-    try:
-        with segment.path.open("rb") as file:
-            written = os.pread(file.fileno(), end - boundary, boundary)
-    except OSError as error:
-        raise StorageError(f"cannot read {segment.path}: {error.strerror}", segment.path) from error
+    path = segment.path
+    with StorageErrors(f"cannot read {path}", path), path.open("rb") as file:
+        written = os.pread(file.fileno(), end - boundary, boundary)
     return any(
         not any(written[begin : begin + SECTOR_LENGTH])
         for begin in range(0, end - boundary, SECTOR_LENGTH)

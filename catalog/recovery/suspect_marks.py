@@ -16,6 +16,7 @@ from typing import Any
 from aerotape.catalog.durability import write_durably
 from aerotape.catalog.recovery.quarantine import remove_quarantine
 from aerotape.catalog.segment.hard_links import remove_copies
+from aerotape.catalog.segment_files import file_names
 from aerotape.errors import StorageError
 
 _MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
@@ -62,16 +63,10 @@ def read_marks(archive_dir: str | os.PathLike[str]) -> dict[int, list[SuspectNot
     """
     directory = Path(archive_dir)
     marks: dict[int, list[SuspectNote]] = {}
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                recording_id = marked_recording(entry.name)
-                if recording_id is not None:
-                    marks[recording_id] = _read(directory / entry.name)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise StorageError(f"cannot list {directory}: {error.strerror}", directory) from error
+    for name in file_names(directory) if directory.exists() else ():
+        recording_id = marked_recording(name)
+        if recording_id is not None:
+            marks[recording_id] = _read(directory / name)
     return marks
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from aerotape.catalog.descriptor import (
     RecordingDescriptor,
-    RecordingExtent,
     describe_problem,
     max_position,
     segment_base,
@@ -27,19 +26,20 @@ from aerotape.catalog.segment_files import (
 )
 
 
-def make_next_segment(
-    directory: Path, recording_id: int, extent: RecordingDescriptor | RecordingExtent
-) -> None:
+def make_next_segment(directory: Path, descriptor: RecordingDescriptor) -> None:
     """Create the file that a stopped recording would continue in, if it ends with a segment.
 
     None is created where the preceding segment is missing, as it would hide that, nor where there
     is no space: the recording is served all the same.
     """
-    stop, length = extent.stop_position, extent.segment_file_length
+    recording_id = descriptor.recording_id
+    stop, length = descriptor.stop_position, descriptor.segment_file_length
     # Most recordings end within a term, which is the fastest check.
-    if stop <= extent.start_position or stop & (extent.term_buffer_length - 1):
+    if stop <= descriptor.start_position or stop & (descriptor.term_buffer_length - 1):
         return
-    if describe_problem(extent) or not segment_base(extent, stop) == stop < max_position(extent):
+    if describe_problem(descriptor) or not segment_base(descriptor, stop) == stop < max_position(
+        descriptor
+    ):
         return
     with contextlib.suppress(OSError):
         if (directory / segment_file_name(recording_id, stop - length)).exists():
@@ -55,6 +55,5 @@ def make_if_lacking(path: Path, length: int) -> None:
 
 def make_next_segments(catalog: Catalog, directory: Path) -> None:
     """Do so for all valid recordings that have a stop position."""
-    extents, _ = catalog.readable_extents()
-    for recording_id, extent in extents.items():
-        make_next_segment(directory, recording_id, extent)
+    for descriptor in catalog.readable_descriptors()[0].values():
+        make_next_segment(directory, descriptor)

@@ -78,7 +78,7 @@ class RemoteRecording(StoredRecording):
     def recorded_after(self, position: int) -> int:
         """Return `recorded_position`, but never less than `position` without a stop position."""
         recorded = self.recorded_position
-        return max(recorded, position) if self._entry.descriptor.is_active else recorded
+        return max(recorded, position) if self.descriptor.is_active else recorded
 
     @property
     def is_being_written(self) -> bool:
@@ -88,7 +88,7 @@ class RemoteRecording(StoredRecording):
     def segment_files(self) -> list[SegmentFile]:
         """List the segment files as for a local recording; they cannot be opened."""
         self.check()
-        descriptor = self._entry.descriptor
+        descriptor = self.descriptor
         return [
             segment
             for segment in self._segments

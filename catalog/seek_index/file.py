@@ -47,7 +47,7 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.durability import write_atomically
-from aerotape.errors import StorageError
+from aerotape.errors import StorageErrors
 
 MAGIC: Final = b"AEROSEEK"
 VERSION: Final = 1
@@ -134,21 +134,17 @@ def write_seek_index(
         StorageError: it cannot be written; an existing one is unchanged.
     """
     path = seek_index_path(archive_dir, recording_id)
-    try:
+    with StorageErrors(f"cannot write seek index {path}", path):
         # Not forced to storage: losing the file loses no recorded data.
         write_atomically(path, encode_seek_index(recording_id, start_timestamp_ms, points))
-    except OSError as error:
-        raise StorageError(f"cannot write seek index {path}: {error.strerror}", path) from error
     return path
 
 
 def remove_seek_index(archive_dir: Path, recording_id: int) -> None:
     """Remove a recording's file, if there is one (StorageError)."""
     path = seek_index_path(archive_dir, recording_id)
-    try:
+    with StorageErrors(f"cannot remove seek index {path}", path):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot remove seek index {path}: {error.strerror}", path) from error
 
 
 def _with_crc(data: bytes) -> bytes:

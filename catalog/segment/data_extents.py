@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from aerotape.errors import StorageError
+from aerotape.catalog.durability import write_at
+from aerotape.errors import StorageErrors
 
 _CHUNK_LENGTH = 1 << 20
 
@@ -40,12 +41,9 @@ def holds_data(path: Path) -> bool:
 
 def _data_chunks(path: Path, start_offset: int) -> Iterator[tuple[int, bytes]]:
     """Read a file from an offset on without its holes, in pieces (StorageError)."""
-    try:
-        with path.open("rb", buffering=0) as file:
-            number = file.fileno()
-            yield from data_chunks(number, os.fstat(number).st_size, start_offset)
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+    with StorageErrors(f"cannot read {path}", path), path.open("rb", buffering=0) as file:
+        number = file.fileno()
+        yield from data_chunks(number, os.fstat(number).st_size, start_offset)
 
 
 def data_chunks(file: int, length: int, start_offset: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -82,11 +80,8 @@ def copy_data(
         OSError: the files cannot be read or written, or the source is shorter.
     """
     for offset, chunk in data_chunks(source, length):
-        data, at = chunk, offset
-        while data:
-            count = os.pwrite(target, data, at)
-            at, data = at + count, data[count:]
+        end = write_at(target, chunk, offset)
         if progress is not None:
-            progress(at)
+            progress(end)
     if os.fstat(source).st_size < length:
         raise OSError(errno.EIO, "it was cut short meanwhile")

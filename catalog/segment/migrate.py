@@ -20,7 +20,7 @@ from aerotape.catalog.segment_files import (
     segment_file_name,
     segment_file_size,
 )
-from aerotape.errors import StorageError
+from aerotape.errors import StorageError, StorageErrors
 from aerotape.frame_header import FRAME_ALIGNMENT, HEADER_LENGTH, FrameHeader, term_id_at
 
 _CHUNK_LENGTH = 256 * 1024
@@ -166,10 +166,6 @@ class SegmentMove:
         if self.blank_length:
             make_blank_segment(self.target, self.blank_length)
 
-    def finish(self) -> None:
-        """Remove the first name."""
-        self.source.unlink(missing_ok=True)
-
 
 def plan_moves(
     archive_dir: Path,
@@ -267,9 +263,5 @@ def finish_moves(moves: Sequence[SegmentMove]) -> None:
         StorageError: one could not be taken away.
     """
     for move in reversed(moves):
-        try:
-            move.finish()
-        except OSError as error:
-            raise StorageError(
-                f"migrated, but cannot remove {move.source}: {error.strerror}", move.source
-            ) from error
+        with StorageErrors(f"migrated, but cannot remove {move.source}", move.source):
+            move.source.unlink(missing_ok=True)

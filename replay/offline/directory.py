@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.file.entries import CatalogEntry
@@ -29,10 +30,27 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.read_mode import Mode
     from aerotape.replay.offline.reader import Message, RecordingRange
     from aerotape.replay.offline.scope import ArchiveScope
-    from aerotape.replay.offline.seek import SeekTarget
     from aerotape.replay.statistics.model import Over, RecordingStatistics
     from aerotape.replay.statistics.plot import Panel
     from aerotape.times import TimeLike
+
+
+_P = ParamSpec("_P")
+
+
+def _read_all(to_batches: Callable[_P, pyarrow.RecordBatchReader]) -> Callable[_P, pyarrow.Table]:
+    """Return `Recording.to_arrow`, with the parameters of `to_batches`."""
+
+    @wraps(to_batches)
+    def to_arrow(*args: _P.args, **kwargs: _P.kwargs) -> pyarrow.Table:
+        return to_batches(*args, **kwargs).read_all()
+
+    to_arrow.__name__ = to_arrow.__qualname__ = "to_arrow"
+    to_arrow.__doc__ = """Read the messages into an Arrow table in memory.
+
+    Takes the arguments and raises the errors of `to_batches`, which suits long recordings.
+    """
+    return to_arrow
 
 
 class Recording(StoredRecording):
@@ -88,8 +106,7 @@ class Recording(StoredRecording):
         """
         from aerotape.replay.offline.reader import messages_of
 
-        seek = _target(from_index, from_asqn)
-        part = self._range(from_position, to_position, from_time, to_time, seek)
+        part = self._range(from_position, to_position, from_time, to_time, from_index, from_asqn)
         return messages_of(part, part.scan(checksum=checksum))
 
     def to_batches(
@@ -153,49 +170,10 @@ class Recording(StoredRecording):
             batch_rows=batch_rows,
             batch_bytes=batch_bytes,
         )
-        seek = _target(from_index, from_asqn)
-        return table.read(self._range(from_position, to_position, from_time, to_time, seek))
+        part = self._range(from_position, to_position, from_time, to_time, from_index, from_asqn)
+        return table.read(part)
 
-    def to_arrow(
-        self,
-        from_position: int | None = None,
-        to_position: int | None = None,
-        checksum: ChecksumName = "none",
-        *,
-        from_time: TimeLike | None = None,
-        to_time: TimeLike | None = None,
-        from_index: int | None = None,
-        from_asqn: int | None = None,
-        columns: Sequence[str] | None = None,
-        mode: Mode = "FAILFAST",
-        schema: PayloadSchema | str | Path | None = None,
-        template: str | int | None = None,
-        others: Others = "drop",
-        payload: str | None = None,
-        batch_rows: int = 65_536,
-        batch_bytes: int = 8_388_608,
-    ) -> pyarrow.Table:
-        """Read the messages into an Arrow table in memory.
-
-        Takes the arguments and raises the errors of `to_batches`, which suits long recordings.
-        """
-        return self.to_batches(
-            from_position,
-            to_position,
-            checksum,
-            from_time=from_time,
-            to_time=to_time,
-            from_index=from_index,
-            from_asqn=from_asqn,
-            columns=columns,
-            mode=mode,
-            schema=schema,
-            template=template,
-            others=others,
-            payload=payload,
-            batch_rows=batch_rows,
-            batch_bytes=batch_bytes,
-        ).read_all()
+    to_arrow = _read_all(to_batches)
 
     def stats(
         self,
@@ -275,22 +253,16 @@ class Recording(StoredRecording):
         to_position: int | None,
         from_time: TimeLike | None,
         to_time: TimeLike | None,
-        seek: SeekTarget | None = None,
+        from_index: int | None = None,
+        from_asqn: int | None = None,
     ) -> RecordingRange:
         from aerotape.replay.offline.reader import recording_range
+        from aerotape.replay.offline.seek import SeekTarget
         from aerotape.times import TimeRange
 
         times = TimeRange.of(from_time, to_time)
+        seek = SeekTarget(from_index, from_asqn)
         return recording_range(self, from_position, to_position, times, seek)
-
-
-def _target(from_index: int | None, from_asqn: int | None) -> SeekTarget | None:
-    """Return the record to begin at, None for all (ConfigurationError)."""
-    if from_index is None and from_asqn is None:
-        return None
-    from aerotape.replay.offline.seek import SeekTarget
-
-    return SeekTarget(from_index, from_asqn)
 
 
 class ArchiveDirectory(StoredDirectory[Recording]):

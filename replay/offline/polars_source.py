@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,9 +19,9 @@ from aerotape.formatting import not_installed
 from aerotape.replay.offline.columns.added import added_names, schema_with
 from aerotape.replay.offline.columns.times import RECORDED_TIME, recorded_between
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import RecordingRange, recording_range
+from aerotape.replay.offline.reader import recording_range
 from aerotape.replay.offline.scan_ahead import scans
-from aerotape.replay.offline.table import TableReader, table_schema
+from aerotape.replay.offline.table import TableReader, payload_columns, table_schema
 from aerotape.times import TimeLike, TimeRange
 
 if TYPE_CHECKING:
@@ -79,19 +79,10 @@ def scan_polars(
         from polars.io.plugins import register_io_source
     except ImportError as error:
         raise ConfigurationError(not_installed("polars", "polars")) from error
-    from aerotape.replay.offline.columns.payloads import PayloadColumns
-
     options = StorageOptions.of(storage or {})
     directory = open_directory(archive_dir, options)
-    payloads = None
-    if schema is not None:
-        payloads = PayloadColumns.of(schema, template, others=others, storage=options)
-    elif template is not None:
-        raise ConfigurationError("template: give the schema that defines it, too", "template")
+    payloads = payload_columns(schema, template, others, options)
     times = TimeRange.of(from_time, to_time)
-
-    def reader(columns: Sequence[str] | None) -> TableReader:
-        return TableReader(columns, checksum, mode=mode, payloads=payloads)
 
     def read(
         with_columns: list[str] | None,
@@ -109,12 +100,14 @@ def scan_polars(
         ranges = []
         for recording in directory.recordings_of_scopes(scope_ids):
             if low <= recording.recording_id <= high:
-                part = _clipped(recording_range(recording, times=times), first, last + 1)
+                whole = recording_range(recording, times=times)
+                part = whole.part(max(whole.from_position, first), min(whole.to_position, last + 1))
                 if bounds[RECORDED_TIME] != _ALL and RECORDED_TIME in added:
                     part = recorded_between(recording, part, *bounds[RECORDED_TIME])
                 ranges.append(part)
         left = n_rows
-        for _, scanned in scans(reader(needed), [part for part in ranges if part.length > 0]):
+        reader = TableReader(needed, checksum, mode=mode, payloads=payloads)
+        for _, scanned in scans(reader, [part for part in ranges if part.length > 0]):
             for batch in scanned()[1]:
                 frame = polars.DataFrame(polars.from_arrow(batch))
                 if left is not None:
@@ -133,10 +126,6 @@ def scan_polars(
     names = types.names
     empty = polars.DataFrame(polars.from_arrow(types.empty_table()))
     return register_io_source(read, schema=empty.schema)
-
-
-def _clipped(whole: RecordingRange, first: int, limit: int) -> RecordingRange:
-    return whole.part(max(whole.from_position, first), min(whole.to_position, limit))
 
 
 def bounds_of(predicate: polars.Expr | None) -> dict[str, tuple[int, int]]:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
 """All columns in table order; the last, `_corrupt`, is for mode PERMISSIVE."""
-CHECKSUMS: Final[tuple[ChecksumName, ...]] = ("none", "crc-32", "crc-32c")
 
 
 class Message(NamedTuple):

@@ -64,9 +64,6 @@ class SeekTarget:
         return self.index is not None or self.asqn is not None
 
 
-ALL_RECORDS: Final = SeekTarget()
-
-
 class Search:
     """The search for a target among records in their order; feed it until it is done."""
 

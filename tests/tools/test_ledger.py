@@ -200,7 +200,7 @@ def test_unconfirmed_entries(ledger: Ledger) -> None:
         (("status", "--ledger-id", 1 << 63), "too large for scope 0"),
         (("list", "--ledger-scope-id", 1 << 64), "is not between"),
         (("create", "--type", "other"), "PD_JOURNAL"),
-        ((), "ACTION"),
+        ((), "COMMAND"),
     ],
 )
 def test_usage_errors(ledger: Ledger, arguments: tuple[object, ...], text: str) -> None:

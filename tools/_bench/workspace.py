@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Final
 
 from aerotape.catalog.location import why_no_directory
-from aerotape.errors import StorageError
-from aerotape.tools._cli.output import note
+from aerotape.errors import StorageError, StorageErrors
 
 LOG_BUFFER_BYTES: Final = 256 << 20
 """Space for the log buffers of a few streams and the media driver's files."""
@@ -45,16 +44,15 @@ def workspace(parent: Path | None, length: int, *, needs_driver: bool) -> Iterat
     Raises:
         StorageError: there is no such directory, or not enough space.
     """
-    parent = Path(tempfile.gettempdir()) if parent is None else parent
+    parent = Path(gettempdir()) if parent is None else parent
     if (fault := why_no_directory(parent)) is not None:
         raise StorageError(fault, parent)
     aeron_parent = parent
-    if needs_driver:
-        # Log buffers are shared memory; on a full tmpfs a write to them ends the process.
-        if os.access(_IN_MEMORY, os.W_OK) and _free(_IN_MEMORY) >= LOG_BUFFER_BYTES:
-            aeron_parent = _IN_MEMORY
-        if _is_one_disk(parent, aeron_parent):
-            length += LOG_BUFFER_BYTES
+    # Log buffers are shared memory; on a full tmpfs a write to them ends the process.
+    if needs_driver and os.access(_IN_MEMORY, os.W_OK) and _free(_IN_MEMORY) >= LOG_BUFFER_BYTES:
+        aeron_parent = _IN_MEMORY
+    if needs_driver and parent.stat().st_dev == aeron_parent.stat().st_dev:
+        length += LOG_BUFFER_BYTES
     free = _free(parent)
     if free < length:
         raise StorageError(
@@ -62,26 +60,12 @@ def workspace(parent: Path | None, length: int, *, needs_driver: bool) -> Iterat
             "free; give another directory with --dir, or a smaller --bytes",
             parent,
         )
-    made: list[Path] = []
-    try:
-        for each in dict.fromkeys((parent, aeron_parent)):
-            made.append(Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=each)))
-        yield Workspace(made[0], made[-1] / "aeron")
-    except OSError as error:
-        if made or not isinstance(error, PermissionError):
-            raise
-        raise StorageError(f"cannot write in {parent}: {error.strerror}", parent) from error
-    finally:
-        for folder in made:
-            try:
-                shutil.rmtree(folder)
-            except OSError as error:
-                note(f"cannot remove {folder}: {error.strerror}")
+    prefix = f"aerotape-bench-{os.getpid()}-"
+    with StorageErrors(f"cannot write in {parent}", parent):
+        folders = [TemporaryDirectory(prefix=prefix, dir=each) for each in (parent, aeron_parent)]
+    with folders[0] as folder, folders[1] as driver:
+        yield Workspace(Path(folder), Path(driver) / "aeron")
 
 
 def _free(folder: Path) -> int:
     return shutil.disk_usage(folder).free
-
-
-def _is_one_disk(first: Path, second: Path) -> bool:
-    return first.stat().st_dev == second.stat().st_dev

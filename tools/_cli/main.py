@@ -5,11 +5,12 @@ underscore; underscores in the name are hyphens in the command's. Such a module 
 whose first line is its help,
 
     configure(parser: argparse.ArgumentParser) -> None     adds its arguments
-    run(args: argparse.Namespace) -> int                   does the work, returns the exit code
+    run(args: argparse.Namespace) -> int | None            does the work, returns an exit code if
+                                                           it is not 0
 
-and, where adding all arguments takes long, `configure_for(parser, arguments)`, which adds only what
-these arguments need. Importing it must be cheap: heavy modules are imported in `run`. `--json` and
-`-v/--verbose` are added to every command here.
+A module that groups commands has `configure_for(parser, arguments)` instead of `configure`, which
+adds only what these arguments need (`group`). Importing a module must be cheap: heavy modules are
+imported in `run`. `--json` and `-v/--verbose` are added to every command here.
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 done but data was lost or is suspect; 130, 143 and 141,
 as in shells, when interrupted, terminated or when the reader of standard output has closed it.
@@ -54,7 +55,7 @@ class CommandModule(Protocol):
 
     __doc__: str | None
     configure: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
+    run: Callable[[argparse.Namespace], int | None]
 
 
 def command_files() -> dict[str, Path]:
@@ -76,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             with _terminating(), naming_options():
                 code = _dispatch(arguments)
         except SystemExit as stop:  # argparse: --help and --version are 0, usage errors 2
-            code = _exit_code(stop)
+            code = stop.code if isinstance(stop.code, int) else EXIT_OK
         # Flush here, so that a closed pipe is reported here and not at the interpreter's exit.
         sys.stdout.flush()
         return code
@@ -146,7 +147,7 @@ def _dispatch(arguments: list[str]) -> int:
         command_parser.error(str(error))
     args.verbose = args.verbose or top.verbose
     try:
-        return module.run(args)
+        return module.run(args) or EXIT_OK
     except BrokenPipeError:
         raise
     except (AerotapeError, OSError) as error:
@@ -225,15 +226,6 @@ def _message(error: Exception) -> str:
     if isinstance(error, AerotapeError) or not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename or 'standard output or input'}: {error.strerror}"
-
-
-def _exit_code(stop: SystemExit) -> int:
-    if stop.code is None:
-        return EXIT_OK
-    if isinstance(stop.code, int):
-        return stop.code
-    print(stop.code, file=sys.stderr)
-    return EXIT_FAILURE
 
 
 def _discard_stdout() -> None:

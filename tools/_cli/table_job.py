@@ -190,7 +190,8 @@ def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table])
     failed = [recording for recording in report.recordings if recording.error is not None]
     if failed and len(failed) == len(report.recordings):
         return EXIT_FAILURE
-    return _exit_code(report.recordings)
+    is_whole = not any(each.error is not None or each.warnings for each in report.recordings)
+    return EXIT_OK if is_whole else EXIT_DATA_SUSPECT
 
 
 def _job_options(args: argparse.Namespace) -> JobOptions:
@@ -283,7 +284,11 @@ def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
             if recording.result == "gone" and not recording.warnings:
                 note(f"recording {key_name(recording.key)} is gone; the table has all of it")
             if recording.messages or recording.result in ("converted", "replaced"):
-                emit_line(recording, _line(recording), args)
+                text = (
+                    f"recording {key_name(recording.key)}: {recording.result} up to position "
+                    f"{recording.to_position}, {recording.messages:,} messages"
+                )
+                emit_line(recording, text, args)
             problem = (recording.key, recording.error, recording.warnings)
             if problem not in reported:
                 reported.add(problem)
@@ -306,13 +311,6 @@ def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
     ids = ", ".join(key_name(key) for key in total.suspect)
     note(f"warning: left out or suspect, as reported before: recordings {ids}")
     return EXIT_DATA_SUSPECT
-
-
-def _line(recording: RecordingReport) -> str:
-    return (
-        f"recording {key_name(recording.key)}: {recording.result} up to position "
-        f"{recording.to_position}, {recording.messages:,} messages"
-    )
 
 
 @contextmanager
@@ -355,9 +353,3 @@ def _print_problems(recording: RecordingReport) -> None:
         note(f"warning: recording {key_name(recording.key)}: {warning}")
     if recording.error is not None:
         note(f"left out: {recording.error}")
-
-
-def _exit_code(recordings: list[RecordingReport]) -> int:
-    if any(each.error is not None or each.warnings for each in recordings):
-        return EXIT_DATA_SUSPECT
-    return EXIT_OK

@@ -25,6 +25,12 @@ def utc_time(timestamp_ms: int) -> datetime | None:
         return None
 
 
+def time_text(timestamp_ms: int) -> str:
+    """Return the time of a timestamp in whole seconds, or after the year 9999 its number."""
+    time = utc_time(timestamp_ms)
+    return f"{timestamp_ms} ms" if time is None else f"{time:%Y-%m-%d %H:%M:%SZ}"
+
+
 def add_time_options(parser: argparse.ArgumentParser) -> None:
     """Add --from-time and --to-time."""
     parser.add_argument(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from aerotape.tools._cli.arguments import channel, integer
-from aerotape.tools._cli.common_options import add_common_options
 from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import note
 
 if TYPE_CHECKING:
@@ -19,36 +18,8 @@ if TYPE_CHECKING:
     from aerotape.archive.entity.stores.store import Store
 
 
-class Commands(Protocol):
-    """The result of `ArgumentParser.add_subparsers`."""
-
-    def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
-        """Add a command."""
-        ...
-
-
-def add_command(
-    commands: Commands, name: str, run_it: Callable[[argparse.Namespace], int]
-) -> argparse.ArgumentParser:
-    """Add a command with its common options.
-
-    Args:
-        run_it: runs the command; its docstring is the help.
-    """
-    text = inspect.cleandoc(run_it.__doc__ or "")
-    parser = commands.add_parser(
-        name,
-        description=text,
-        help=text.partition("\n")[0],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_common_options(parser, default=argparse.SUPPRESS)
-    parser.set_defaults(run_action=run_it)
-    return parser
-
-
 def add_journal_command(
-    commands: Commands, name: str, run_it: Callable[[argparse.Namespace], int]
+    commands: Commands, name: str, run_it: Callable[[argparse.Namespace], int | None]
 ) -> argparse.ArgumentParser:
     """Add a command that works on one journal, over a connection to the archive."""
     parser = add_command(commands, name, run_it)

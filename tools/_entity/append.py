@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import CodecError, ConfigurationError
+from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
-from aerotape.tools._entity._common import Commands, add_journal_command, journals
+from aerotape.tools._entity._common import add_journal_command, journals
 
 if TYPE_CHECKING:
     from aerotape.codecs.entity.actions import Event
@@ -48,7 +49,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--metadata", metavar="JSON", help="metadata of the record")
 
 
-def _append(args: argparse.Namespace) -> int:
+def _append(args: argparse.Namespace) -> None:
     """Append events to a journal, all or none.
 
     An event is a JSON object, like {"seq_nr": 1, "payload": {"price": 3}}, with
@@ -82,7 +83,6 @@ def _append(args: argparse.Namespace) -> int:
         },
         args,
     )
-    return 0
 
 
 def _expire_after_ns(text: str) -> int:

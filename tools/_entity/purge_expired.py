@@ -6,8 +6,9 @@ import argparse
 from datetime import date
 
 from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import Commands, add_command, add_store, add_topic
+from aerotape.tools._entity._common import add_store, add_topic
 
 
 def add_commands(commands: Commands) -> None:
@@ -25,7 +26,7 @@ def add_commands(commands: Commands) -> None:
     add_connection_options(parser)
 
 
-def _purge_expired(args: argparse.Namespace) -> int:
+def _purge_expired(args: argparse.Namespace) -> None:
     """Purge the journals whose last append is longer ago than their time of expiry.
 
     Purges are written into the log; the replicator then deletes the journals from the store. A
@@ -48,7 +49,6 @@ def _purge_expired(args: argparse.Namespace) -> int:
                 "purged": each.is_purged,
             }
             emit_line(row, f"{each.id}: expired on {each.expire_on}, {done}", args)
-    return 0
 
 
 def _day(text: str) -> date:

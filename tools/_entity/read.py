@@ -6,8 +6,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import Commands, add_journal_command, existing_journals, seq_nr
+from aerotape.tools._entity._common import add_journal_command, existing_journals, seq_nr
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.records import EventRecord
@@ -21,7 +22,7 @@ def add_commands(commands: Commands) -> None:
     )
 
 
-def _read(args: argparse.Namespace) -> int:
+def _read(args: argparse.Namespace) -> None:
     """Print the events of a journal, one a line.
 
     With --json, the payload of a json event is a JSON value, that of a binary event hexadecimal.
@@ -34,7 +35,6 @@ def _read(args: argparse.Namespace) -> int:
             emit_line(
                 row, f"{record.seq_nr} {record.event.payload_type} {text or ''}".rstrip(), args
             )
-    return 0
 
 
 def _row(record: EventRecord) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from aerotape.tools._cli.arguments import duration_ns
 from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import Commands, add_command, add_store, add_topic
+from aerotape.tools._entity._common import add_store, add_topic
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.replicator import Progress
@@ -34,7 +35,7 @@ def add_commands(commands: Commands) -> None:
     add_connection_options(parser)
 
 
-def _replicate(args: argparse.Namespace) -> int:
+def _replicate(args: argparse.Namespace) -> None:
     """Follow the recordings of a topic and store heads and events, one line for each batch.
 
     One replicator serves a namespace of a store. It continues at the pointers in the store, so it
@@ -51,7 +52,6 @@ def _replicate(args: argparse.Namespace) -> int:
     ) as replicator:
         for progress in replicator.run(args.until_caught_up):
             emit_line(_row(args.topic, progress), _text(progress), args)
-    return 0
 
 
 def _row(topic: str, progress: Progress) -> dict[str, object]:

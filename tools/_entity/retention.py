@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from dataclasses import asdict
 
 from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import Commands, add_command, add_topic
+from aerotape.tools._entity._common import add_topic
 
 
 def add_commands(commands: Commands) -> None:
@@ -36,7 +37,7 @@ def add_commands(commands: Commands) -> None:
     add_connection_options(parser)
 
 
-def _retention(args: argparse.Namespace) -> int:
+def _retention(args: argparse.Namespace) -> None:
     """Purge segments of a topic's recordings by age, never past the slowest pointer.
 
     The pointers are those of the stores given. With --force, pointers do not count, and events that
@@ -56,7 +57,6 @@ def _retention(args: argparse.Namespace) -> int:
         done = "would purge" if args.dry_run else "purged"
         text = f"partition {each.partition}: {done} {each.segment_files} segment files{held}"
         emit_line({"topic": args.topic, **asdict(each)}, text, args)
-    return 0
 
 
 def _age_ns(text: str) -> int:

@@ -1,9 +1,4 @@
-"""Export the records in a recording to the segment files of a journal.
-
-Without --format and --segment-size the files are as they were when the journal was imported. The
-directory appears when it is complete. At a damaged record the export ends; the records before it
-are exported, and the exit code is 3.
-"""
+"""`export`: export the records in a recording to the segment files of a journal."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import (
@@ -27,32 +22,25 @@ from aerotape.errors import (
 from aerotape.tools._cli.arguments import add_recording_id, option
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, note
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.codecs.raft.origin import Origin
+    from aerotape.message import Message
+    from aerotape.replay.offline.reader import Message as StoredMessage
+
+    RecordedMessage = StoredMessage | Message
 
 _FORMATS: Final = ("1.0", "8.2", "8.3")
 _INCOMPLETE: Final = ".incomplete"
 
 
-class RecordedMessage(Protocol):
-    """A message of a recording, read from a directory or replayed."""
-
-    @property
-    def payload(self) -> bytes: ...
-    @property
-    def position(self) -> int: ...
-    @property
-    def end_position(self) -> int: ...
-    @property
-    def reserved_value(self) -> int: ...
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "export", _export)
     add_recording_id(parser)
     parser.add_argument(
         "directory", metavar="DIR", type=Path, help="the directory to create; it may be empty"
@@ -85,8 +73,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Export all records, or those before the first damaged one."""
+def _export(args: argparse.Namespace) -> int:
+    """Export the records in a recording to the segment files of a journal.
+
+    Without --format and --segment-size the files are as they were when the journal was imported.
+    The directory appears when it is complete. At a damaged record the export ends; the records
+    before it are exported, and the exit code is 3.
+    """
     row: dict[str, Any] = {"recording_id": args.recording_id, "directory": args.directory}
     with _source(args) as (descriptor, end, messages):
         length = end - descriptor.start_position

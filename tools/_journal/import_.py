@@ -1,9 +1,4 @@
-"""Import a journal as a recording with one message for each record.
-
-With --to the recording is written into an archive directory; without, the records are published to
-a running archive, and until the end the alias of the recording's channel ends in -incomplete. At a
-damaged record the import ends; the records before it, if any, are imported, and the exit code is 3.
-"""
+"""`import`: import a journal as a recording with one message for each record."""
 
 from __future__ import annotations
 
@@ -16,10 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.channel_uri import ChannelUri
-from aerotape.errors import AerotapeError, ConfigurationError, JournalError, StorageError
-from aerotape.tools._cli.arguments import channel, int32, option
+from aerotape.errors import (
+    AerotapeError,
+    ConfigurationError,
+    JournalError,
+    StorageErrors,
+)
+from aerotape.tools._cli.arguments import add_journal, channel, int32, option
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, note
 from aerotape.units import parse_size
 
@@ -37,12 +38,10 @@ _WAIT_S: Final = 60.0
 _POLL_S: Final = 0.005
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("directory", metavar="DIR", type=Path, help="the journal's directory")
-    parser.add_argument(
-        "--name", metavar="NAME", help="the journal's name, if the directory holds several"
-    )
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "import", _import_)
+    add_journal(parser)
     parser.add_argument(
         "--to",
         metavar="ARCHIVE_DIR",
@@ -78,8 +77,14 @@ def _size(text: str, name: str) -> int:
     return parse_size(name, text)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Import all records up to the journal's end, or to the first damaged one."""
+def _import_(args: argparse.Namespace) -> int:
+    """Import a journal as a recording with one message for each record.
+
+    With --to the recording is written into an archive directory; without, the records are published
+    to a running archive, and until the end the alias of the recording's channel ends in
+    -incomplete. At a damaged record the import ends; the records before it, if any, are imported,
+    and the exit code is 3.
+    """
     from aerotape.tools._journal.source import JournalSource
 
     if args.segment_length is not None and args.to is None:
@@ -163,10 +168,8 @@ def _into_directory(
         points = copies[0].points
         return [write_seek_index(folder, found.recording_id, found.start_timestamp_ms, points)]
 
-    try:
+    with StorageErrors(f"cannot create {args.to}", args.to):
         make_directory(args.to)
-    except OSError as error:
-        raise StorageError(f"cannot create {args.to}: {error.strerror}", args.to) from error
     with (
         unused(args.to, DEFAULT_LIVENESS_TIMEOUT_MS),
         Catalog.open(args.to, create=True) as catalog,

@@ -1,21 +1,16 @@
-"""List the records of a journal, one a line.
-
-With --json each line is an object with the serialized raft entry in hexadecimal; the fields of a
-record whose data is not a raft entry are null. At a damaged record the list ends with an error;
-`aerotape journal verify` shows all damage.
-"""
+"""`list`: list the records of a journal, one a line."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import CodecError, JournalError
-from aerotape.tools._cli.arguments import count, identity
+from aerotape.tools._cli.arguments import add_journal, count, identity
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line, note
-from aerotape.tools._cli.times import utc_time
+from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
     from aerotape.codecs.raft.entries import Member
@@ -25,12 +20,10 @@ _COLUMNS = "{:>12}  {:>12}  {:>8}  {:13}  {:>12}  {:>12}  {:>10}  {}"
 _NAMES = ("index", "asqn", "term", "type", "lowest_asqn", "highest_asqn", "length", "members")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("directory", metavar="DIR", type=Path, help="the journal's directory")
-    parser.add_argument(
-        "--name", metavar="NAME", help="the journal's name, if the directory holds several"
-    )
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "list", _list)
+    add_journal(parser)
     parser.add_argument(
         "--from-index",
         metavar="N",
@@ -40,8 +33,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", metavar="N", type=count, help="the maximum number of records")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print the records up to the journal's end, or to the first damaged one."""
+def _list(args: argparse.Namespace) -> int:
+    """List the records of a journal, one a line.
+
+    With --json each line is an object with the serialized raft entry in hexadecimal; the fields of
+    a record whose data is not a raft entry are null. At a damaged record the list ends with an
+    error; `aerotape journal verify` shows all damage.
+    """
     from itertools import islice
 
     from aerotape.codecs.raft_journal.directory import RaftJournal
@@ -97,7 +95,7 @@ def _line(record: StoredRecord, row: dict[str, Any]) -> str:
     shown = [row[name] for name in _NAMES[:6]]
     members = ""
     if row.get("members") is not None:
-        members = f"at {_time(row['timestamp'])}: {_names(row['members'])}"
+        members = f"at {time_text(row['timestamp'])}: {_names(row['members'])}"
         if row["old_members"]:
             members += f", before {_names(row['old_members'])}"
     cells = ("-" if value is None else value for value in shown)
@@ -106,8 +104,3 @@ def _line(record: StoredRecord, row: dict[str, Any]) -> str:
 
 def _names(members: list[dict[str, Any]]) -> str:
     return ", ".join(f"{each['member_id']} {each['type']}" for each in members) or "none"
-
-
-def _time(timestamp_ms: int) -> str:
-    time = utc_time(timestamp_ms)
-    return f"{timestamp_ms} ms" if time is None else f"{time:%Y-%m-%d %H:%M:%SZ}"

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from aerotape.catalog.durability import write_at
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.codecs.raft.descriptor import Descriptor, encode_descriptor
 from aerotape.codecs.raft.origin import Origin
@@ -76,11 +77,7 @@ class RestoredSegments(Closing):
         os.ftruncate(self._file, length)
 
     def _flush(self) -> None:
-        data = memoryview(self._buffer)
-        while data:
-            done = os.pwrite(self._file, data, self._written_to)
-            self._written_to += done
-            data = data[done:]
+        self._written_to = write_at(self._file, memoryview(self._buffer), self._written_to)
         self._buffer = bytearray()
 
     def _finish_segment(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from aerotape.catalog.seek_index.file import SeekPoint
 from aerotape.codecs.raft.origin import Origin
@@ -14,12 +13,8 @@ from aerotape.errors import JournalError
 from aerotape.replay.offline.seek import PointCollector
 
 Progress = Callable[[int], object]
-
-
-class Append(Protocol):
-    """Appends a message to a recording and returns its position, -1 if that is not known."""
-
-    def __call__(self, payload: memoryview, reserved_value: int, /) -> int: ...
+Append = Callable[[memoryview, int], int]
+"""Appends a message, given its reserved value; returns its position, -1 if that is not known."""
 
 
 @dataclass(slots=True)

@@ -1,29 +1,28 @@
-"""Check every record and segment descriptor of a journal.
-
-Prints each finding: the segment file, the offset in it, the index that the record there should
-have, the kind of problem and the reason. The exit code is 3 if there are findings. No file is
-changed.
-"""
+"""`verify`: check every record and segment descriptor of a journal."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from aerotape.tools._cli.arguments import add_journal
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, emit_line, note
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("directory", metavar="DIR", type=Path, help="the journal's directory")
-    parser.add_argument(
-        "--name", metavar="NAME", help="the journal's name, if the directory holds several"
-    )
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "verify", _verify)
+    add_journal(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Check the journal and print the findings."""
+def _verify(args: argparse.Namespace) -> int:
+    """Check every record and segment descriptor of a journal.
+
+    Prints each finding: the segment file, the offset in it, the index that the record there should
+    have, the kind of problem and the reason. The exit code is 3 if there are findings. No file is
+    changed.
+    """
     from aerotape.codecs.raft_journal.directory import segment_paths
     from aerotape.codecs.raft_journal.verify import verify_journal
 

@@ -1,39 +1,28 @@
-"""Options and output that the actions of `aerotape ledger` share."""
+"""Options and output that the commands of `aerotape ledger` share."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import ConfigurationError, QualifiedIdError
 from aerotape.qualified_id import QualifiedId
 from aerotape.tools._cli.arguments import uint64
-from aerotape.tools._cli.common_options import add_common_options
 from aerotape.tools._cli.connection import add_connection_options
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.secrets import read_secret
 
 if TYPE_CHECKING:
     from aerotape.archive.client.ledger.requests import LedgerInfo
 
 
-class Actions(Protocol):
-    """The result of `ArgumentParser.add_subparsers`."""
-
-    def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
-        """Add an action."""
-        ...
-
-
-def add_action(
-    actions: Actions, name: str, run_it: Callable[[argparse.Namespace], int]
+def add_ledger_command(
+    commands: Commands, name: str, run_it: Callable[[argparse.Namespace], int | None]
 ) -> argparse.ArgumentParser:
-    """Add an action; the docstring of the function that runs it is the help."""
-    help_line = (run_it.__doc__ or "").partition("\n")[0]
-    parser = actions.add_parser(name, description=run_it.__doc__, help=help_line)
-    add_common_options(parser, default=argparse.SUPPRESS)
+    """Add a command with the options of a connection to the archive."""
+    parser = add_command(commands, name, run_it)
     add_connection_options(parser)
-    parser.set_defaults(run_action=run_it)
     return parser
 
 

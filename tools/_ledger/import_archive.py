@@ -12,9 +12,10 @@ from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import channel, identity, uint64
 from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit_line, note
-from aerotape.tools._ledger._common import add_action, id_row
-from aerotape.tools._tool._common import Commands, add_checksum_option, add_command
+from aerotape.tools._ledger._common import add_ledger_command, id_row
+from aerotape.tools._tool._common import add_checksum_option
 
 if TYPE_CHECKING:
     from aerotape.catalog.scopes.importing import RecordingImport
@@ -23,16 +24,16 @@ _STORE_VARIABLE = "AERON_ARCHIVE_DIR"
 _STORE = "aeron-archive"
 
 
-def add_actions(actions: Commands) -> None:
-    """Add the action."""
-    parser = add_command(actions, "import-archive", _import, writes=True)
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "import-archive", _import, writes=True)
     parser.add_argument(
         "source", metavar="DIR", type=Path, help="the archive directory to import; it is only read"
     )
     _add_store_options(parser, "the archive id in DIR's mark file")
     add_checksum_option(parser, "verify the checksums of frames first: crc-32 or crc-32c")
 
-    replicate = add_action(actions, "replicate-archive", _replicate)
+    replicate = add_ledger_command(commands, "replicate-archive", _replicate)
     _add_store_options(replicate, "the id of the archive")
     replicate.add_argument(
         "--replication-channel",

@@ -11,10 +11,10 @@ from aerotape.errors import EntryError
 from aerotape.tools._cli.arguments import count, identity
 from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit, emit_line, note
 from aerotape.tools._ledger._common import (
-    Actions,
-    add_action,
+    add_ledger_command,
     add_ledger_options,
     add_password_option,
     add_scope_option,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from aerotape.codecs.entry import Entry
 
 
-def add_actions(actions: Actions) -> None:
-    """Add the actions."""
-    read = add_action(actions, "read", _read)
+def add_commands(commands: Commands) -> None:
+    """Add the commands."""
+    read = add_ledger_command(commands, "read", _read)
     add_ledger_options(read)
     read.add_argument(
         "--first", metavar="ID", type=identity, default=0, help="the first entry (default: 0)"
@@ -51,13 +51,13 @@ def add_actions(actions: Actions) -> None:
     )
     add_password_option(read)
 
-    listing = add_action(actions, "list", _list)
+    listing = add_ledger_command(commands, "list", _list)
     add_scope_option(listing)
     listing.add_argument("--count", metavar="N", type=count, help="the maximum number of ledgers")
 
-    add_action(actions, "scopes", _scopes)
+    add_ledger_command(commands, "scopes", _scopes)
 
-    status = add_action(actions, "status", _status)
+    status = add_ledger_command(commands, "status", _status)
     add_ledger_options(status)
 
 
@@ -93,7 +93,7 @@ def _print(entry: Entry, args: argparse.Namespace) -> None:
     emit_line(row, f"{entry.entry_id} {entry.payload.decode(errors='replace')}", args)
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> None:
     """List the ledgers and the imported recordings of a scope in the order of their ids.
 
     `aerotape ledger scopes` lists the scopes.
@@ -110,7 +110,7 @@ def _list(args: argparse.Namespace) -> int:
         if args.json:
             for row in found:
                 emit_line(row, "", args)
-            return 0
+            return
         rows = (
             {
                 **{name: row[name] for name in ("scope_id", "ledger_id", "qualified_name")},
@@ -124,10 +124,9 @@ def _list(args: argparse.Namespace) -> int:
             for row in found
         )
         emit(rows, args, none=f"no ledgers in scope {scope_id}")
-    return 0
 
 
-def _scopes(args: argparse.Namespace) -> int:
+def _scopes(args: argparse.Namespace) -> None:
     """List the scopes of an archive: that of its recordings, of imported ones, and of ledgers.
 
     Ledgers that were created by number alone are in scope 0, which is not listed.
@@ -139,10 +138,9 @@ def _scopes(args: argparse.Namespace) -> int:
         for scope_id in client.scopes():
             row = {"scope_id": str(scope_id), "is_own": scope_id == own}
             emit_line(row, f"{scope_id} (own)" if scope_id == own else str(scope_id), args)
-    return 0
 
 
-def _status(args: argparse.Namespace) -> int:
+def _status(args: argparse.Namespace) -> None:
     """Print the state of a ledger, with the last entries that are confirmed and pushed."""
     ledger = required_ledger(args)
     with connect(args) as client:
@@ -151,4 +149,3 @@ def _status(args: argparse.Namespace) -> int:
             emit(info_row(client.ledger_info(ledger)), args)
         else:
             emit(imported_row(ledger, descriptor), args)
-    return 0

@@ -7,24 +7,24 @@ import argparse
 from aerotape.protocol import NULL_VALUE
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.connection import connect
+from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
 from aerotape.tools._ledger._common import (
-    Actions,
-    add_action,
+    add_ledger_command,
     add_ledger_options,
     id_row,
     required_ledger,
 )
 
 
-def add_actions(actions: Actions) -> None:
-    """Add the action."""
-    delete = add_action(actions, "delete", _delete)
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    delete = add_ledger_command(commands, "delete", _delete)
     add_ledger_options(delete)
     add_confirmation_option(delete)
 
 
-def _delete(args: argparse.Namespace) -> int:
+def _delete(args: argparse.Namespace) -> None:
     """Delete a ledger without a writer, with all its entries."""
     ledger = required_ledger(args)
     with connect(args) as client:
@@ -33,4 +33,3 @@ def _delete(args: argparse.Namespace) -> int:
         confirm(args, f"delete ledger {ledger}{recording}")
         client.delete_ledger(ledger)
     emit({**id_row(ledger), "deleted": True}, args)
-    return 0

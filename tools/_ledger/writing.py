@@ -11,10 +11,10 @@ from typing import Final
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import channel, integer
 from aerotape.tools._cli.connection import connect
+from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
 from aerotape.tools._ledger._common import (
-    Actions,
-    add_action,
+    add_ledger_command,
     add_ledger_options,
     add_password_option,
     given_ledger,
@@ -29,9 +29,9 @@ _DIGEST_TYPES: Final = ("CRC32C", "CRC32", "HMAC", "DUMMY")
 _BATCH: Final = 1_000
 
 
-def add_actions(actions: Actions) -> None:
-    """Add the actions."""
-    create = add_action(actions, "create", _create)
+def add_commands(commands: Commands) -> None:
+    """Add the commands."""
+    create = add_ledger_command(commands, "create", _create)
     add_ledger_options(create)
     create.add_argument(
         "--type",
@@ -70,7 +70,7 @@ def add_actions(actions: Actions) -> None:
     )
     add_password_option(create)
 
-    add = add_action(actions, "add", _add)
+    add = add_ledger_command(commands, "add", _add)
     add.add_argument(
         "payloads",
         metavar="PAYLOAD",
@@ -81,13 +81,13 @@ def add_actions(actions: Actions) -> None:
     add.add_argument("--close", action="store_true", help="close the ledger afterwards")
     add_password_option(add)
 
-    add_ledger_options(add_action(actions, "sync", _sync))
+    add_ledger_options(add_ledger_command(commands, "sync", _sync))
 
-    open_ = add_action(actions, "open", _open)
+    open_ = add_ledger_command(commands, "open", _open)
     add_ledger_options(open_)
     add_password_option(open_)
 
-    replace = add_action(actions, "replace-mirror", _replace_mirror)
+    replace = add_ledger_command(commands, "replace-mirror", _replace_mirror)
     add_ledger_options(replace)
     for name, which in (("mirror", "mirror that is replaced"), ("replacement", "other archive")):
         help_ = f"the control channel of the {which}"
@@ -98,7 +98,7 @@ def _quorum(text: str) -> int:
     return integer(text, 1, 100)
 
 
-def _create(args: argparse.Namespace) -> int:
+def _create(args: argparse.Namespace) -> None:
     """Create a ledger and print its id, a random one unless one is given."""
     ledger = given_ledger(args)
     with connect(args) as client:
@@ -112,10 +112,9 @@ def _create(args: argparse.Namespace) -> int:
             mirrors=args.mirrors,
         )
         emit(info_row(client.ledger_info(created)), args)
-    return 0
 
 
-def _add(args: argparse.Namespace) -> int:
+def _add(args: argparse.Namespace) -> None:
     """Add entries to an open ledger and wait for their acknowledgement."""
     ledger = required_ledger(args)
     if args.password_file == "-" and not args.payloads:
@@ -141,7 +140,6 @@ def _add(args: argparse.Namespace) -> int:
             "last_add_confirmed": client.ledger_info(ledger).last_add_confirmed,
         }
     emit(row, args)
-    return 0
 
 
 def _payloads(args: argparse.Namespace) -> Iterator[bytes]:
@@ -150,27 +148,24 @@ def _payloads(args: argparse.Namespace) -> Iterator[bytes]:
     return (line.removesuffix(b"\n") for line in sys.stdin.buffer)
 
 
-def _sync(args: argparse.Namespace) -> int:
+def _sync(args: argparse.Namespace) -> None:
     """Force the entries of a ledger to storage and print the last one that is confirmed."""
     ledger = required_ledger(args)
     with connect(args) as client:
         last = client.sync_ledger(ledger)
     emit({**id_row(ledger), "last_add_confirmed": last}, args)
-    return 0
 
 
-def _open(args: argparse.Namespace) -> int:
+def _open(args: argparse.Namespace) -> None:
     """Recover a ledger: stop its writer, confirm what is recorded, and close it permanently."""
     ledger = required_ledger(args)
     with connect(args) as client, client.open_ledger(ledger, password_of(args)) as reader:
         emit(info_row(reader.refresh()), args)
-    return 0
 
 
-def _replace_mirror(args: argparse.Namespace) -> int:
+def _replace_mirror(args: argparse.Namespace) -> None:
     """Mirror an open PD_JOURNAL ledger on another archive instead of one."""
     ledger = required_ledger(args)
     with connect(args) as client:
         client.replace_mirror(ledger, args.mirror, args.replacement)
         emit(info_row(client.ledger_info(ledger)), args)
-    return 0

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from aerotape.tools._cli.arguments import identity
-from aerotape.tools._cli.common_options import add_common_options
 from aerotape.tools._cli.confirm import confirm
 
 if TYPE_CHECKING:
@@ -25,40 +24,6 @@ _CHECKSUM_CLASSES: Final[dict[str, ChecksumName]] = {
     "crc-32": "crc-32",
     "crc-32c": "crc-32c",
 }
-
-
-class Commands(Protocol):
-    """The result of `ArgumentParser.add_subparsers`."""
-
-    def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
-        """Add a command."""
-        ...
-
-
-def add_command(
-    commands: Commands,
-    name: str,
-    run_it: Callable[[argparse.Namespace], int],
-    *,
-    writes: bool = False,
-    reads_urls: bool = False,
-) -> argparse.ArgumentParser:
-    """Add a command.
-
-    Args:
-        run_it: runs the command; its docstring is the help.
-        writes: add --dry-run.
-        reads_urls: accept a directory in remote storage.
-    """
-    help_line = (run_it.__doc__ or "").partition("\n")[0]
-    parser = commands.add_parser(name, description=run_it.__doc__, help=help_line)
-    if writes:
-        parser.add_argument(
-            "--dry-run", action="store_true", help="show what would be done, and do nothing"
-        )
-    add_common_options(parser, default=argparse.SUPPRESS)
-    parser.set_defaults(run_action=run_it, reads_urls=reads_urls)
-    return parser
 
 
 def add_recording_id(parser: argparse.ArgumentParser, *, optional: bool = True) -> None:
@@ -125,8 +90,7 @@ def changing(
 ) -> Iterator[Catalog]:
     """Open the catalog for changes, and prevent archives of this package from starting.
 
-    With --dry-run the catalog is only read, and an archive may be using the directory. The file is
-    not written before the first change or call of `Catalog.reserve`, as a command may be refused.
+    With --dry-run the catalog is only read, and an archive may be using the directory.
 
     Raises:
         ArchiveInUseError: an archive is using the directory.
@@ -148,7 +112,6 @@ def changing(
             # The length stays the same unless a larger one is requested.
             capacity_bytes=capacity_bytes or MIN_CAPACITY_BYTES,
             checksum=checksum,
-            lazily=True,
         ) as catalog,
     ):
         yield catalog

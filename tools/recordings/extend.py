@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Send the request and print the subscription id."""
     with connect(args) as client:
         subscription_id = client.extend_recording(
@@ -39,4 +39,3 @@ def run(args: argparse.Namespace) -> int:
         },
         args,
     )
-    return 0

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Print the recording id; no match is a failure."""
     with connect(args) as client:
         found = client.find_last_matching_recording(
@@ -47,4 +47,3 @@ def run(args: argparse.Namespace) -> int:
             f"no recording of {args.channel!r} stream {args.stream_id} session {args.session_id}"
         )
     emit({"recording_id": found}, args)
-    return 0

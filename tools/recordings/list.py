@@ -15,7 +15,7 @@ from aerotape.errors import ConfigurationError, UnknownRecordingError
 from aerotape.tools._cli.arguments import add_scope_id, add_stream_filter, count, identity
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
-from aerotape.tools._cli.times import utc_time
+from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Request the descriptors and print a row per recording."""
     filters = (args.from_id, args.to_id, args.count, args.channel, args.stream_id)
     if args.id is not None and any(given is not None for given in filters):
@@ -50,7 +50,6 @@ def run(args: argparse.Namespace) -> int:
         rows = (_row(client, found, args.json) for found in _select(client, args))
         some = any(given is not None for given in filters)
         emit(rows, args, none="no recordings match" if some else "no recordings")
-    return 0
 
 
 def _select(client: ArchiveClient, args: argparse.Namespace) -> Iterable[RecordingDescriptor]:
@@ -93,7 +92,7 @@ def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -
     return {
         "id": found.recording_id,
         "state": "live" if found.is_active else "stopped",
-        "started": _time(found.start_timestamp_ms),
+        "started": time_text(found.start_timestamp_ms),
         "start": found.start_position,
         "position": position,
         "stream": found.stream_id,
@@ -101,8 +100,3 @@ def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -
         "channel": found.stripped_channel,
         "source": found.source_identity,
     }
-
-
-def _time(timestamp_ms: int) -> str:
-    time = utc_time(timestamp_ms)
-    return f"{timestamp_ms} ms" if time is None else f"{time:%Y-%m-%d %H:%M:%SZ}"

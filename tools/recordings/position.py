@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Request and print the positions; -1 means none."""
     from aerotape.archive.client.channels import extension_channel
 
@@ -45,4 +45,3 @@ def run(args: argparse.Namespace) -> int:
             channel = extension_channel(found, "aeron:ipc")
             row["extension_parameters"] = channel.partition("?")[2]
     emit(row, args)
-    return 0

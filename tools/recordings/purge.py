@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Confirm, purge and print the number of deleted segment files."""
     with connect(args) as client:
         if not args.yes:  # otherwise the archive's error is enough
@@ -25,4 +25,3 @@ def run(args: argparse.Namespace) -> int:
         confirm(args, f"delete recording {args.recording_id} with all its segment files")
         deleted = client.purge_recording(args.recording_id)
     emit({"recording_id": args.recording_id, "segment_files_deleted": deleted}, args)
-    return 0

@@ -33,7 +33,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Send the request and print the subscription id."""
     with connect(args) as client:
         subscription_id = client.start_recording(
@@ -49,4 +49,3 @@ def run(args: argparse.Namespace) -> int:
         },
         args,
     )
-    return 0

@@ -47,14 +47,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         add_common_options(action, default=argparse.SUPPRESS)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Send the request and print the outcome."""
     with connect(args) as client:
         if args.action in ("delete", "purge") and not args.yes:
             client.start_position(args.recording_id)  # an error where there is no such recording
             confirm(args, _deletion(args))
         emit(_ACTIONS[args.action](client, args), args)
-    return 0
 
 
 def _deletion(args: argparse.Namespace) -> str:

@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Print changes until interrupted."""
     shown = 0
     with connect(args) as client:
@@ -74,7 +74,6 @@ def run(args: argparse.Namespace) -> int:
                 if args.count is None or shown < args.count:
                     _print(change, args)
                     shown += 1
-    return 0
 
 
 class Watch:

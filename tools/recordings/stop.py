@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Send the request; if there is nothing to stop, that is a failure."""
     by_channel = args.channel is not None
     ways = (by_channel, args.subscription is not None, args.recording is not None)
@@ -44,4 +44,3 @@ def run(args: argparse.Namespace) -> int:
             if not client.stop_recording_by_identity(args.recording):
                 raise AerotapeError(f"recording {args.recording} is not live: nothing to stop")
             emit({"stopped": "recording", "recording_id": args.recording}, args)
-    return 0

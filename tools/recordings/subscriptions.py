@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Request the subscriptions and print a row for each."""
     with connect(args) as client:
         emit(
@@ -35,4 +35,3 @@ def run(args: argparse.Namespace) -> int:
             args,
             none="no recording subscriptions",
         )
-    return 0

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Confirm, truncate and print the number of deleted segment files."""
     with connect(args) as client:
         lost = max(end_of_stopped(client, args.recording_id) - args.position, 0)
@@ -44,4 +44,3 @@ def run(args: argparse.Namespace) -> int:
         },
         args,
     )
-    return 0

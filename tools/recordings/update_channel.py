@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Send the request and print the channel in the descriptor."""
     with connect(args) as client:
         client.update_channel(args.recording_id, args.channel)
@@ -34,4 +34,3 @@ def run(args: argparse.Namespace) -> int:
         },
         args,
     )
-    return 0

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from aerotape.context import Closing
-from aerotape.errors import AerotapeError, ConfigurationError, StorageError
+from aerotape.errors import AerotapeError, ConfigurationError, StorageError, StorageErrors
 from aerotape.tools._cli.arguments import (
     add_recording_id,
     add_scope_id,
@@ -213,10 +212,10 @@ def _consumer(args: argparse.Namespace, resources: ExitStack) -> Callable[[Messa
         return lambda message: _print(message, args)
     if args.out is None:
         return lambda message: None
-    stream: IO[bytes] | _OutputFile = sys.stdout.buffer
+    stream: IO[bytes] = sys.stdout.buffer
     if args.out != "-":
         # The caller's stack closes it.
-        stream = resources.enter_context(_OutputFile(Path(args.out), args.force))
+        stream = resources.enter_context(_output_file(Path(args.out), args.force))
 
     def write(message: Message) -> None:
         if args.framing == "length":
@@ -226,37 +225,21 @@ def _consumer(args: argparse.Namespace, resources: ExitStack) -> Callable[[Messa
     return write
 
 
-class _OutputFile(Closing):
-    """The file of --out, whose errors name it."""
-
-    def __init__(self, path: Path, force: bool) -> None:
-        self._path = path
-        try:
-            # A pipe or a device is written to as it is.
-            is_special = path.exists() and not path.is_file()
-            self._file = path.open("wb" if force or is_special else "xb")
-        except FileExistsError as error:
-            raise StorageError(
-                f"{path} exists already: name another file, or replace it with --force", path
-            ) from error
-        except OSError as error:
-            raise self._failure(error) from error
-
-    def write(self, data: bytes) -> None:
-        try:
-            self._file.write(data)
-        except OSError as error:
-            raise self._failure(error) from error
-
-    def close(self) -> None:
-        """Close the file, which may write what was buffered."""
-        try:
-            self._file.close()
-        except OSError as error:
-            raise self._failure(error) from error
-
-    def _failure(self, error: OSError) -> StorageError:
-        return StorageError(f"cannot write {self._path}: {error.strerror}", self._path)
+@contextmanager
+def _output_file(path: Path, force: bool) -> Iterator[IO[bytes]]:
+    """Open the file of --out; errors until it is closed name it."""
+    # A pipe or a device is written to as it is.
+    is_special = path.exists() and not path.is_file()
+    try:
+        file = path.open("wb" if force or is_special else "xb")
+    except FileExistsError as error:
+        raise StorageError(
+            f"{path} exists already: name another file, or replace it with --force", path
+        ) from error
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
+    with StorageErrors(f"cannot write {path}", path), file:
+        yield file
 
 
 def _print(message: Message, args: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ progress and ends with the replication. Interrupting the command does not stop t
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,6 @@ from aerotape.tools._cli.output import Progress, emit, note
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
-    from aerotape.archive.client.replay.signals import RecordingSignalEvent
 
 _LOOK_NS: Final = 200_000_000
 
@@ -96,7 +96,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Send the request, wait for the begin, or with --follow for the end, and print the outcome."""
     if args.live_destination is not None and args.session_id is not None:
         raise ConfigurationError(
@@ -133,7 +133,6 @@ def run(args: argparse.Namespace) -> int:
         else:
             follower.await_begin()
         emit(row, args)
-    return 0
 
 
 class _Follower:
@@ -150,14 +149,9 @@ class _Follower:
         self._position = -1
 
     def await_begin(self) -> None:
-        """Wait for the first signal.
-
-        Raises:
-            ArchiveError: the replication failed.
-        """
+        """Wait for the first signal (ArchiveError: the replication failed)."""
         while not self._signals:
-            self._take(self._next())
-            self._raise_error()
+            self._poll()
 
     def follow(self) -> dict[str, Any]:
         """Return the outcome of the replication.
@@ -169,9 +163,10 @@ class _Follower:
         label = f"replication {self._replication_id}"
         with Progress(self._stop_position, label, unit="bytes") as progress:
             while "replicate_end" not in self._signals:
-                self._take(self._next())
-                self._raise_error()
-                self._look()
+                self._poll()
+                if self._recording_id is not None:
+                    recorded = self._client.max_recorded_position(self._recording_id)
+                    self._position = max(self._position, recorded)
                 progress.update(max(self._position, 0))
         self._raise_error()
         if self._stop_position is not None and self._position < self._stop_position:
@@ -185,26 +180,16 @@ class _Follower:
             "signals": self._signals,
         }
 
-    def _next(self) -> RecordingSignalEvent | None:
-        try:
-            return self._client.await_signal(
+    def _poll(self) -> None:
+        with suppress(AeronTimeoutError):
+            event = self._client.await_signal(
                 correlation_id=self._replication_id, timeout_ns=_LOOK_NS
             )
-        except AeronTimeoutError:
-            return None
-
-    def _take(self, event: RecordingSignalEvent | None) -> None:
-        if event is None:
-            return
-        self._signals.append(event.signal.name.lower())
-        if event.recording_id >= 0:
-            self._recording_id = event.recording_id
-        self._position = max(self._position, event.position)
-
-    def _look(self) -> None:
-        if self._recording_id is not None:
-            recorded = self._client.max_recorded_position(self._recording_id)
-            self._position = max(self._position, recorded)
+            self._signals.append(event.signal.name.lower())
+            if event.recording_id >= 0:
+                self._recording_id = event.recording_id
+            self._position = max(self._position, event.position)
+        self._raise_error()
 
     def _raise_error(self) -> None:
         for error in self._client.poll_for_errors():

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Send the request; that no replay with the id is running is a failure."""
     if sum((args.replay_session_id is not None, args.recording is not None, args.all)) != 1:
         raise ConfigurationError("give either REPLAY_SESSION_ID, --recording or --all")
@@ -46,4 +46,3 @@ def run(args: argparse.Namespace) -> int:
         else:
             client.stop_all_replays(args.recording)
             emit({"stopped": "all replays", "recording_id": args.recording}, args)
-    return 0

@@ -20,9 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_connection_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Send the request; an unknown replication is a failure."""
     with connect(args) as client:
         client.stop_replication(args.replication_id)
     emit({"stopped": "replication", "replication_id": args.replication_id}, args)
-    return 0

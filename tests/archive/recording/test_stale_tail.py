@@ -203,8 +203,6 @@ def test_a_kill_at_any_step_loses_nothing(lowered: Lowered, tmp_path: Path) -> N
         # After a kill between mark and move, the file is in the folder of the next attempt.
         there = {Path(name).name for name in copies(copy)}
         assert {Path(note.quarantine).name for note in marks} <= there
-        retained = list(copies(copy).values())
-        assert len(set(retained)) == len(retained)
     assert killed > 10
 
 

@@ -264,7 +264,7 @@ def test_a_length_that_truncates_the_last_string_is_reported(archive: Path, miss
     overwrite(archive, offset, layout.INT.pack(used - missing))
     with Catalog.open(archive) as catalog:
         assert "sourceIdentity" in catalog.entry(2).damage
-        assert sorted(catalog.readable_extents()[0]) == [0, 1, 3, 4]
+        assert sorted(catalog.readable_descriptors()[0]) == [0, 1, 3, 4]
         found = {each.recording_id: each.outcome for each in refresh(catalog, archive, now_ms=3)}
     assert found == {
         recording_id: Outcome.DAMAGED_DESCRIPTOR if recording_id == 2 else Outcome.CLEAN

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders import mark_files
 from support.jvm.java import archive_tool
 
 from aerotape.catalog import layout
@@ -44,7 +45,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def acquire(directory: Path, **changes: Any) -> MarkFile:
-    return MarkFile.acquire(directory, **{**SETTINGS, **changes})
+    return mark_files.acquire(directory, **{**SETTINGS, **changes})
 
 
 def now_ms() -> int:
@@ -238,8 +239,9 @@ def test_a_killed_archive_leaves_no_lock(tmp_path: Path) -> None:
     """After SIGKILL only the timestamp reserves the directory, until it is stale."""
     script = (
         "import sys, time\n"
-        "from aerotape.catalog.mark.mark_file import MarkFile\n"
-        f"mark_file = MarkFile.acquire(sys.argv[1], **{SETTINGS!r})\n"
+        "from pathlib import Path\n"
+        "from support.builders.mark_files import acquire\n"
+        f"mark_file = acquire(Path(sys.argv[1]), **{SETTINGS!r})\n"
         "mark_file.ready()\n"
         "print('ready', flush=True)\n"
         "time.sleep(60)\n"

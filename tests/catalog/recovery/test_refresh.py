@@ -6,14 +6,12 @@ import json
 import os
 from pathlib import Path
 
-import pytest
 from support.builders.built_archive import add_entry
 from support.builders.crashed_recording import NOW_MS, SEGMENT_LENGTH, Crashed
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.damage.holes import PAGE_LENGTH, punch
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.recovery import refresh as refresh_module
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.quarantine import FOLDER_NAME
 from aerotape.catalog.recovery.refresh import Outcome, refresh
@@ -444,39 +442,28 @@ def test_an_absurd_stop_position_is_checked_quickly(crashed: Crashed) -> None:
     assert (outcome.outcome, outcome.suspect) == (Outcome.DAMAGED_DESCRIPTOR, True)
 
 
-def test_many_recordings_are_repaired_like_single_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Threads search for the ends of many recordings; the outcomes are the same as one by one."""
-    outcomes = []
-    for name, enough in (("threads", 4), ("one by one", 1_000)):
-        folder = tmp_path / name
-        folder.mkdir()
-        monkeypatch.setattr(refresh_module, "_MIN_FOR_THREADS", enough)
-        with Catalog.open(folder, create=True) as catalog:
-            for recording_id in range(8):
-                stream = SegmentBuilder(recording_id=recording_id)
-                for _ in range(10 * recording_id):
-                    stream.message(bytes([recording_id]) * 700)
-                end = stream.position
-                changes = {"stop_position": end} if recording_id == 1 else {}
-                if recording_id == 2:  # whose end must not be searched for
-                    changes["segment_file_length"] = 0
-                add_entry(catalog, stream, **changes)
-                if recording_id == 3:
-                    (folder / "3-0.rec").mkdir()
-                elif recording_id != 4:
-                    stream.write(folder)
-            found = refresh(catalog, folder, now_ms=NOW_MS)
-            stops = [catalog.stop_position(recording_id) for recording_id in range(8)]
-        outcomes.append(([(o.recording_id, o.outcome, o.stop_position) for o in found], stops))
-    assert outcomes[0] == outcomes[1]
-    kinds = [outcome for _, outcome, _ in outcomes[0][0]]
-    assert kinds[1:5] == [
+def test_many_recordings_are_repaired(tmp_path: Path) -> None:
+    """Threads search for the ends of many recordings."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        for recording_id in range(8):
+            stream = SegmentBuilder(recording_id=recording_id)
+            for _ in range(10 * recording_id):
+                stream.message(bytes([recording_id]) * 700)
+            changes = {"stop_position": stream.position} if recording_id == 1 else {}
+            if recording_id == 2:  # whose end must not be searched for
+                changes["segment_file_length"] = 0
+            add_entry(catalog, stream, **changes)
+            if recording_id == 3:
+                (tmp_path / "3-0.rec").mkdir()
+            elif recording_id != 4:
+                stream.write(tmp_path)
+        found = refresh(catalog, tmp_path, now_ms=NOW_MS)
+        stops = [catalog.stop_position(recording_id) for recording_id in range(5, 8)]
+    assert [each.outcome for each in found][1:] == [
         Outcome.CLEAN,
         Outcome.DAMAGED_DESCRIPTOR,
         Outcome.UNREADABLE,
         Outcome.MISSING_SEGMENTS,
+        *[Outcome.REPAIRED] * 3,
     ]
-    assert kinds[5:] == [Outcome.REPAIRED] * 3
-    assert outcomes[0][1][5:] == sorted(set(outcomes[0][1][5:])) != []
+    assert stops == sorted(set(stops)) == [each.stop_position for each in found[5:]]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.orders import SCHEMA, some_orders
-from support.builders.scoped_store import MESSAGES, build, do_import
+from support.builders.scoped_store import MESSAGES, do_import
+from support.builders.scoped_store import build as build_store
 from support.builders.segment_builder import SegmentBuilder
 from support.builders.timed_directory import build, recorded_time
 
@@ -50,8 +51,8 @@ def test_rows_are_those_of_the_arrow_reader(archive_dir: Path) -> None:
 
 def test_scopes_are_read_by_their_ids(tmp_path: Path) -> None:
     """With the columns of the scope, which filters may name; without ids only own recordings."""
-    store = build(tmp_path / "store", archive_id=5)
-    do_import(store, build(tmp_path / "six", archive_id=6, count=2), 6)
+    store = build_store(tmp_path / "store", archive_id=5)
+    do_import(store, build_store(tmp_path / "six", archive_id=6, count=2), 6)
     directory = open_directory(store)
     columns = ["qualified_name", "scope_id", "payload"]
     for scope_ids, expected in (([6], (6,)), ((), (5, 6)), ([0, 6, 5], (5, 6)), ([9], ())):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from aerotape.catalog.mark.layout import MarkFileHeader
 from aerotape.catalog.mark.mark_file import MarkFile
 
 SETTINGS: dict[str, Any] = {
@@ -23,7 +24,9 @@ SETTINGS: dict[str, Any] = {
 
 def acquire(directory: Path, **changes: Any) -> MarkFile:
     """Take over a directory for this process, with settings that may differ from the above."""
-    return MarkFile.acquire(directory, **(SETTINGS | changes))
+    options = ("liveness_timeout_ms", "mark_file_dir")
+    given = {name: changes.pop(name) for name in options if name in changes}
+    return MarkFile.acquire(directory, MarkFileHeader(**(SETTINGS | changes)), **given)
 
 
 @contextmanager

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import pytest
 from support.daemon.command_line import aerotape
 
-from aerotape.tools import journal, tool
+from aerotape.tools import entity, journal, ledger, tool
 from aerotape.tools._cli.main import command_files
+
+
+class Group(Protocol):
+    """A command that has commands."""
+
+    MODULES: Mapping[str, str]
+
+    def configure_for(self, parser: ArgumentParser, arguments: Sequence[str]) -> None:
+        """Add the commands."""
+
 
 # From the project's glossary: words that the help must not use, as whole words.
 REFUSED = re.compile(
@@ -22,16 +33,6 @@ REFUSED = re.compile(
 NOT_IMPERATIVE = re.compile(
     r"(\w+(s|ed|ing)|the|a|an|what|who|where|how|let|have)\b", re.IGNORECASE
 )
-
-
-def tool_commands() -> list[str]:
-    """The commands of `aerotape tool`."""
-    found: list[str] = []
-    for name in tool.MODULES:
-        added = ArgumentParser().add_subparsers()
-        importlib.import_module(f"aerotape.tools._tool.{name}").add_commands(added)
-        found += added.choices
-    return found
 
 
 def check(text: str) -> None:
@@ -50,22 +51,20 @@ def test_help_is_imperative_and_plain(command: str) -> None:
     check(aerotape(command, "--help").out)
 
 
-@pytest.mark.parametrize("name", journal.MODULES)
-def test_help_of_journal_commands_is_imperative_and_plain(name: str) -> None:
-    """The same for the commands of `aerotape journal`."""
-    check(aerotape("journal", name.rstrip("_"), "--help").out)
-
-
-@pytest.mark.parametrize("command", tool_commands())
-def test_help_of_tool_commands_is_imperative_and_plain(
-    command: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("group", "command"),
+    [(group, command) for group in (entity, journal, ledger, tool) for command in group.MODULES],
+)
+def test_help_of_commands_of_groups_is_imperative_and_plain(
+    group: Group, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The same as for the commands, also for those of `aerotape tool`."""
+    """The same for the commands of `aerotape entity`, `journal`, `ledger` and `tool`."""
     # `--help` anywhere lists the commands, so the parser of the command itself is used.
     parser = ArgumentParser(prog="tool")
-    tool.configure_for(parser, ["x", command])
+    directory = ["x"] if group.MODULES is tool.MODULES else []
+    group.configure_for(parser, [command])
     with pytest.raises(SystemExit):
-        parser.parse_args(["x", command, "--help"])
+        parser.parse_args([*directory, command, "--help"])
     check(capsys.readouterr().out)
 
 

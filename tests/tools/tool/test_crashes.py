@@ -325,7 +325,7 @@ TOGETHER = (
 )
 # Data that needs to be on storage only when the command reports success.
 AT_THE_END = {
-    "compact": ["compaction.py CompactableCatalog.compact < compaction.py compact"],
+    "compact": ["catalog.py Catalog.compact < compaction.py compact"],
     "migrate": ["migrate_version.py _store_version < migrate_version.py migrate"],
     "repair": [
         "mapped_file.py CatalogFile.close",

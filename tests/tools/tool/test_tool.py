@@ -19,7 +19,9 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
+from aerotape.tools import entity, journal, ledger
 from aerotape.tools import tool as tool_command
+from aerotape.tools._cli import group as group_module
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
 
@@ -275,39 +277,28 @@ def test_a_damaged_descriptor_does_not_hide_the_others(archive: Path) -> None:
     tool(archive, "verify", "0")
 
 
-def commands_by_module() -> dict[str, set[str]]:
-    """The commands that each module of `tool` adds."""
-    found = {}
-    for name in tool_command.MODULES:
-        added = argparse.ArgumentParser().add_subparsers()
-        importlib.import_module(f"aerotape.tools._tool.{name}").add_commands(added)
-        found[name] = set(added.choices)
-    return found
-
-
-def test_a_command_is_in_the_module_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("group", [entity, journal, ledger, tool_command])
+def test_a_command_loads_its_module_alone(
+    group: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only the module of the given command is loaded, and each module has a command."""
     loaded: list[str] = []
 
     def load(name: str) -> ModuleType:
-        loaded.append(name.removeprefix("aerotape.tools._tool."))
+        loaded.append(name)
         return importlib.import_module(name)
 
-    modules = commands_by_module()
-    monkeypatch.setattr(tool_command, "importlib", SimpleNamespace(import_module=load))
-    for name, commands in modules.items():
-        for command in commands:
-            loaded.clear()
-            tool_command.configure_for(argparse.ArgumentParser(), ["x", command])
-            assert loaded == [name], command
-    folder = Path(str(tool_command.__file__)).parent / "_tool"
-    files = folder.glob("[!_]*/[!_]*.py")
-    assert {f"{file.parent.name}.{file.stem}" for file in files} == set(tool_command.MODULES)
+    monkeypatch.setattr(group_module, "importlib", SimpleNamespace(import_module=load))
+    folder = f"_{group.__name__.rpartition('.')[2]}"
+    for command, module in group.MODULES.items():
+        loaded.clear()
+        group.configure_for(argparse.ArgumentParser(), ["x", command])
+        assert loaded == [f"aerotape.tools.{folder}.{module}"], command
 
 
 def test_all_commands_are_listed_without_a_command(archive: Path) -> None:
     """In the help, also with a command in the arguments, and for an unknown command."""
-    commands = [command for names in commands_by_module().values() for command in names]
+    commands = tool_command.MODULES
     for arguments in (["--help"], ["--help", "describe"]):
         shown = tool(*arguments).out
         assert all(f"\n    {command}" in shown for command in commands), shown

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import MarkFileError
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit, note, print_section
 from aerotape.tools._cli.times import utc_time
-from aerotape.tools._tool._common import Commands, add_command, add_recording_id
+from aerotape.tools._tool._common import add_recording_id
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog

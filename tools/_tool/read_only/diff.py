@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.formatting import printable
-from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit
-from aerotape.tools._tool._common import Commands, add_command
+from aerotape.tools._tool._common import add_recording_id
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.diff import Difference
@@ -21,9 +21,7 @@ def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "diff", _diff)
     parser.add_argument("other", metavar="OTHER_DIR", type=Path, help="the other directory")
-    parser.add_argument(
-        "recording_id", metavar="RECORDING_ID", type=identity, nargs="?", help="only this recording"
-    )
+    add_recording_id(parser)
 
 
 def _diff(args: argparse.Namespace) -> int:

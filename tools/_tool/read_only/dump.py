@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.frame_header import BEGIN_FLAG, END_FLAG, TYPE_DATA, TYPE_PADDING, UNFRAGMENTED
 from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit, note, print_section
 from aerotape.tools._cli.times import add_time_options, positions, time_range
-from aerotape.tools._tool._common import Commands, add_command
 from aerotape.tools._tool.read_only.describe import for_people, recording_row
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def _dump(args: argparse.Namespace) -> int:
     if args.json:
         emit(
             (
-                {"recording_id": recording.recording_id, **dataclasses.asdict(frame)}
+                _row(recording.recording_id, frame)
                 for recording in recordings
                 for frame in dump.frames(recording)
             ),
@@ -66,6 +65,23 @@ def _dump(args: argparse.Namespace) -> int:
             if dump.left:
                 print(f"{dump.left} bytes of recording {recording.recording_id} not shown\n")
     return EXIT_DATA_SUSPECT if dump.failed else 0
+
+
+def _row(recording_id: int, frame: Frame) -> dict[str, Any]:
+    header = frame.header
+    return {
+        "recording_id": recording_id,
+        "position": frame.position,
+        "length": header.frame_length,
+        "flags": header.flags,
+        "frame_type": header.frame_type,
+        "term_offset": header.term_offset,
+        "session_id": header.session_id,
+        "stream_id": header.stream_id,
+        "term_id": header.term_id,
+        "reserved_value": header.reserved_value,
+        "payload": frame.payload,
+    }
 
 
 class _Dump:
@@ -105,20 +121,21 @@ class _Dump:
 
 
 def _print_frame(frame: Frame) -> None:
+    header = frame.header
     kinds: dict[int, str] = {TYPE_PADDING: "padding", TYPE_DATA: "data"}
-    kind = kinds.get(frame.frame_type, f"type {frame.frame_type}")
+    kind = kinds.get(header.frame_type, f"type {header.frame_type}")
     parts: dict[int, str] = {
         UNFRAGMENTED: "",
         BEGIN_FLAG: ", first fragment",
         END_FLAG: ", last fragment",
         0: ", fragment",
     }
-    part = parts[frame.flags & UNFRAGMENTED]
+    part = parts[header.flags & UNFRAGMENTED]
     print(
-        f"frame at position {frame.position}: {kind} of {frame.length} bytes{part}, "
-        f"flags 0x{frame.flags:02x}, session id {frame.session_id}, "
-        f"term id {frame.term_id}, term offset {frame.term_offset}, "
-        f"reserved value {frame.reserved_value}"
+        f"frame at position {frame.position}: {kind} of {header.frame_length} bytes{part}, "
+        f"flags 0x{header.flags:02x}, session id {header.session_id}, "
+        f"term id {header.term_id}, term offset {header.term_offset}, "
+        f"reserved value {header.reserved_value}"
     )
     for offset in range(0, len(frame.payload), _LINE_LENGTH):
         print(_hex_line(offset, frame.payload[offset : offset + _LINE_LENGTH]))

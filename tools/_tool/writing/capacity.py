@@ -7,8 +7,9 @@ from typing import Any
 
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import int64
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit
-from aerotape.tools._tool._common import Commands, add_command, changing
+from aerotape.tools._tool._common import changing
 
 
 def add_commands(commands: Commands) -> None:
@@ -19,7 +20,7 @@ def add_commands(commands: Commands) -> None:
     )
 
 
-def _capacity(args: argparse.Namespace) -> int:
+def _capacity(args: argparse.Namespace) -> None:
     """Print the length of the catalog file in bytes, or grow the file to a length.
 
     The file also grows automatically as recordings are added. It does not shrink.
@@ -33,8 +34,6 @@ def _capacity(args: argparse.Namespace) -> int:
             capacity_bytes = catalog.capacity_bytes
     elif MIN_CAPACITY_BYTES <= wanted <= MAX_CAPACITY_BYTES:
         with changing(args, capacity_bytes=wanted) as catalog:
-            if not args.dry_run:
-                catalog.reserve()
             capacity_bytes = max(catalog.capacity_bytes, wanted)
     else:
         raise ConfigurationError(
@@ -46,4 +45,3 @@ def _capacity(args: argparse.Namespace) -> int:
     if wanted is not None:
         row["dry_run"] = args.dry_run
     emit(row, args) if args.json else print(capacity_bytes)
-    return 0

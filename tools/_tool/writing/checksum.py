@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING
 
 from aerotape.formatting import printable
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit
-from aerotape.tools._tool._common import (
-    Commands,
-    add_command,
-    add_recording_id,
-    changing,
-    checksum_name,
-)
+from aerotape.tools._tool._common import add_recording_id, changing, checksum_name
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.checksum import ChecksumOutcome

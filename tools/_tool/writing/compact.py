@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from aerotape.formatting import printable
 from aerotape.tools._cli.confirm import add_confirmation_option
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
-from aerotape.tools._cli.output import emit, note
-from aerotape.tools._tool._common import (
-    Commands,
-    add_command,
-    changing,
-    confirm_change,
-    some_ids,
-    would,
-)
+from aerotape.tools._cli.group import Commands, add_command
+from aerotape.tools._cli.output import emit_line, note
+from aerotape.tools._tool._common import changing, confirm_change, some_ids, would
 
 
 def add_commands(commands: Commands) -> None:
@@ -48,16 +41,11 @@ def _compact(args: argparse.Namespace) -> int:
         }
     for path, reason in plan.kept:
         note(printable(f"warning: retained {path.name}: {reason}"))
-    if args.json:
-        emit(row, args)
-    else:
-        print(
-            f"{would(args, 'removed', 'remove')} {len(plan.recording_ids)} recordings, "
-            f"{plan.entry_bytes} bytes of the catalog and {len(plan.paths)} segment files"
-            f"{_whose(plan.recording_ids, args)}"
-        )
+    ids = some_ids(plan.recording_ids, args)
+    text = (
+        f"{would(args, 'removed', 'remove')} {len(plan.recording_ids)} recordings, "
+        f"{plan.entry_bytes} bytes of the catalog and {len(plan.paths)} segment files"
+        f"{f', of recordings: {ids}' if ids else ''}"
+    )
+    emit_line(row, text, args)
     return EXIT_DATA_SUSPECT if plan.kept else 0
-
-
-def _whose(recording_ids: Sequence[int], args: argparse.Namespace) -> str:
-    return f", of recordings: {some_ids(recording_ids, args)}" if recording_ids else ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit
-from aerotape.tools._tool._common import Commands, add_command, would
+from aerotape.tools._tool._common import would
 
 
 def add_commands(commands: Commands) -> None:
@@ -14,7 +15,7 @@ def add_commands(commands: Commands) -> None:
     add_confirmation_option(add_command(commands, "migrate", _migrate, writes=True))
 
 
-def _migrate(args: argparse.Namespace) -> int:
+def _migrate(args: argparse.Namespace) -> None:
     """Migrate mark file, catalog and segment files from version 0, 1 or 2 to version 3.
 
     Archives of old versions cannot use the directory afterwards: make a copy first.
@@ -32,7 +33,7 @@ def _migrate(args: argparse.Namespace) -> int:
             any_input=True,
         )
         with unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS):
-            done = migrate(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS)
+            done = migrate(args.directory)
     steps = [
         {
             "version": version_string(step.version),
@@ -49,11 +50,10 @@ def _migrate(args: argparse.Namespace) -> int:
             "dry_run": args.dry_run,
         }
         emit(row, args)
-        return 0
+        return
     if not done.steps:
         print(f"nothing to do: the directory has version {mark_file_version}")
     for step in done.steps:
         print(would(args, "migrated", "migrate"), "to version", version_string(step.version))
         for source, target in step.renames:
             print(f"  {would(args, 'renamed', 'rename')} {source} to {target}")
-    return 0

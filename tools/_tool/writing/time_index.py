@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit, note
-from aerotape.tools._tool._common import Commands, add_command, add_recording_id, changing
+from aerotape.tools._tool._common import add_recording_id, changing
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording
@@ -28,7 +29,7 @@ def add_commands(commands: Commands) -> None:
     )
 
 
-def _time_index(args: argparse.Namespace) -> int:
+def _time_index(args: argparse.Namespace) -> None:
     """Print the time indexes of recordings, or rebuild them.
 
     While it records, the archive regularly stores a point: a time with a position. Recordings of
@@ -55,7 +56,6 @@ def _time_index(args: argparse.Namespace) -> int:
         emit(_points(recordings[0]), args)
     else:
         emit((_summary(recording) for recording in recordings), args)
-    return 0
 
 
 def _points(recording: Recording) -> Iterable[dict[str, Any]]:
