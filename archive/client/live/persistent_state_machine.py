@@ -99,9 +99,6 @@ class PersistentStateMachine:
         self._on_event = on_event
         self._reader = _native.MessageReader()
         self._live = LiveSubscription(aeron, options.live_channel, timeout_ns, self.report)
-        self._timeout_ns = timeout_ns
-        # When to report that the recording has not reached the position read live.
-        self._late_at_ns: int | None = None
         # The highest position of a publisher so far.
         self._seen_live = NULL_POSITION
         # The image that was last reported as another stream than the recorded one.
@@ -221,21 +218,9 @@ class PersistentStateMachine:
             return False
         asked = performed(max_recorded_position(self._options.recording_id))
         end = yield from self._perform(session, asked)
-        now_ns = time.monotonic_ns()
         if end >= self.position:
-            self._late_at_ns = None
             return False
-        if self._late_at_ns is None:
-            self._late_at_ns = now_ns + self._timeout_ns
-        elif now_ns >= self._late_at_ns:
-            self._late_at_ns = now_ns + self._timeout_ns
-            self.report(
-                AeronTimeoutError(
-                    f"recording {self._options.recording_id} has been at position {end} for "
-                    f"{self._timeout_ns / 1e9:g} s, but the live stream has been read up to "
-                    f"{self.position}: still waiting for the recording"
-                )
-            )
+        now_ns = time.monotonic_ns()
         while time.monotonic_ns() < now_ns + _RECORDER_LATE_NS:
             yield from self._wait_a_cycle()
         return True
@@ -287,14 +272,8 @@ class PersistentStateMachine:
     ) -> Steps[ReplayStream]:
         options = ReplayOptions(
             self._options.recording_id,
-            self.position,
-            None,
-            self._options.replay_channel,
-            self._options.replay_stream_id,
-            True,
-            None,
-            None,
-            None,
+            channel=self._options.replay_channel,
+            stream_id=self._options.replay_stream_id,
         )
         replay = yield from start_stream(
             self._aeron, session, options, recording, self.position, None, None

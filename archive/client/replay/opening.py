@@ -37,14 +37,14 @@ class ReplayOptions:
     """
 
     recording_id: int
-    position: int | None
-    length: int | None
-    channel: str
-    stream_id: int
-    follow: bool
-    limit_counter_id: int | None
-    file_io_max_length: int | None
-    timeout_ns: int | None
+    position: int | None = None
+    length: int | None = None
+    channel: str = ""
+    stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID
+    follow: bool = True
+    limit_counter_id: int | None = None
+    file_io_max_length: int | None = None
+    timeout_ns: int | None = None
     scope_id: int | None = None
 
 

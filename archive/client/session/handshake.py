@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from typing import Final
@@ -17,7 +18,7 @@ from aerotape.archive.client.session.exchange import exchange, send
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import AeronError, AeronTimeoutError, ArchiveError
+from aerotape.errors import AeronTimeoutError, ArchiveError
 from aerotape.formatting import argument
 from aerotape.protocol import (
     KNOWS_LEDGERS,
@@ -29,7 +30,6 @@ from aerotape.protocol import (
 
 _WHAT: Final = "connect"
 _CONNECT_POLL_NS: Final = 1_000_000
-_SESSION_ID_ATTEMPTS: Final = 3
 
 
 def open_session(
@@ -104,36 +104,24 @@ def _added_streams(
     response_stream_id: int,
     timeout_ns: int,
 ) -> Steps[tuple[_native.Subscription, _native.ExclusivePublication]]:
-    """Add both streams with one random session id; retry with another if it is in use.
+    """Add both streams, with one random session id.
 
     With a response channel, the request channel names the response subscription instead.
     """
-    if channels.is_response_channel(response_channel):
-        response = channels.control_channel(response_channel)
-        subscription = yield from subscribed(aeron, response, response_stream_id, timeout_ns)
-        try:
+    is_response = channels.is_response_channel(response_channel)
+    session_id = None if is_response else random.getrandbits(32) - (1 << 31)
+    response = channels.control_channel(response_channel, session_id)
+    subscription = yield from subscribed(aeron, response, response_stream_id, timeout_ns)
+    try:
+        if is_response:
             request = channels.request_channel_for(request_channel, subscription.registration_id)
-            return subscription, (
-                yield from published(aeron, request, request_stream_id, timeout_ns)
-            )
-        except BaseException:
-            subscription.close()
-            raise
-    for attempt in range(_SESSION_ID_ATTEMPTS):
-        session_id = channels.random_session_id()
-        response = channels.control_channel(response_channel, session_id)
-        request = channels.control_channel(request_channel, session_id)
-        subscription = yield from subscribed(aeron, response, response_stream_id, timeout_ns)
-        try:
-            publication = yield from published(aeron, request, request_stream_id, timeout_ns)
-        except BaseException as error:
-            subscription.close()
-            is_last = attempt == _SESSION_ID_ATTEMPTS - 1
-            if is_last or not isinstance(error, AeronError) or "session" not in str(error):
-                raise
         else:
-            return subscription, publication
-    raise AssertionError("the last attempt returns or raises")
+            request = channels.control_channel(request_channel, session_id)
+        publication = yield from published(aeron, request, request_stream_id, timeout_ns)
+    except BaseException:
+        subscription.close()
+        raise
+    return subscription, publication
 
 
 def _await_request_stream(
