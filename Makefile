@@ -47,7 +47,7 @@ test: setup ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 test-fast: $(STAMPS)/installed ## Run the tests that need neither a JVM nor Spark and are not slow (PYTEST_ARGS=…)
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not jvm and not spark and not slow and not crash" $(PYTEST_ARGS)
 
-bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools, startup, durability, journal or entities; BENCH_ARGS=…)
+bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools, startup, durability, replaying, journal or entities; BENCH_ARGS=…)
 	@$(PY) tests/bench/$(or $(BENCH),recording).py $(BENCH_ARGS)
 
 check: $(STAMPS)/installed ## Lint and type-check Python and Rust

@@ -1,10 +1,10 @@
 """A running archive: its parts, started and stopped in order.
 
 Start: the directory is locked, the media driver is started or found, the mark file is written (it
-may lie in the driver's directory, which a driver deletes when it starts), the catalog is opened,
-recordings that a crash left open are repaired, and the conductor's thread begins. Only then does
-the mark file say that the archive is ready. Stop: in reverse order, with the stop positions of
-running recordings written and the directory unlocked.
+may lie in the driver's directory, which a driver deletes when it starts), the control channels are
+subscribed to, the catalog is opened, recordings that a crash left open are repaired, and the
+conductor's thread begins. Only then does the mark file say that the archive is ready. Stop: in
+reverse order, with the stop positions of running recordings written and the directory unlocked.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from aerotape.archive.compaction import compact_at_start
 from aerotape.archive.conductor import Conductor
 from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
 from aerotape.archive.config.values import Idle
+from aerotape.archive.control.control_subscriptions import add_control_subscriptions
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.cpu import started_on
 from aerotape.archive.error_log import LOGGER, ErrorLog
@@ -201,7 +202,6 @@ class Archive(Closing):
 
     def _start_parts(self, mark_file: MarkFile) -> None:
         config = self.config
-        catalog = self._open_catalog()
         mailbox = _native.Mailbox()
         client = self._open(
             _native.AeronClient(
@@ -211,6 +211,9 @@ class Archive(Closing):
                 mailbox=mailbox,
             )
         )
+        # Recovery comes after: meanwhile the driver connects clients, whose requests wait.
+        subscriptions = add_control_subscriptions(client, mailbox, config)
+        catalog = self._open_catalog()
         archive_counters = ArchiveCounters(client, self.archive_id, config)
         errors = ErrorLog(archive_counters.errors, mark_file)
         recorder, replayer = self._workers(mailbox, archive_counters)
@@ -220,6 +223,7 @@ class Archive(Closing):
             archive_dir=self.archive_dir,
             client=client,
             mailbox=mailbox,
+            control_subscriptions=subscriptions,
             catalog=catalog,
             mark_file=mark_file,
             archive_counters=archive_counters,

@@ -14,7 +14,7 @@ import itertools
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS,
 from aerotape.archive.control import requests
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
-from aerotape.archive.control.control_subscriptions import add_control_subscriptions
 from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
 from aerotape.archive.control.services import Services
 from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
@@ -41,7 +40,7 @@ from aerotape.clock import epoch_ms
 from aerotape.errors import AerotapeError, ClosedError
 
 if TYPE_CHECKING:
-    from aerotape._native import AeronClient, Mailbox, SessionWorker
+    from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
     from aerotape.archive.agent import Agent
     from aerotape.archive.counters import ArchiveCounters
     from aerotape.archive.error_log import ErrorLog
@@ -80,6 +79,7 @@ class Conductor:
         archive_dir: Path,
         client: AeronClient,
         mailbox: Mailbox,
+        control_subscriptions: Mapping[int, Subscription],
         catalog: Catalog,
         mark_file: MarkFile,
         archive_counters: ArchiveCounters,
@@ -89,10 +89,10 @@ class Conductor:
         authenticator: Authenticator,
         authorisation_service: AuthorisationService,
     ) -> None:
-        """Subscribe to the control channels; waits for the driver.
+        """Create the archive's services.
 
         Raises:
-            AeronError: the driver refuses a control channel.
+            AeronError: the driver refuses the channel of the recording events.
         """
         self.failure: BaseException | None = None
         self._archive_dir = archive_dir
@@ -107,7 +107,7 @@ class Conductor:
         self._events: deque[tuple[Any, ...]] = deque()
         self._mark_file_due_ns = 0
         self._stopping = False
-        self._control_subscriptions = add_control_subscriptions(client, mailbox, config)
+        self._control_subscriptions = control_subscriptions
         if config.recording_events_enabled:
             recorder.publish_events(
                 client.add_exclusive_publication(

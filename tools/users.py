@@ -80,7 +80,6 @@ def run(args: argparse.Namespace) -> None:
         user = users_file.make_user(args.name, role, _secret(args), iterations)
         was_there = users_file.put_user(args.file, user)
         # An archive may not be allowed to create it.
-        users_file.decoy_key(args.file)
         emit({"changed" if was_there else "added": args.name, "role": args.role}, args)
 
 

@@ -6,15 +6,13 @@ share the archive's control channel and, over IPC, one response channel.
 
 from __future__ import annotations
 
-import random
 import re
 from typing import Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.channel_uri import ChannelUri, stripped_channel
+from aerotape.channel_uri import ChannelUri, initial_position, stripped_channel
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import argument
-from aerotape.frame_header import to_int32
 
 DEFAULT_CONTROL_CHANNEL: Final = "aeron:ipc"
 DEFAULT_CONTROL_STREAM_ID: Final = 10
@@ -74,8 +72,7 @@ def control_channel(channel: str, session_id: int | None = None) -> str:
     Raises:
         ConfigurationError: the channel cannot be used.
     """
-    uri = ChannelUri.parse(channel)
-    add_control_defaults(uri)
+    uri = _with_control_defaults(channel)
     if session_id is not None:
         uri.put("session-id", str(session_id))
     return str(uri)
@@ -87,8 +84,7 @@ def request_channel_for(channel: str, subscription_id: int) -> str:
     Args:
         subscription_id: registration id of the subscription.
     """
-    uri = ChannelUri.parse(channel)
-    add_control_defaults(uri)
+    uri = _with_control_defaults(channel)
     # These parameters belong to the stream of the session's own request channel.
     for name in ("session-id", "init-term-id", "term-id", "term-offset"):
         uri.parameters.pop(name, None)
@@ -101,11 +97,11 @@ def is_response_channel(channel: str) -> bool:
     return ChannelUri.parse(channel).has_control_mode_response
 
 
-def add_control_defaults(uri: ChannelUri) -> None:
-    """Set the parameters of terms and MTU that a control channel lacks."""
+def _with_control_defaults(channel: str) -> ChannelUri:
+    uri = ChannelUri.parse(channel)
     for name, value in _CONTROL_DEFAULTS.items():
-        if uri.get(name) is None:
-            uri.put(name, value)
+        uri.parameters.setdefault(name, value)
+    return uri
 
 
 def extension_channel(recording: RecordingDescriptor, channel: str) -> str:
@@ -124,12 +120,11 @@ def extension_channel(recording: RecordingDescriptor, channel: str) -> str:
             f"recording {recording.recording_id} is live: stop it before extending it"
         )
     uri = ChannelUri.parse(channel)
-    terms, offset = divmod(recording.stop_position, recording.term_buffer_length)
-    uri.put("init-term-id", str(recording.initial_term_id))
-    uri.put("term-id", str(to_int32(recording.initial_term_id + terms)))
-    uri.put("term-offset", str(offset))
-    uri.put("term-length", str(recording.term_buffer_length))
-    uri.put("mtu", str(recording.mtu_length))
+    additions = initial_position(
+        recording.stop_position, recording.initial_term_id, recording.term_buffer_length
+    )
+    for name, value in {**additions, "mtu": recording.mtu_length}.items():
+        uri.put(name.replace("_", "-"), str(value))
     return str(uri)
 
 
@@ -150,11 +145,6 @@ def with_endpoint(channel: str, endpoint: str) -> str:
     uri = ChannelUri.parse(channel)
     uri.put("endpoint", endpoint)
     return str(uri)
-
-
-def random_session_id() -> int:
-    """Return a random session id, unlikely to be in use."""
-    return random.getrandbits(32) - (1 << 31)
 
 
 def _host(endpoint: str) -> str:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 import threading
 import time
@@ -32,11 +31,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from aerotape.archive.error_log import LOGGER, ErrorLog
-from aerotape.archive.security import users_file
 from aerotape.archive.security.authentication import SessionProxy
 from aerotape.archive.security.scram import DEFAULT_ITERATIONS, KEY_LENGTH, SALT_LENGTH, Verifier
 from aerotape.archive.security.users_file import Users, read_users
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import ConfigurationError
 
 _T = TypeVar("_T")
 
@@ -166,7 +164,7 @@ class UsersGuard:
         self._checking: dict[_Secret, tuple[Verifier, Future[_Verdict]]] = {}
         # A client with an unknown user name receives a challenge too, always with the same salt,
         # and waits as long for its refusal.
-        self._decoy_key = _decoy_key(path)
+        self._decoy_key = _decoy_key(self._file.users)
 
     def close(self) -> None:
         """End the threads. Idempotent."""
@@ -313,20 +311,9 @@ class UsersGuard:
         return Verifier(iterations, salt[:SALT_LENGTH], stored_key)
 
 
-def _decoy_key(path: Path) -> bytes:
-    """Return the key stored beside the users file, else one for this process only."""
-    try:
-        return users_file.decoy_key(path)
-    except StorageError as error:
-        LOGGER.warning(
-            "%s: the salts sent for unknown users change at each start, which shows that they are"
-            " unknown; `aerotape users %s add …` creates the file, and the archive's user"
-            " (id %d) must be able to read it",
-            error,
-            path,
-            os.geteuid(),
-        )
-        return secrets.token_bytes(KEY_LENGTH)
+def _decoy_key(users: Users) -> bytes:
+    """Return a key that no client knows, the same after a restart with the same users."""
+    return hashlib.sha256(b"".join(user.verifier.stored_key for user in users.values())).digest()
 
 
 def _name(encoded: bytes) -> str:

@@ -14,9 +14,6 @@ Roles:
 Only the file's owner may write it, and only owner and group may read it; the owner is root or the
 user that the archive runs as. It is replaced as a whole, so that a reader sees the old file or the
 new one.
-
-A second file, NAME.decoy-key, stores the key from which the archive derives salts for unknown user
-names. With a key per process, these would change at a restart, unlike the salts of users.
 """
 
 from __future__ import annotations
@@ -43,7 +40,6 @@ from aerotape.errors import ConfigurationError, StorageError
 
 MAX_FILE_LENGTH = 16 * 1024 * 1024
 MAX_SECRET_LENGTH = 1024
-DECOY_KEY_LENGTH = 32
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _SCHEME = "scram-sha-256"
 _FORBIDDEN_MODE = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
@@ -155,7 +151,7 @@ def read_users(path: Path) -> Users:
         ConfigurationError: it is missing, is open to others, or has an invalid line.
     """
     try:
-        data = _read("users file", path)
+        data = _read(path)
     except OSError as error:
         raise ConfigurationError(f"users file {path}: {error.strerror}", str(path)) from error
     if len(data) > MAX_FILE_LENGTH:
@@ -165,67 +161,28 @@ def read_users(path: Path) -> Users:
     return _parse(path, data)
 
 
-def decoy_key(path: Path) -> bytes:
-    """Return the key for decoy salts that is stored beside a users file; create it if missing.
-
-    Raises:
-        ConfigurationError: the key file is open to others or damaged.
-        StorageError: it cannot be read, or is missing and cannot be created.
-    """
-    path = Path(os.path.realpath(path))
-    key_path = path.with_name(f"{path.name}.decoy-key")
-    try:
-        try:
-            data = _read("decoy key", key_path)
-        except FileNotFoundError:
-            _create_decoy_key(path, key_path)
-            data = _read("decoy key", key_path)
-        key = base64.b64decode(data)
-    except OSError as error:
-        raise StorageError(f"decoy key {key_path}: {error.strerror}", key_path) from error
-    except binascii.Error:
-        key = b""
-    if len(key) != DECOY_KEY_LENGTH:
-        raise ConfigurationError(
-            f"decoy key {key_path}: {len(data)} bytes, expected base64 of {DECOY_KEY_LENGTH} bytes:"
-            " remove it for a new one",
-            str(key_path),
-        )
-    return key
-
-
-def _create_decoy_key(path: Path, key_path: Path) -> None:
-    status = path.stat()
-    # Root creates it for the owner of the users file.
-    like = status if os.geteuid() in (0, status.st_uid) else None
-    with _locked(path.parent):
-        if not key_path.exists():
-            key = base64.b64encode(secrets.token_bytes(DECOY_KEY_LENGTH))
-            _replace(key_path, [key.decode("ascii")], like)
-
-
-def _read(what: str, path: Path) -> bytes:
+def _read(path: Path) -> bytes:
     """Return a file's bytes, at most one more than allowed, if others have no access to it."""
     # Opening a pipe of that name must not block.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        _check_owner(what, path, os.fstat(descriptor))
+        _check_owner(path, os.fstat(descriptor))
         return file.read(MAX_FILE_LENGTH + 1)
 
 
-def _check_owner(what: str, path: Path, status: os.stat_result) -> None:
+def _check_owner(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise ConfigurationError(f"{what} {path}: not a regular file", str(path))
+        raise ConfigurationError(f"users file {path}: not a regular file", str(path))
     if status.st_uid not in (0, os.geteuid()):
         raise ConfigurationError(
-            f"{what} {path}: belongs to user id {status.st_uid}: must belong to root or to"
+            f"users file {path}: belongs to user id {status.st_uid}: must belong to root or to"
             f" the user that the archive runs as (user id {os.geteuid()})",
             str(path),
         )
     if status.st_mode & _FORBIDDEN_MODE:
         raise ConfigurationError(
-            f"{what} {path}: its mode {stat.S_IMODE(status.st_mode):04o} gives access to others:"
-            f" chmod 600 {path}",
+            f"users file {path}: its mode {stat.S_IMODE(status.st_mode):04o} gives access to"
+            f" others: chmod 600 {path}",
             str(path),
         )
 
@@ -323,7 +280,9 @@ def _changing(path: Path) -> Iterator[list[str]]:
     # Through a symbolic link, its target is replaced.
     path = Path(os.path.realpath(path))
     try:
-        with _locked(path.parent):
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
             lines: list[str] = []
             before = None
             if path.exists():
@@ -337,19 +296,10 @@ def _changing(path: Path) -> Iterator[list[str]]:
             yield lines
             if lines != unchanged:
                 _replace(path, lines, before)
+        finally:
+            os.close(folder)
     except OSError as error:
         raise StorageError(f"cannot change users file {path}: {error.strerror}", path) from error
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock a directory against other processes that change files in it."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _replace(path: Path, lines: list[str], before: os.stat_result | None) -> None:

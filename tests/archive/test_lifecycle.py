@@ -26,6 +26,7 @@ from aerotape.catalog.mark.ownership import unused
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveInUseError, ConfigurationError
 from aerotape.media_driver import launch_driver
+from aerotape.protocol import PROTOCOL_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCAL = "aeron:ipc?term-length=64k"
@@ -432,6 +433,34 @@ def test_launch_in_process(tmp_path: Path, aeron_dir: Path, mode: str) -> None:
     archive.close()
     with Catalog.open(tmp_path / "a", read_only=True) as catalog:
         assert catalog.stop_position(0) == live.position
+
+
+def test_requests_wait_while_recordings_are_recovered(
+    tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client can send its first request during recovery; the response comes afterwards."""
+    sent = []
+
+    def refresh(*_: Any, **__: Any) -> list[Any]:
+        raw = RawClient(_native.AeronClient(str(aeron_dir)), LOCAL)
+        request = codecs.AuthConnectRequest(
+            correlation_id=5,
+            version=PROTOCOL_VERSION,
+            response_stream_id=raw.response_stream_id,
+            response_channel=raw.response_channel,
+        )
+        raw.send(request)
+        sent.append(raw)
+        return []
+
+    monkeypatch.setattr("aerotape.archive.archive.refresh", refresh)
+    properties = {
+        "aeron.archive.control.channel.enabled": "false",
+        "aeron.threading.mode": "SHARED",
+    }
+    with Archive.launch(tmp_path / "a", aeron_dir, properties=properties):
+        assert sent[0].response(5).code == codecs.ControlResponseCode.OK
+        sent[0].client.close()
 
 
 @pytest.mark.parametrize("properties", [[("aeron.archive.id", 5)], {5: "aeron.archive.id"}])

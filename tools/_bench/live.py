@@ -16,7 +16,7 @@ from aerotape import _native
 from aerotape.aeron import Aeron
 from aerotape.archive.archive import Archive
 from aerotape.archive.client.channels import with_session_id
-from aerotape.archive.client.client import connect
+from aerotape.archive.client.client import ArchiveClient, connect
 from aerotape.archive.counters import CounterType
 from aerotape.context import Closing
 from aerotape.errors import AerotapeError
@@ -108,27 +108,7 @@ class LiveArchive(Closing):
 
     def replay(self) -> float:
         """Replay the last recording to a subscriber that skips the data; return the seconds."""
-        recording_id = self._recorded()
-        subscription = self._aeron.native.add_subscription(CHANNEL, _REPLAY_STREAM_ID)
-        try:
-            begin = time.perf_counter()
-            replay_session_id = self._client.start_replay(recording_id, CHANNEL, _REPLAY_STREAM_ID)
-            session_id = int.from_bytes(
-                (replay_session_id & 0xFFFFFFFF).to_bytes(4, "little"), "little", signed=True
-            )
-            image = _until(
-                lambda: subscription.image_by_session_id(session_id), "the replay did not start"
-            )
-            end = self.recorded_length
-
-            def position() -> int:
-                image.skip_to(end, _FRAGMENTS)
-                return image.position
-
-            _until_moved(position, end, "the replay does not advance")
-            return time.perf_counter() - begin
-        finally:
-            subscription.close()
+        return replay_seconds(self._aeron, self._client, self._recorded(), self.recorded_length)
 
     def replay_into_python(self) -> float:
         """Replay the last recording to the Python client by message; return the seconds."""
@@ -163,6 +143,29 @@ class LiveArchive(Closing):
                 raise AerotapeError(
                     f"no message was accepted for {_STALLED_S:g} s (offers return {result})"
                 )
+
+
+def replay_seconds(aeron: Aeron, client: ArchiveClient, recording_id: int, length: int) -> float:
+    """Replay a recording of `length` bytes to a subscriber that skips the data."""
+    subscription = aeron.native.add_subscription(CHANNEL, _REPLAY_STREAM_ID)
+    try:
+        begin = time.perf_counter()
+        replay_session_id = client.start_replay(recording_id, CHANNEL, _REPLAY_STREAM_ID)
+        session_id = int.from_bytes(
+            (replay_session_id & 0xFFFFFFFF).to_bytes(4, "little"), "little", signed=True
+        )
+        image = _until(
+            lambda: subscription.image_by_session_id(session_id), "the replay did not start"
+        )
+
+        def position() -> int:
+            image.skip_to(length, _FRAGMENTS)
+            return image.position
+
+        _until_moved(position, length, "the replay does not advance")
+        return time.perf_counter() - begin
+    finally:
+        subscription.close()
 
 
 def _recording(counters: _native.CountersReader, session_id: int) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
 from aerotape.archive.client.executors.blocking import describe_as
 from aerotape.archive.client.executors.step_runner import StepRunner
@@ -39,7 +39,7 @@ from aerotape.archive.client.session.pending_request import PendingRequest
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_SEND_RETRY_S: Final = 0.001
+_RETRY_S: Final = 0.001
 # The shortest and the longest delay between polls of an idle stream.
 MIN_POLL_S: Final = 0.0001
 MAX_POLL_S: Final = 0.004
@@ -53,7 +53,6 @@ class AsyncRequests:
         self._loop = asyncio.get_running_loop()
         # An archive refuses a second listing of a session while one is active.
         self._listing_lock = asyncio.Lock()
-        self._listings: set[asyncio.Task[list[Item]]] = set()
         self._news: set[asyncio.Future[None]] = set()
         session.on_news = partial(self._in_loop, self._notify_news)
         news = self._news
@@ -83,28 +82,20 @@ class AsyncRequests:
         if listing.count == 0:
             self._session.ensure_open(listing.what)
             return []
-        await self._listing_lock.acquire()
-        # Cancelled listings are read to their end; this one timed out and is dropped.
-        unfinished, self._session.unfinished_listing = self._session.unfinished_listing, None
-        if unfinished is not None:
-            self._session.forget(unfinished)
-        # The archive continues a listing that its client has cancelled, and the next listing can
-        # only start at its end. So this one is read to its end too.
-        task = asyncio.ensure_future(self._list_and_unlock(listing))
-        self._listings.add(task)
-        task.add_done_callback(self._end_listing)
-        return await asyncio.shield(task)
-
-    async def _list_and_unlock(self, listing: Listing) -> list[Item]:
-        try:
+        async with self._listing_lock:
+            await self._finish_listing()
             return items_of(await self._request(listing, listing.count))
-        finally:
-            self._listing_lock.release()
 
-    def _end_listing(self, task: asyncio.Task[list[Item]]) -> None:
-        self._listings.discard(task)
-        if not task.cancelled():
-            task.exception()  # its awaiter may have been cancelled: the error counts as retrieved
+    async def _finish_listing(self) -> None:
+        """Wait for the end of a cancelled listing, which the archive continues to send."""
+        unfinished = self._session.unfinished_listing
+        if unfinished is not None:
+            deadline_ns = time.monotonic_ns() + self._session.timeout_ns
+            while not unfinished.is_done and time.monotonic_ns() < deadline_ns:
+                self._reader.wake()
+                await asyncio.sleep(_RETRY_S)
+            self._session.forget(unfinished)
+            self._session.unfinished_listing = None
 
     async def _request(self, request: Call[Any] | Listing, count: int) -> PendingRequest:
         session = self._session
@@ -134,7 +125,7 @@ class AsyncRequests:
         while not self._session.offer(data, what):
             if time.monotonic_ns() >= deadline_ns:
                 raise self._session.back_pressure(what)
-            await asyncio.sleep(_SEND_RETRY_S)
+            await asyncio.sleep(_RETRY_S)
 
     async def _run(self, steps: Steps[T]) -> T:
         """Perform steps one after the other and return what they return."""
@@ -233,15 +224,6 @@ async def _each(requests: AsyncRequests, pages: Pages[T]) -> AsyncIterator[T]:
             yield item
 
 
-class AsyncClosable(Protocol):
-    """An object with an asynchronous `close`."""
-
-    async def close(self) -> None: ...
-
-
-C = TypeVar("C", bound=AsyncClosable)
-
-
 class AsyncClosing:
     """Lets a class with an asynchronous `close` be used in an `async with` statement."""
 
@@ -259,6 +241,9 @@ class AsyncClosing:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+C = TypeVar("C", bound=AsyncClosing)
 
 
 class Opening(Generic[C]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aerotape.aeron import Aeron
 from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.catalog.layout import version_string
 from aerotape.formatting import shown
 from aerotape.protocol import NULL_VALUE
 
@@ -28,7 +29,7 @@ class ClientProperties:
     @property
     def archive_version(self) -> str:
         """The version of the control protocol of the archive, like ``1.12.0``."""
-        return self._session.archive_version_text
+        return version_string(self._session.archive_version)
 
     @property
     def control_session_id(self) -> int:

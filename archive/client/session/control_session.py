@@ -21,7 +21,6 @@ from aerotape.archive.client.replay.signals import SignalQueue, signal_of
 from aerotape.archive.client.requests.request import Call, Listing, Request
 from aerotape.archive.client.requests.response_errors import error_of
 from aerotape.archive.client.session.pending_request import PendingRequest
-from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.runtime import HEADER, Message
@@ -57,6 +56,9 @@ class ControlSession:
     """The state of one connection to an archive. Thread-safe.
 
     Attributes:
+        aeron: the Aeron client that the session's streams belong to.
+        publication: the request stream.
+        subscription: the response stream.
         control_session_id: the session's id at the archive, None during the handshake.
         archive_version: the protocol version of the archive, 0 while unknown.
         archive_id: the archive's id; -1 while unknown, or if it has none.
@@ -83,9 +85,9 @@ class ControlSession:
         self.was_closed_here = False
         self.unfinished_listing: PendingRequest | None = None
         self.signals = SignalQueue()
-        self._aeron = aeron
-        self._publication = publication
-        self._subscription = subscription
+        self.aeron = aeron
+        self.publication = publication
+        self.subscription = subscription
         self._send_lock = threading.Lock()
         # Guards all attributes below. Not a condition, for the reason in `uninterrupted`.
         self._lock = threading.RLock()
@@ -102,29 +104,9 @@ class ControlSession:
         self._errors: deque[ArchiveError] = deque(maxlen=_KEPT_ERRORS)
 
     @property
-    def aeron(self) -> _native.AeronClient:
-        """The Aeron client that the session's streams belong to."""
-        return self._aeron
-
-    @property
-    def publication(self) -> _native.ExclusivePublication:
-        """The request stream."""
-        return self._publication
-
-    @property
-    def subscription(self) -> _native.Subscription:
-        """The response stream."""
-        return self._subscription
-
-    @property
     def is_closed(self) -> bool:
         """Whether the session has ended, by `close` or because the archive went away."""
         return self._closed_because is not None
-
-    @property
-    def archive_version_text(self) -> str:
-        """The protocol version of the archive: ``1.12.0``."""
-        return version_string(self.archive_version)
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -154,7 +136,7 @@ class ControlSession:
             )
         assert self.control_session_id is not None, "requests come after the handshake"
         message.control_session_id = self.control_session_id
-        message.correlation_id = self._aeron.next_correlation_id()
+        message.correlation_id = self.aeron.next_correlation_id()
         data = message.encode()
         return self.expect(message.correlation_id, what, count, on_done), data
 
@@ -219,7 +201,7 @@ class ControlSession:
         """
         self.ensure_open(what)
         with self._send_lock:
-            return self._is_sent(self._publication.offer(data), what)
+            return self._is_sent(self.publication.offer(data), what)
 
     def send(self, data: bytes, what: str, results: list[int] | None = None) -> None:
         """Send a message, waiting for room.
@@ -234,25 +216,25 @@ class ControlSession:
         results = [] if results is None else results
         self.ensure_open(what)
         with self._send_lock:
-            call_uninterrupted(results, self._publication.offer, data)
+            call_uninterrupted(results, self.publication.offer, data)
             if self._is_sent(results[-1], what):
                 return
-            call_uninterrupted(results, self._publication.offer_within, data, self.timeout_ns)
+            call_uninterrupted(results, self.publication.offer_within, data, self.timeout_ns)
             if not self._is_sent(results[-1], what):
                 raise self.back_pressure(what)
 
     def back_pressure(self, what: str) -> AeronTimeoutError:
         """Return the error for an archive that does not read requests."""
         return AeronTimeoutError(
-            f"cannot {what}: the archive at {self._publication.channel} has not read requests "
+            f"cannot {what}: the archive at {self.publication.channel} has not read requests "
             f"for {self.timeout_ns / 1e9:g} s (back pressure)"
         )
 
     def no_answer(self, pending: PendingRequest) -> AeronTimeoutError:
         """Return the error for a missing response."""
         return AeronTimeoutError(
-            f"cannot {pending.what}: no response from the archive at {self._publication.channel} "
-            f"(stream {self._publication.stream_id}) within {self.timeout_ns / 1e9:g} s, "
+            f"cannot {pending.what}: no response from the archive at {self.publication.channel} "
+            f"(stream {self.publication.stream_id}) within {self.timeout_ns / 1e9:g} s, "
             f"correlation id {pending.correlation_id}"
         )
 
@@ -305,7 +287,7 @@ class ControlSession:
                 waiter.acquire(timeout=timeout_ns / 1e9)
                 return
             if not self._arrived:
-                self._arrived.take(self._subscription.poll, _FRAGMENT_LIMIT, timeout_ns)
+                self._arrived.take(self.subscription.poll, _FRAGMENT_LIMIT, timeout_ns)
             messages = self._sort_arrived(done)
         except ClosedError:  # by another thread, just now
             self.ensure_open(what)
@@ -321,7 +303,7 @@ class ControlSession:
             self.on_news()
         # Before its response to the connect request the archive may not be connected yet.
         has_begun = self.control_session_id is not None
-        if has_begun and not messages and not self._subscription.is_connected:
+        if has_begun and not messages and not self.subscription.is_connected:
             raise self._gone(what, "its response stream has ended")
 
     def service(self, timeout_ns: int = 0, what: str = "continue") -> None:
@@ -369,8 +351,8 @@ class ControlSession:
             return None
 
     def _sort(self, message: Any, done: list[PendingRequest]) -> None:
-        if self._is_of_another_session(message.control_session_id):
-            return
+        if self.control_session_id not in (None, message.control_session_id):
+            return  # of another session
         if isinstance(message, codecs.RecordingSignalEvent):
             signal = signal_of(message)
             for queue in self._signal_queues:
@@ -390,9 +372,6 @@ class ControlSession:
         if pending is not None and pending.is_done:
             done.append(pending)
             del self._pending[pending.correlation_id]
-
-    def _is_of_another_session(self, control_session_id: int) -> bool:
-        return self.control_session_id not in (None, control_session_id)
 
     # -- asynchronous messages --------------------------------------------------------------------
 
@@ -427,7 +406,7 @@ class ControlSession:
 
     def _gone(self, what: str, why: str) -> ClosedError:
         self._end(
-            f"the archive at {self._publication.channel} (stream {self._publication.stream_id}) "
+            f"the archive at {self.publication.channel} (stream {self.publication.stream_id}) "
             f"went away: {why}"
         )
         return ClosedError(f"cannot {what}: {self._closed_because}")
@@ -450,11 +429,11 @@ class ControlSession:
         if self._closed_because is None and self.control_session_id is not None:
             request = codecs.CloseSessionRequest(control_session_id=self.control_session_id)
             with self._send_lock, contextlib.suppress(ClosedError):  # the driver may be gone
-                self._publication.offer(request.encode())
+                self.publication.offer(request.encode())
         self.was_closed_here = True
         self._end("the client is closed")
-        self._publication.close()
-        self._subscription.close()
+        self.publication.close()
+        self.subscription.close()
 
 
 def _call_on_done(done: list[PendingRequest]) -> None:

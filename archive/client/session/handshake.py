@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from typing import Final
@@ -9,15 +10,16 @@ from typing import Final
 from aerotape import __version__, _native
 from aerotape.archive.client import channels
 from aerotape.archive.client.executors.driver_steps import published, subscribed, with_bound_port
+from aerotape.archive.client.requests.messages import sent_keep_alive
 from aerotape.archive.client.requests.queries import get_archive_id
 from aerotape.archive.client.requests.request import Pause, Steps
 from aerotape.archive.client.requests.response_errors import error_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
-from aerotape.archive.client.session.exchange import exchange, send
+from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import AeronError, AeronTimeoutError, ArchiveError
+from aerotape.errors import AeronTimeoutError, ArchiveError
 from aerotape.formatting import argument
 from aerotape.protocol import (
     KNOWS_LEDGERS,
@@ -29,7 +31,6 @@ from aerotape.protocol import (
 
 _WHAT: Final = "connect"
 _CONNECT_POLL_NS: Final = 1_000_000
-_SESSION_ID_ATTEMPTS: Final = 3
 
 
 def open_session(
@@ -104,36 +105,24 @@ def _added_streams(
     response_stream_id: int,
     timeout_ns: int,
 ) -> Steps[tuple[_native.Subscription, _native.ExclusivePublication]]:
-    """Add both streams with one random session id; retry with another if it is in use.
+    """Add both streams, with one random session id.
 
     With a response channel, the request channel names the response subscription instead.
     """
-    if channels.is_response_channel(response_channel):
-        response = channels.control_channel(response_channel)
-        subscription = yield from subscribed(aeron, response, response_stream_id, timeout_ns)
-        try:
+    is_response = channels.is_response_channel(response_channel)
+    session_id = None if is_response else random.getrandbits(32) - (1 << 31)
+    response = channels.control_channel(response_channel, session_id)
+    subscription = yield from subscribed(aeron, response, response_stream_id, timeout_ns)
+    try:
+        if is_response:
             request = channels.request_channel_for(request_channel, subscription.registration_id)
-            return subscription, (
-                yield from published(aeron, request, request_stream_id, timeout_ns)
-            )
-        except BaseException:
-            subscription.close()
-            raise
-    for attempt in range(_SESSION_ID_ATTEMPTS):
-        session_id = channels.random_session_id()
-        response = channels.control_channel(response_channel, session_id)
-        request = channels.control_channel(request_channel, session_id)
-        subscription = yield from subscribed(aeron, response, response_stream_id, timeout_ns)
-        try:
-            publication = yield from published(aeron, request, request_stream_id, timeout_ns)
-        except BaseException as error:
-            subscription.close()
-            is_last = attempt == _SESSION_ID_ATTEMPTS - 1
-            if is_last or not isinstance(error, AeronError) or "session" not in str(error):
-                raise
         else:
-            return subscription, publication
-    raise AssertionError("the last attempt returns or raises")
+            request = channels.control_channel(request_channel, session_id)
+        publication = yield from published(aeron, request, request_stream_id, timeout_ns)
+    except BaseException:
+        subscription.close()
+        raise
+    return subscription, publication
 
 
 def _await_request_stream(
@@ -220,15 +209,9 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[in
             correlation_id=answer.correlation_id,
         )
     # An archive repeats its response until it receives a request.
-    keep_alive = codecs.KeepAliveRequest(
-        control_session_id=answer.control_session_id, correlation_id=NULL_VALUE
-    )
     deadline_ns = time.monotonic_ns() + session.timeout_ns
     if version < VERSION_WITH_ARCHIVE_ID:
-        data = keep_alive.encode()
-        yield from send(
-            lambda: session.offer(data, _WHAT), session.back_pressure(_WHAT), deadline_ns, _WHAT
-        )
+        yield from sent_keep_alive(session, _WHAT, deadline_ns)
         return NULL_VALUE
     call = get_archive_id()
     pending, data = session.begin(call.message, call.what)

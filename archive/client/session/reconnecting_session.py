@@ -9,48 +9,37 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Final
 
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
-from aerotape.errors import AerotapeError, ClosedError, ConfigurationError
+from aerotape.errors import ClosedError, ConfigurationError
 
 _KEEP_ALIVE_INTERVAL_NS: Final = 1_000_000_000
 _RETRY_AFTER_NS: Final = 100_000_000
 
 
-class _Attempt:
-    """One try to connect, in a thread."""
+_Attempt = Future[ControlSession]
 
-    def __init__(self, open_session: Callable[[], ControlSession]) -> None:
-        self.is_done = False
-        self.session: ControlSession | None = None
-        self.error: Exception | None = None
-        self._open_session = open_session
-        self._lock = threading.Lock()
-        self._is_abandoned = False
-        threading.Thread(target=self._run, name="aerotape-connect", daemon=True).start()
 
-    def _run(self) -> None:
-        session = None
+def _attempt(open_session: Callable[[], ControlSession]) -> _Attempt:
+    """Try to connect once, in a thread that the end of the process does not wait for."""
+    attempt = _Attempt()
+
+    def run() -> None:
         try:
-            session = self._open_session()
+            attempt.set_result(open_session())
         except Exception as error:
-            self.error = error
-        with self._lock:
-            self.session = session
-            self.is_done = True
-            is_abandoned = self._is_abandoned
-        if is_abandoned and session is not None:
-            session.close()
+            attempt.set_exception(error)
 
-    def abandon(self) -> None:
-        """Close the session that the attempt opens or has opened."""
-        with self._lock:
-            self._is_abandoned = True
-            session = self.session
-        if session is not None:
-            session.close()
+    threading.Thread(target=run, name="aerotape-connect", daemon=True).start()
+    return attempt
+
+
+def _close_opened(attempt: _Attempt) -> None:
+    if attempt.exception() is None:
+        attempt.result().close()
 
 
 class ReconnectingSession:
@@ -67,7 +56,7 @@ class ReconnectingSession:
         """
         self._open_session = open_session
         self._on_error = on_error
-        self._attempt: _Attempt | None = _Attempt(open_session)
+        self._attempt: _Attempt | None = _attempt(open_session)
         self._session: ControlSession | None = None
         self._reader: IdleReader | None = None
         self._retry_at_ns = 0
@@ -95,18 +84,19 @@ class ReconnectingSession:
                 self._drop()
         if self._attempt is None:
             if time.monotonic_ns() >= self._retry_at_ns:
-                self._attempt = _Attempt(self._open_session)
-        elif self._attempt.is_done:
+                self._attempt = _attempt(self._open_session)
+        elif self._attempt.done():
             attempt, self._attempt = self._attempt, None
-            if attempt.session is not None:
-                self._session = attempt.session
-                # Its user may be busy with a message for longer than the archive waits.
-                self._reader = IdleReader(attempt.session, _KEEP_ALIVE_INTERVAL_NS)
-            elif isinstance(attempt.error, ConfigurationError):
-                raise attempt.error
-            else:
+            try:
+                self._session = attempt.result()
+            except ConfigurationError:
+                raise
+            except Exception as error:
                 self._retry_at_ns = time.monotonic_ns() + _RETRY_AFTER_NS
-                self._on_error(attempt.error or AerotapeError("cannot connect"))
+                self._on_error(error)
+            else:
+                # Its user may be busy with a message for longer than the archive waits.
+                self._reader = IdleReader(self._session, _KEEP_ALIVE_INTERVAL_NS)
 
     def _drop(self) -> None:
         session, self._session = self._session, None
@@ -121,5 +111,5 @@ class ReconnectingSession:
         self._is_closed = True
         self._drop()
         if self._attempt is not None:
-            self._attempt.abandon()
+            self._attempt.add_done_callback(_close_opened)
             self._attempt = None

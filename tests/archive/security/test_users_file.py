@@ -18,7 +18,6 @@ from aerotape.archive.security.scram import Verifier, answer_challenge
 from aerotape.archive.security.users import UsersFile
 from aerotape.archive.security.users_file import (
     Role,
-    decoy_key,
     make_user,
     put_user,
     read_users,
@@ -271,45 +270,3 @@ def test_a_change_applies_once_it_can_be_read(
         patch.setattr(os, "open", no_descriptor)
         assert list(file.refresh()) == ["alice", "bob"]
     assert list(file.refresh()) == ["alice"]
-
-
-def test_a_decoy_key_is_created_once(tmp_path: Path) -> None:
-    """The key is created next to a link's target, with the mode of the users file, only once."""
-    path, link = tmp_path / "users", tmp_path / "link"
-    add(path, "alice")
-    path.chmod(0o640)
-    link.symlink_to(path)
-    keys: list[bytes] = []
-    threads = [
-        threading.Thread(target=lambda name=name: keys.append(decoy_key(name)))
-        for name in (path, link) * 6
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(keys) == 12
-    assert len(set(keys)) == 1
-    key_path = tmp_path / "users.decoy-key"
-    assert stat.S_IMODE(key_path.stat().st_mode) == 0o640
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "users", key_path.name]
-    key_path.unlink()
-    path.chmod(0o600)
-    assert decoy_key(path) != keys[0]
-    assert stat.S_IMODE(key_path.stat().st_mode) == 0o600
-
-
-def test_a_decoy_key_that_is_damaged_or_open_to_others_is_refused(tmp_path: Path) -> None:
-    """It is refused like the users file, in one line with the remedy."""
-    path = tmp_path / "users"
-    add(path, "alice")
-    decoy_key(path)
-    key_path = tmp_path / "users.decoy-key"
-    key_path.chmod(0o644)
-    with pytest.raises(ConfigurationError, match=r"decoy-key: its mode 0644 .* chmod 600"):
-        decoy_key(path)
-    key_path.chmod(0o600)
-    for damaged in (b"", b"AAAA", b"A"):
-        key_path.write_bytes(damaged)
-        with pytest.raises(ConfigurationError, match="expected base64 of 32 bytes: remove it"):
-            decoy_key(path)
