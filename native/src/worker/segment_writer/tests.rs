@@ -1,5 +1,5 @@
 use super::*;
-use crate::test_support::frames::{data_frame, padding_frame};
+use crate::test_support::frames::data_frame;
 use crate::test_support::scratch_dir::ScratchDir;
 use crate::worker::failure::code;
 
@@ -49,84 +49,6 @@ fn frame_at(position: i64, length: usize) -> Vec<u8> {
 
 fn scratch() -> Vec<u8> {
     vec![0; SCRATCH_LENGTH]
-}
-
-#[test]
-fn blocks_stand_verbatim_at_their_offset_in_a_file_of_full_length() {
-    let dir = ScratchDir::new();
-    let mut writer = open(&dir, 65_536 + 96, 65_536 + 96).expect("open");
-    let block = [frame_at(65_632, 64), frame_at(65_696, 1_024)].concat();
-    writer.write_block(&block, &mut scratch()).expect("write");
-    assert_eq!(writer.written_position(), 66_720);
-    let file = dir.read("4-65536.rec");
-    assert_eq!(file.len(), 65_536);
-    assert_eq!(file[..96], [0; 96]);
-    assert_eq!(file[96..1_184], block);
-    assert!(file[1_184..].iter().all(|&byte| byte == 0));
-}
-
-#[test]
-fn a_full_segment_is_followed_at_once_by_the_next_file() {
-    let dir = ScratchDir::new();
-    let mut writer = open(&dir, 0, 0).expect("open");
-    writer
-        .write_block(&frame_at(0, 65_536), &mut scratch())
-        .expect("write");
-    assert_eq!(dir.read("4-65536.rec"), vec![0; 65_536]);
-    let second = frame_at(65_536, 64);
-    writer.write_block(&second, &mut scratch()).expect("write");
-    assert_eq!(dir.read("4-65536.rec")[..64], second);
-    assert_eq!(writer.written_position(), 65_600);
-}
-
-#[test]
-fn of_a_padding_frame_only_the_header_is_written() {
-    let dir = ScratchDir::new();
-    let mut writer = open(&dir, 0, 0).expect("open");
-    writer
-        .write_block(&frame_at(0, 64), &mut scratch())
-        .expect("write");
-    let mut padding = padding_frame(64, INITIAL_TERM_ID, 65_536 - 64);
-    padding[32..].fill(0xEE);
-    writer.write_block(&padding, &mut scratch()).expect("write");
-    assert_eq!(writer.written_position(), 65_536);
-    let file = dir.read("4-0.rec");
-    assert_eq!(file[64..96], padding[..32]);
-    assert!(file[96..].iter().all(|&byte| byte == 0));
-}
-
-#[test]
-fn checksums_take_the_place_of_session_ids_and_of_nothing_else() {
-    for checksum in [Checksum::Crc32, Checksum::Crc32c] {
-        let dir = ScratchDir::new();
-        let storage = storage(&dir, SyncLevel::Normal, Some(checksum));
-        let placement = Placement {
-            segment_length: 1 << 20,
-            geometry: StreamGeometry {
-                term_length: 1 << 20,
-                ..GEOMETRY
-            },
-            ..placement(0, 0)
-        };
-        let mut writer = SegmentWriter::open(storage, placement, None).expect("open");
-        // More than a scratch buffer holds, and frames that do not divide it.
-        let mut block = Vec::new();
-        while block.len() + 1_440 < 3 * SCRATCH_LENGTH {
-            let payload = vec![block.len() as u8; 1_397];
-            block.extend(data_frame(block.len() as i32, INITIAL_TERM_ID, &payload));
-        }
-        writer.write_block(&block, &mut scratch()).expect("write");
-        let mut file = dir.read("4-0.rec");
-        for start in (0..block.len()).step_by(1_440) {
-            let expected = checksum
-                .compute(&block[start + 32..start + 1_440])
-                .to_le_bytes();
-            assert_eq!(file[start + 12..start + 16], expected, "frame at {start}");
-            file[start + 12..start + 16].copy_from_slice(&block[start + 12..start + 16]);
-        }
-        assert_eq!(file[..block.len()], block);
-        assert_eq!(writer.written_position(), block.len() as i64);
-    }
 }
 
 #[test]
