@@ -16,6 +16,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.archives import EMBEDDED_DRIVER
 from support.daemon.control_rig import await_true
+from support.damage.overwriting import overwrite
 from support.damage.small_disk import SmallDisk
 from support.jvm.java import FAST_ARCHIVE
 from support.power_cut.crash_points import crashes
@@ -349,9 +350,7 @@ def test_frames_after_a_lost_page_survive_verify_and_an_extension(
     lowered = Lowered(archive_dir)
     lowered.lower(lowered.stream.messages[-1].position)
     last = archive_dir / f"0-{2 * SEGMENT}.rec"
-    with last.open("r+b") as file:
-        file.seek(3 * PAGE)
-        file.write(bytes(PAGE))
+    overwrite(last, 3 * PAGE, bytes(PAGE))
     every = lowered.frames()
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     main(["tool", str(archive_dir), "verify"])

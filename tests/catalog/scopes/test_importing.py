@@ -15,6 +15,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import in_use, leave
 from support.builders.scoped_store import build, do_import, payloads, tree
 from support.builders.segment_builder import SegmentBuilder
+from support.damage.overwriting import overwrite
 from support.processes import ROOT
 
 from aerotape.catalog.file.catalog import Catalog
@@ -125,9 +126,7 @@ def remove_segment(source: Path) -> None:
 def damage_entry(source: Path) -> None:
     with Catalog.open(source, read_only=True) as catalog:
         [place] = catalog.entries()
-    with (source / "archive.catalog").open("r+b") as file:
-        file.seek(place.offset + 32 + 64)
-        file.write((12345).to_bytes(4, "little"))
+    overwrite(source / "archive.catalog", place.offset + 32 + 64, (12345).to_bytes(4, "little"))
 
 
 @pytest.mark.parametrize("damage", [damage_frame, remove_segment, damage_entry])

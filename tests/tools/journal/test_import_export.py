@@ -10,6 +10,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import in_use
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.command_line import aerotape, tool
+from support.damage.overwriting import overwrite
 from support.journals.raft_recording import record_into, records
 from support.journals.written_journal import SEGMENT_SIZE, files, write_journal
 from support.power_cut.crash_points import crashes
@@ -119,9 +120,7 @@ def test_a_truncated_journal_is_imported_up_to_its_end(tmp_path: Path) -> None:
     last = RaftJournal.open(directory).segments()[-1].path
     tail = next(r.offset for r in RaftJournal.open(directory).records() if r.segment == last)
     offsets = [r.offset for r in RaftJournal.open(directory).records() if r.segment == last]
-    with last.open("r+b") as file:
-        file.seek(offsets[2])
-        file.write(b"\0")
+    overwrite(last, offsets[2], b"\0")
     count = len(written) - len(offsets) + 2
     assert imported(directory, archive)["last_index"] == count
     assert payloads(archive) == written[:count]

@@ -59,9 +59,7 @@ def test_the_behaviour_of_a_real_run(
                 assert read(reader, 0, 9) == written[:10]
             else:
                 assert read(reader) == []
-                with pytest.raises(
-                    UnconfirmedEntryError, match="last add confirmed is -1"
-                ):
+                with pytest.raises(UnconfirmedEntryError, match="last add confirmed is -1"):
                     reader.read(0, 9)
             assert writer.sync() == writer.last_add_confirmed == 9
             assert read(reader, 0, 9) == written[:10]
@@ -395,9 +393,7 @@ def test_reading_past_the_end(client: aerotape.ArchiveClient) -> None:
     with client.create_ledger("VD_JOURNAL") as writer:
         writer.add(b"entry")
         with client.open_ledger_read_only(writer.qualified_id) as reader:
-            with pytest.raises(
-                UnconfirmedEntryError, match=r"confirmed is -1; sync the ledger"
-            ):
+            with pytest.raises(UnconfirmedEntryError, match=r"confirmed is -1; sync the ledger"):
                 reader.read(0, 0)
             with pytest.raises(UnconfirmedEntryError, match=r"last add pushed is 0$"):
                 reader.read_unconfirmed(0, 1)
