@@ -337,7 +337,7 @@ class CountersReader:
     def key(self, counter_id: int) -> bytes: ...
     def label(self, counter_id: int) -> str: ...
 
-# ---- conductor_wait.rs -------------------------------------------------------------------------
+# ---- mailbox/ ----------------------------------------------------------------------------------
 
 # Events, by their first item:
 # ("message", subscription_registration_id, image_correlation_id, session_id, payload, position):

@@ -86,11 +86,6 @@ class SegmentWalk:
     def frames(self) -> int:
         """Whole frames, padding ones too."""
     @property
-    def padding_frames(self) -> int: ...
-    @property
-    def payload_bytes(self) -> int:
-        """Bytes of the data frames without their headers."""
-    @property
     def last_frame_offset(self) -> int:
         """Offset of the last whole frame, or -1."""
     @property
@@ -109,18 +104,8 @@ class SegmentWalk:
     def failed_tail_offset(self) -> int:
         """Offset of the first of the failing frames that no good frame follows, or -1."""
 
-def walk_segment(
-    path: str | PathLike[str],
-    *,
-    start_offset: int,
-    limit: int,
-    base_position: int,
-    term_length: int,
-    initial_term_id: int,
-    stream_id: int,
-    checksum: ChecksumName = "none",
-) -> SegmentWalk:
-    """Walk the frames of a segment file from `start_offset` to at most `limit`.
+def walk_segment(task: _SegmentTask, *, checksum: ChecksumName = "none") -> SegmentWalk:
+    """Walk the frames of a segment file from its `start_offset` to at most `end_offset`.
 
     Ends where nothing has been written, where the file ends, or at the first frame that is not
     what it should be there (length, type, term id, term offset, stream id, within its term and
@@ -152,8 +137,6 @@ class SegmentCheck:
     @property
     def frames(self) -> int:
         """Frames that are sound but for their checksum, padding ones too."""
-    @property
-    def padding_frames(self) -> int: ...
     @property
     def payload_bytes(self) -> int: ...
     @property
@@ -207,17 +190,6 @@ def list_segments(
     directory or the status of a file cannot be read.
     """
 
-def read_segment_heads(
-    paths: Sequence[str | PathLike[str]],
-) -> list[tuple[int, bool, int, int, bytes]]:
-    """Read how segment files begin.
-
-    Returns a tuple for each: error number (0 when there was none), whether it is a regular file,
-    its length in bytes, and the offset of the first 32 bytes that are not all zero, which may be a
-    frame's header, with these bytes. They are fewer at the end of the file, and none where the
-    first 64 KiB are blank.
-    """
-
 def check_segments(
     tasks: Sequence[_SegmentTask],
     *,
@@ -249,18 +221,8 @@ class ReferenceCheck:
     def invalid(self) -> str:
         """Why it does."""
 
-def reference_check(
-    path: str | PathLike[str],
-    *,
-    start_offset: int,
-    segment_length: int,
-    base_position: int,
-    term_length: int,
-    initial_term_id: int,
-    stream_id: int,
-    checksum: ChecksumName = "none",
-) -> ReferenceCheck:
-    """Check a segment file from `start_offset` on as ArchiveTool does (StorageError)."""
+def reference_check(task: _SegmentTask, *, checksum: ChecksumName = "none") -> ReferenceCheck:
+    """Check the frames of a segment file as ArchiveTool does (StorageError)."""
 
 @final
 class RewrittenSegment:

@@ -16,7 +16,7 @@ from pathlib import Path
 from aerotape.archive.retention.plan import Holding, RetentionPlan, make_plan
 from aerotape.archive.retention.policy import RetentionPolicy
 from aerotape.archive.retention.survey import Usage, survey
-from aerotape.catalog.segment.placement import is_long_enough, misplaced_head, read_heads
+from aerotape.catalog.segment.placement import is_long_enough, misplaced_head, read_head
 from aerotape.catalog.segment_files import segment_file_name
 
 _NO_USAGE = Usage()
@@ -71,9 +71,8 @@ def _problem(archive_dir: Path, holding: Holding) -> str:
     The recording is then spared, because its other segments may be damaged as well.
     """
     descriptor = holding.descriptor
-    paths = _paths(archive_dir, holding)
-    heads = zip(paths, holding.segments, read_heads(paths), strict=True)
-    for path, segment, head in heads:
+    for path, segment in zip(_paths(archive_dir, holding), holding.segments, strict=True):
+        head = read_head(path)
         if not is_long_enough(descriptor, head, segment.base_position, holding.end_position):
             return f"{Path(path).name} is damaged"
         if reason := misplaced_head(descriptor, head, segment.base_position):

@@ -10,7 +10,7 @@ the last frame of a recording may be torn and the caller wants it cut off.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail
 from aerotape.catalog.recovery.stop_position import PAGE_LENGTH, frames_in_holes
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.segment.checks import SegmentTask, segment_task
 from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import SegmentFile, first_segment_base
 from aerotape.errors import AerotapeError
@@ -32,7 +33,6 @@ from aerotape.frame_header import FRAME_ALIGNMENT, align_frame
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentCheck
-    from aerotape.catalog.segment.checks import SegmentTask
 
 TornFrame = Callable[[Path, int], bool]
 """Decides whether to cut off a frame that may be torn: file, and its offset there, bytes."""
@@ -290,16 +290,10 @@ class _Decision:
         self, path: Path, base_position: int, start_offset: int | None = None
     ) -> _native.ReferenceCheck:
         descriptor = self._descriptor
-        first = base_position == first_segment_base(descriptor)
-        if start_offset is None:
-            start_offset = descriptor.start_position - base_position if first else 0
-        return _native.reference_check(
-            path,
-            start_offset=start_offset,
-            segment_length=descriptor.segment_file_length,
-            base_position=base_position,
-            term_length=descriptor.term_buffer_length,
-            initial_term_id=descriptor.initial_term_id,
-            stream_id=descriptor.stream_id,
-            checksum=self.checksum,
-        )
+        end = base_position + descriptor.segment_file_length
+        task = segment_task(descriptor, SegmentFile(path, base_position), end)
+        if start_offset is None and base_position != first_segment_base(descriptor):
+            start_offset = 0
+        if start_offset is not None:
+            task = replace(task, start_offset=start_offset)
+        return _native.reference_check(task, checksum=self.checksum)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import (
@@ -84,19 +84,14 @@ def walk(
         StorageError: the file cannot be read, or is not a regular file.
     """
     from aerotape import _native
+    from aerotape.catalog.segment.checks import segment_task
 
     # To open a pipe by that name would be to wait for its writer.
     segment_file_size(segment.path)
-    return _native.walk_segment(
-        segment.path,
-        start_offset=max(max(descriptor.start_position, from_position) - segment.base_position, 0),
-        limit=descriptor.segment_file_length if limit is None else limit,
-        base_position=segment.base_position,
-        term_length=descriptor.term_buffer_length,
-        initial_term_id=descriptor.initial_term_id,
-        stream_id=descriptor.stream_id,
-        checksum=checksum,
-    )
+    length = descriptor.segment_file_length if limit is None else limit
+    task = segment_task(descriptor, segment, segment.base_position + length)
+    start_offset = max(task.start_offset, from_position - segment.base_position)
+    return _native.walk_segment(replace(task, start_offset=start_offset), checksum=checksum)
 
 
 def find_recording_end(

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
-from itertools import starmap
+import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.frame_header import (
@@ -27,18 +26,19 @@ from aerotape.frame_header import (
     term_id_at,
 )
 
-_BATCH: Final = 1024
+_SEARCHED_LENGTH: Final = 64 * 1024
+"""Bytes in which the first frame is searched for."""
 
 
 class SegmentHead(NamedTuple):
-    """The first bytes of a segment file, as `_native.read_segment_heads` returns them.
+    """The first bytes of a segment file.
 
     Attributes:
         error: number of the error of the read, 0 for none.
         is_file: whether it is a regular file.
         length: of the file, bytes.
         offset: of its first bytes that are not all zero, a multiple of 32.
-        header: these bytes, 32 where there are as many.
+        header: these bytes, 32 where there are as many, none where the first 64 KiB are blank.
     """
 
     error: int
@@ -48,10 +48,24 @@ class SegmentHead(NamedTuple):
     header: bytes
 
 
-def read_heads(paths: Sequence[str | Path]) -> Iterator[SegmentHead]:
-    """Read the first bytes of segment files, many at once, with the interpreter released."""
-    for begin in range(0, len(paths), _BATCH):
-        yield from starmap(SegmentHead, _native.read_segment_heads(paths[begin : begin + _BATCH]))
+def read_head(path: str | Path) -> SegmentHead:
+    """Read the first bytes of a segment file."""
+    is_file = False
+    try:
+        # Another kind of file is not opened: a pipe would wait for its writer.
+        status = Path(path).stat()
+        is_file = stat.S_ISREG(status.st_mode)
+        if not is_file:
+            return SegmentHead(0, is_file, 0, 0, b"")
+        with Path(path).open("rb", buffering=0) as file:
+            data = file.read(HEADER_LENGTH)
+            # A recording may begin within a term: its first file has a hole at the beginning.
+            if not any(data):
+                data = os.pread(file.fileno(), _SEARCHED_LENGTH, 0)
+    except OSError as error:
+        return SegmentHead(error.errno or errno.EIO, is_file, 0, 0, b"")
+    offset = (len(data) - len(data.lstrip(b"\0"))) // FRAME_ALIGNMENT * FRAME_ALIGNMENT
+    return SegmentHead(0, is_file, status.st_size, offset, data[offset : offset + HEADER_LENGTH])
 
 
 def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int) -> str:
@@ -66,8 +80,7 @@ def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int
         path: the file.
         base_position: the position that it is named for.
     """
-    [head] = read_heads([path])
-    return misplaced_head(descriptor, head, base_position)
+    return misplaced_head(descriptor, read_head(path), base_position)
 
 
 def sort_out(
@@ -84,8 +97,8 @@ def sort_out(
         return [segment.path for segment in segments], []
     own: list[Path] = []
     left: list[str] = []
-    heads = read_heads([segment.path for segment in segments])
-    for segment, head in zip(segments, heads, strict=True):
+    for segment in segments:
+        head = read_head(segment.path)
         # What is there but cannot be read is to be deleted all the same.
         reason = "" if head.error else misplaced_head(descriptor, head, segment.base_position)
         if reason and head.is_file:

@@ -12,11 +12,9 @@ pub mod aeron;
 pub mod assembly;
 #[allow(unsafe_code)]
 pub mod checksum;
-pub mod conductor_wait;
 mod descriptors;
 mod entity;
 pub mod errors;
-pub mod event;
 #[allow(unsafe_code)]
 mod fork;
 pub mod frame;
@@ -48,7 +46,7 @@ mod _native {
         super::fork::watch();
         super::aeron::register(module)?;
         super::checksum::register(module)?;
-        module.add_class::<super::conductor_wait::Mailbox>()?;
+        module.add_class::<super::mailbox::Mailbox>()?;
         module.add_function(wrap_pyfunction!(
             super::descriptors::find_descriptors,
             module

@@ -154,35 +154,6 @@ def test_a_failure_at_any_step_leaves_the_old_catalog(
         assert compact_at_start(catalog, directory, 0) == [1, 4, 6]
 
 
-@pytest.mark.parametrize("call", ["posix_fallocate", "pwrite", "fsync", "rename"])
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_crash_at_any_step_leaves_one_catalog_or_the_other(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, call: str, after: bool
-) -> None:
-    """The next start finds all valid recordings."""
-
-    class Killed(BaseException):
-        pass
-
-    owner: Any = Path if call == "rename" else os
-    real = getattr(owner, call)
-
-    def die(*args: Any) -> None:
-        if after:
-            real(*args)
-        raise Killed
-
-    with open_catalog(directory) as catalog:
-        held = bodies(catalog)
-        monkeypatch.setattr(owner, call, die)
-        with pytest.raises(Killed):
-            compact_at_start(catalog, directory, 0)
-        monkeypatch.undo()
-    with Catalog.open(directory) as catalog:
-        assert bodies(catalog) == held
-        assert catalog.next_recording_id == 7
-
-
 @pytest.mark.jvm
 def test_an_archive_compacts_when_it_starts(tmp_path: Path, aeron_dir: Path) -> None:
     """Clients get the same listings, and the Java archive opens the directory."""

@@ -11,6 +11,7 @@ import numpy
 import pytest
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
+from support.damage.overwriting import overwrite
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
@@ -78,9 +79,7 @@ def test_the_end_of_an_abandoned_recording_is_found_without_repair(tmp_path: Pat
     stream.write(tmp_path)
     add(tmp_path, stream)
     segment = tmp_path / "0-0.rec"
-    with segment.open("r+b") as file:
-        file.seek(4096)
-        file.write(bytes(8000))
+    overwrite(segment, 4096, bytes(8000))
     settle(segment)
     before = segment.read_bytes()
     recording = open_directory(tmp_path).recording(0)
@@ -101,9 +100,7 @@ def test_a_frame_that_is_being_written_is_not_counted(
     add(tmp_path, stream)
     segment = tmp_path / "0-0.rec"
     whole = segment.read_bytes()
-    with segment.open("r+b") as file:
-        file.seek(begin + 600)
-        file.write(bytes(800))
+    overwrite(segment, begin + 600, bytes(800))
     recording = open_directory(tmp_path).recording(0)
     # However long it takes until the rest is written.
     monkeypatch.setattr("aerotape.catalog.directory._SETTLED_AFTER_NS", 1 << 62)
@@ -113,9 +110,7 @@ def test_a_frame_that_is_being_written_is_not_counted(
     reader.start()
     reader.join(0.2)
     assert found == []
-    with segment.open("r+b") as file:
-        file.seek(begin + 600)
-        file.write(whole[begin + 600 : begin + 1400])
+    overwrite(segment, begin + 600, whole[begin + 600 : begin + 1400])
     reader.join(60)
     assert found == [stream.position]
 

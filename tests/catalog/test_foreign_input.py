@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,8 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import acquire
 from support.builders.old_directory import build_old, version
 from support.builders.segment_builder import SegmentBuilder
+from support.damage.overwriting import overwrite
 
-import aerotape
 from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
@@ -69,6 +69,17 @@ BROKEN_MARK: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+def mark_version(version: int, directory: Path) -> None:
+    acquire(directory).close()
+    overwrite(directory / FILE_NAME, 8, version.to_bytes(4, "little", signed=True))
+
+
+NEWER_MARK: dict[str, tuple[Callable[[Path], object], str]] = {
+    f"mark file of version {version:x}": (partial(mark_version, version), FILE_NAME)
+    for version in (2 << 16, (3 << 16) + (1 << 30), 4 << 16, -1)
+}
+
+
 def make_sparse(path: Path, length: int) -> None:
     with path.open("ab") as file:
         file.truncate(length)
@@ -89,8 +100,8 @@ def check_one_line(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "expected"),
-    list((BROKEN | BROKEN_MARK).values()),
-    ids=list(BROKEN | BROKEN_MARK),
+    list((BROKEN | BROKEN_MARK | NEWER_MARK).values()),
+    ids=list(BROKEN | BROKEN_MARK | NEWER_MARK),
 )
 def test_the_archive_refuses_to_start_with_one_line(
     tmp_path: Path, aeron_dir: Path, spoil: Callable[[Path], object], expected: str
@@ -241,57 +252,6 @@ def test_the_tool_and_a_broken_mark_file(
     assert main(["tool", str(tmp_path), "describe"]) == 0
 
 
-def test_the_tool_on_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The error says that a file is not a directory, and that it cannot be listed."""
-    (tmp_path / "file").touch()
-    assert main(["tool", str(tmp_path / "file"), "verify"]) == 1
-    check_one_line(capsys.readouterr().err, "not a directory")
-
-
-@pytest.mark.root
-def test_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Files and directories without permission are errors of this package with their path."""
-    directory = tmp_path / "archive"
-    directory.mkdir()
-    add_recording(directory, fill(SegmentBuilder(), 3), live=True)
-    acquire(directory).close()
-    below = tmp_path.relative_to(tempfile.gettempdir()).parts
-    for depth in range(len(below)):
-        Path(tempfile.gettempdir(), *below[: depth + 1]).chmod(0o755)
-    directory.chmod(0o700)
-    calls: list[Callable[[], object]] = [
-        lambda: acquire(directory),
-        lambda: MarkFile.read(directory),
-        lambda: Catalog.open(directory),
-        lambda: open_directory(directory),
-        lambda: suspect_marks.read_marks(directory),
-    ]
-    os.seteuid(65534)
-    try:
-        if not os.access(aerotape.__file__, os.R_OK, effective_ids=True):
-            pytest.skip("other users may not read this checkout, so the command cannot run")
-        for call in calls:
-            with pytest.raises(AerotapeError, match=str(directory)):
-                call()
-        code = main(["tool", str(directory), "describe"])
-    finally:
-        os.seteuid(0)
-    assert code == 1
-    check_one_line(capsys.readouterr().err, str(directory))
-    directory.chmod(0o755)
-    for name in ("0-0.rec", CATALOG):
-        (directory / name).chmod(0o600)
-    os.seteuid(65534)
-    try:
-        with pytest.raises(MarkFileError, match="Permission denied"):
-            acquire(directory)
-        code = main(["tool", str(directory), "verify"])
-    finally:
-        os.seteuid(0)
-    assert code == 1
-    check_one_line(capsys.readouterr().err, CATALOG)
-
-
 # ---- segment files -------------------------------------------------------------------------------
 
 
@@ -344,9 +304,7 @@ def test_a_linked_segment_is_read_and_not_written_to(tmp_path: Path) -> None:
     link, target = tmp_path / "archive" / "0-0.rec", tmp_path / "0-0.rec"
     link.rename(target)
     link.symlink_to(target)
-    with target.open("r+b") as file:
-        file.seek(stream.position)
-        file.write(b"\xff" * 40)
+    overwrite(target, stream.position, b"\xff" * 40)
     before = target.read_bytes()
     (outcome,) = refresh_all(tmp_path / "archive")
     assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, stream.position)
@@ -379,9 +337,7 @@ def torn(directory: Path, data: bytes) -> SegmentBuilder:
         add_recording(directory, stream, live=True)
     with Catalog.open(directory) as catalog:
         catalog.set_stop_position(0, -1)
-    with (directory / "0-0.rec").open("r+b") as file:
-        file.seek(stream.position)
-        file.write(data)
+    overwrite(directory / "0-0.rec", stream.position, data)
     return stream
 
 

@@ -14,6 +14,7 @@ import pytest
 from support.builders.built_archive import add_entry
 from support.builders.mark_files import acquire, in_use, leave
 from support.builders.segment_builder import SegmentBuilder, crc32
+from support.damage.overwriting import overwrite
 from support.jvm.java import HarnessError, JavaArchive, JavaClient, archive_tool
 
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
@@ -183,9 +184,7 @@ def test_java_accepts_a_repaired_directory(
         stream.frame(b"torn" * 300)
         stream.write(directory)
         last = stream.segment_path(directory, end)
-        with last.open("r+b") as file:
-            file.seek(end % stream.segment_length + 900)
-            file.write(bytes(400))
+        overwrite(last, end % stream.segment_length + 900, bytes(400))
         (outcome,) = refresh(catalog, directory, checksum="crc-32", now_ms=NOW_MS)
         assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, end)
         assert len(outcome.findings) == 1

@@ -13,6 +13,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import acquire
 from support.builders.old_directory import build_old, version
 from support.builders.segment_builder import SegmentBuilder
+from support.damage.overwriting import overwrite
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import CATALOG_FILE_NAME, REWRITTEN_FILE_NAME
@@ -217,9 +218,7 @@ def damaged(archive: Path, outside: Path) -> SegmentBuilder:
     (archive / "0-0.rec").unlink()
     (archive / "0-0.rec").symlink_to("../outside")
     for path in (outside, archive / "1-0.rec"):
-        with path.open("r+b") as file:
-            file.seek(stream.messages[5].position)
-            file.write(b"\xff" * 500)
+        overwrite(path, stream.messages[5].position, b"\xff" * 500)
     return stream
 
 
@@ -249,9 +248,11 @@ def test_repair_reads_through_a_link(
     stream = damaged(archive, outside)
     outside.write_bytes((archive / "2-0.rec").read_bytes())
     before = outside.read_bytes()
-    with (archive / f"0-{stream.segment_length}.rec").open("r+b") as file:
-        file.seek(stream.messages[-2].position - stream.segment_length)
-        file.write(b"\xff" * 500)
+    overwrite(
+        archive / f"0-{stream.segment_length}.rec",
+        stream.messages[-2].position - stream.segment_length,
+        b"\xff" * 500,
+    )
     assert main(["tool", str(archive), "repair", "0", "--json"]) == 3
     (done,) = json.loads(capsys.readouterr().out)
     assert (done["refused"], done["repaired"]) == ("", True)

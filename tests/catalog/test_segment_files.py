@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.damage.overwriting import overwrite
 
 from aerotape import _native
 from aerotape.catalog.descriptor import segment_base_position
@@ -110,9 +111,7 @@ def test_a_blank_segment_was_never_written(tmp_path: Path, offset: int) -> None:
         file.truncate(1 << 16)
     assert is_blank_from(path, offset)
     for place in (offset, 65_535):
-        with path.open("r+b") as file:
-            file.seek(place)
-            file.write(b"y")
+        overwrite(path, place, b"y")
         assert not is_blank_from(path, offset)
         with path.open("r+b") as file:
             file.truncate(offset)

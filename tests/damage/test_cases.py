@@ -13,6 +13,7 @@ from support.builders.mark_files import in_use
 from support.builders.segment_builder import SegmentBuilder
 from support.damage.assertions import read, recordings
 from support.damage.damaged_directory import BuiltDirectory, content, copy_directory
+from support.damage.overwriting import overwrite
 from support.damage.tool_commands import POLICY, run
 
 from aerotape.catalog import layout
@@ -36,9 +37,7 @@ def put(directory: Path, recording_id: int, offset: int, data: bytes) -> None:
     """Overwrite bytes of an entry of the catalog; `offset` counts from its descriptor header."""
     with Catalog.open(directory, read_only=True) as catalog:
         begin = next(e.offset for e in catalog.entries() if e.recording_id == recording_id)
-    with (directory / layout.CATALOG_FILE_NAME).open("r+b") as file:
-        file.seek(begin + offset)
-        file.write(data)
+    overwrite(directory / layout.CATALOG_FILE_NAME, begin + offset, data)
 
 
 def stop_at(directory: Path, recording_id: int, position: int) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,21 +32,3 @@ def test_a_refused_start_is_an_error(java_archive: JavaArchive, aeron_dir: Path)
     """A Java archive that cannot start (directory in use) is an error with its log, no hang."""
     with pytest.raises(HarnessError, match="active mark file"):
         JavaArchive(java_archive.archive_dir, aeron_dir, driver="external").start()
-
-
-def test_messages_that_cannot_be_offered_are_an_error(
-    java_archive: JavaArchive, java_client: StartClient
-) -> None:
-    """Offering without a subscriber fails after the timeout with the reason."""
-    client = java_client(java_archive.aeron_dir)
-    publication = client.add_publication(IPC, 5)
-    with pytest.raises(HarnessError, match="after 0 messages: NOT_CONNECTED"):
-        client.offer(publication, seed=1, count=1, timeout_ms=50)
-
-
-def test_a_dead_process_is_an_error(java_archive: JavaArchive, java_client: StartClient) -> None:
-    """A call to a client that has exited fails at once."""
-    client = java_client(java_archive.aeron_dir)
-    os.kill(client.process.pid, signal.SIGKILL)
-    with pytest.raises(HarnessError, match="has ended"):
-        client.call("takeSignals")

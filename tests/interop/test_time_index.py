@@ -44,9 +44,7 @@ def served(
     own = DENSE if kind == "aerotape" else {}
     with (
         start_archive(kind, properties={**own, **(properties or {})}) as archive,
-        aerotape.connect(
-            aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
-        ) as client,
+        archive.connect() as client,
     ):
         yield client
 
@@ -241,9 +239,7 @@ def test_a_killed_archive_leaves_a_valid_index(
 ) -> None:
     with start_archive("aerotape", properties=DENSE) as archive:
         assert isinstance(archive, AerotapeArchive)
-        with aerotape.connect(
-            aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
-        ) as client:
+        with archive.connect() as client:
             stream.record(client, more_points(stream, 20), stop=False)
             archive.kill()
     stream.assert_bounds_hold()
@@ -275,9 +271,7 @@ def test_an_unusable_index_is_reported_and_recording_continues(
         stream.look().to_arrow(columns=["position"], from_time=1)
     with start_archive("aerotape", properties=DENSE) as archive:
         assert isinstance(archive, AerotapeArchive)
-        with aerotape.connect(
-            aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
-        ) as client:
+        with archive.connect() as client:
             stream.record(client, lambda: True)
         wait_until(lambda: str(path) in archive.log(), "the warning in the log")
         if damage == "directory":
@@ -309,9 +303,7 @@ def test_the_replay_command_accepts_times(
     properties = DENSE if kind == "aerotape" else {}
     with (
         start_archive(kind, properties=properties) as archive,
-        aerotape.connect(
-            aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
-        ) as client,
+        archive.connect() as client,
     ):
         enough = more_points(stream, 20) if kind == "aerotape" else lambda: True
         publication = stream.record(client, enough, stop=False)

@@ -34,13 +34,6 @@ def driver(aeron_dir: Path) -> Iterator[_native.MediaDriver]:
     driver.close()
 
 
-@pytest.fixture
-def client(driver: _native.MediaDriver) -> Iterator[_native.AeronClient]:
-    client = _native.AeronClient(driver.aeron_dir, client_name="test")
-    yield client
-    client.close()
-
-
 def receive(subscription: _native.Subscription, count: int) -> list[tuple[object, ...]]:
     """Poll until `count` messages have arrived, or fail after 10 seconds without one."""
     messages: list[tuple[object, ...]] = []
@@ -156,34 +149,12 @@ def test_buffers_other_than_bytes_can_be_offered(client: _native.AeronClient) ->
         publication.offer(memoryview(b"abcdef")[::2])
 
 
-def test_offer_returns_the_results_of_aeron(client: _native.AeronClient) -> None:
-    """Not connected and closed are results; a message that is too long is an error."""
-    publication = client.add_publication("aeron:udp?endpoint=127.0.0.1:1|linger=0", 7)
-    assert publication.offer(b"x") == NOT_CONNECTED
-    assert publication.offer_within(b"x", 1_000_000) == NOT_CONNECTED
-    publication.close()
-    assert publication.is_closed
-    assert publication.offer(b"x") == CLOSED
-    subscription = client.add_subscription("aeron:ipc", 7)
-    ipc = client.add_publication("aeron:ipc", 7)
-    assert ipc.offer_within(b"x", SECOND_NS) > 0
-    with pytest.raises(AeronError):
-        ipc.offer(bytes(ipc.max_message_length + 1))
-    subscription.close()
-
-
 def test_refused_channel_is_reported(client: _native.AeronClient) -> None:
     """A channel that the driver cannot parse is an error with the channel."""
     with pytest.raises(AeronError, match="endpoint=nonsense"):
         client.add_publication("aeron:udp?endpoint=nonsense", 7)
     with pytest.raises(AeronError, match="NUL"):
         client.add_subscription("aeron:ipc\0", 7)
-
-
-def test_a_missing_driver_is_an_error(tmp_path: Path) -> None:
-    """Connecting without a running driver fails after the timeout, with the directory."""
-    with pytest.raises(AeronError, match="no-driver"):
-        _native.AeronClient(str(tmp_path / "no-driver"), driver_timeout_ms=100)
 
 
 CONNECT_IN_THREADS = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,14 +11,6 @@ from aerotape import _native
 from aerotape.errors import ClosedError
 
 SECOND_NS = 1_000_000_000
-
-
-@pytest.fixture
-def client(driver: _native.MediaDriver) -> Iterator[_native.AeronClient]:
-    """A client of a driver."""
-    connected = _native.AeronClient(driver.aeron_dir)
-    yield connected
-    connected.close()
 
 
 def test_a_wait_ends_with_the_value(client: _native.AeronClient) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,13 +16,6 @@ SECOND_NS = 1_000_000_000
 BACK_PRESSURED, CLOSED = -2, -4
 SCOPE, LEDGER = 2**63 + 5, 2**64 - 9
 PASSWORD = b"secret"
-
-
-@pytest.fixture
-def client(driver: _native.MediaDriver) -> Iterator[_native.AeronClient]:
-    client = _native.AeronClient(driver.aeron_dir, client_name="test")
-    yield client
-    client.close()
 
 
 class Ledger:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import threading
 from array import array
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,13 +13,6 @@ from aerotape import _native
 SECOND_NS = 1_000_000_000
 BACK_PRESSURED, CLOSED, ERROR = -2, -4, -6
 COUNT = 500
-
-
-@pytest.fixture
-def client(driver: _native.MediaDriver) -> Iterator[_native.AeronClient]:
-    client = _native.AeronClient(driver.aeron_dir, client_name="test")
-    yield client
-    client.close()
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ import threading
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import aerotape
 from aerotape.context import Closing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -243,6 +244,11 @@ class ArchiveProcess(Closing):
             self._process.stop()
             raise
         return self
+
+    def connect(self, **options: Any) -> aerotape.ArchiveClient:
+        """Connect our client to it, over UDP by default."""
+        options.setdefault("control_request_channel", self.control_channel)
+        return aerotape.connect(aeron_dir=self.aeron_dir, **options)
 
     def log(self) -> str:
         """Return the last lines that it has written to stderr."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.damage.overwriting import overwrite
 from support.jvm.java import ROOT
 from support.spark.table_rig import TasksHere
 
@@ -176,9 +177,7 @@ def test_a_wrong_result_is_an_error(tmp_path: Path) -> None:
         wrong.scan(("position",))
     with pytest.raises(AerotapeError, match=f"parquet found {messages} messages"):
         wrong.convert(tmp_path / "table", TasksHere())
-    with (folder / f"{recording_id}-0.rec").open("r+b") as file:
-        file.seek(100)
-        file.write(b"\xff")
+    overwrite(folder / f"{recording_id}-0.rec", 100, b"\xff")
     with pytest.raises(AerotapeError, match="verify found damage"):
         archive.verify("crc-32c")
 

@@ -399,9 +399,7 @@ def test_a_directory_of_the_java_archive_is_served_by_it_afterwards(
             partly.position,
         )
         with (
-            aerotape.connect(
-                aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
-            ) as own,
+            archive.connect() as own,
             own.replay(partly.recording_id) as replay,
         ):
             [message] = list(replay)

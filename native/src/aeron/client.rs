@@ -4,15 +4,14 @@ use super::conductor::{Awaiting, ConductorThread};
 use super::counter::{Counter, CountersReader};
 use super::image_listener::{Audience, ImageListener};
 use super::pending::{
-    Command, PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
+    PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
 };
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
 use super::{c_string, last_error, lock, read, write};
 use crate::errors::{Error, Result};
-use crate::event::Event;
 use crate::fork;
-use crate::mailbox::MailboxHandle;
+use crate::mailbox::{Event, MailboxHandle};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::cell::Cell;
@@ -41,8 +40,6 @@ struct Shared {
     aeron_dir: String,
     /// What the image callbacks of C subscriptions point at, until C has closed each.
     listenings: Mutex<Vec<Arc<ImageListener>>>,
-    /// Commands that C cannot cancel and no caller waits for; their records stay until polled.
-    left: Mutex<Vec<Command>>,
     /// The process that created the client. In a forked child the client's thread does not run.
     process: fork::Process,
 }
@@ -124,16 +121,6 @@ impl ClientHandle {
         drop(forgotten);
     }
 
-    /// Take over a command whose response is outstanding, for `poll_left`.
-    pub(super) fn leave(&self, command: Command) {
-        lock(&self.0.left).push(command);
-    }
-
-    /// Drop the commands left that `is_answered` holds for. Call inside the client.
-    pub(super) fn poll_left(&self, is_answered: impl Fn(&Command) -> bool) {
-        lock(&self.0.left).retain(|command| !is_answered(command));
-    }
-
     pub fn is_closed(&self) -> bool {
         // SAFETY: the pointer is valid while entered.
         self.enter()
@@ -195,7 +182,6 @@ impl ClientHandle {
                 })),
                 aeron_dir: aeron_dir.to_owned(),
                 listenings: Mutex::new(Vec::new()),
-                left: Mutex::new(Vec::new()),
                 process: fork::Process::this(),
             })))
         }
@@ -408,7 +394,10 @@ impl AeronClient {
         mailbox: Option<MailboxHandle>,
         tells_losses: bool,
     ) -> Result<PendingSubscription> {
-        let audience = mailbox.map(|mailbox| Audience::new(mailbox, tells_losses));
+        let audience = mailbox.map(|mailbox| Audience {
+            mailbox,
+            with_losses: tells_losses,
+        });
         PendingSubscription::start(&self.handle, channel, stream_id, audience)
     }
 
@@ -449,7 +438,10 @@ impl AeronClient {
         mailbox: Option<MailboxHandle>,
         timeout_ns: u64,
     ) -> PyResult<Subscription> {
-        let audience = mailbox.map(|mailbox| Audience::new(mailbox, true));
+        let audience = mailbox.map(|mailbox| Audience {
+            mailbox,
+            with_losses: true,
+        });
         let pending = PendingSubscription::start(&self.handle, channel, stream_id, audience)?;
         pending.wait(py, timeout_ns, channel)
     }

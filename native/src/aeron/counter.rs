@@ -145,9 +145,13 @@ impl Counter {
             handle: CounterHandle(Arc::new(shared)),
         }
     }
+}
 
-    pub fn handle(&self) -> CounterHandle {
-        self.handle.clone()
+impl<'py> FromPyObject<'_, 'py> for CounterHandle {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(object.cast::<Counter>()?.get().handle.clone())
     }
 }
 

@@ -1,7 +1,6 @@
 //! Destinations: where a manual multi-destination subscription takes its stream from, and where a
 //! manual multi-destination publication sends to.
 
-use super::client::ClientHandle;
 use super::guarded::Guarded;
 use super::pending::{Outstanding, Record, Withdraw, wait_for};
 use super::{c_string, last_error};
@@ -60,8 +59,6 @@ impl PendingDestination {
     fn start<T>(cell: &Guarded<T>, channel: &str, what: String, ask: Ask<T>) -> Result<Self> {
         let uri = c_string(channel, "the destination")?;
         let outstanding = cell.call_in(|entered, object| {
-            cell.client()
-                .poll_left(|command| poll(command.record).is_some());
             let mut record = null_mut();
             // SAFETY: client and object are open within the call; C copies the channel.
             if unsafe { ask(&mut record, entered.aeron(), object, uri.as_ptr()) } < 0 {
@@ -73,7 +70,7 @@ impl PendingDestination {
                 what,
                 record,
                 c::aeron_async_destination_get_registration_id,
-                Withdraw::Leave(ClientHandle::leave),
+                Withdraw::Never,
             ))
         })??;
         Ok(Self { outstanding })

@@ -1,5 +1,6 @@
 //! The C media driver inside this process.
 
+use super::lock;
 use crate::errors::{Error, Result};
 use crate::fork;
 use crate::idle::starting_precise_sleepers;
@@ -81,10 +82,7 @@ fn last_error(what: &str) -> Error {
 }
 
 fn launch(properties: &BTreeMap<String, String>) -> Result<(Running, String)> {
-    let _alone = match LAUNCHING.lock() {
-        Ok(guard) => guard,
-        Err(poisoned) => poisoned.into_inner(),
-    };
+    let _alone = lock(&LAUNCHING);
     for (name, value) in properties {
         if name.contains(['\0', '=']) || value.contains('\0') {
             let message = format!("the property {name:?} cannot be given to the media driver");
@@ -138,20 +136,13 @@ impl MediaDriver {
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
-        match self.running.lock() {
-            Ok(guard) => guard,
-            Err(poisoned) => poisoned.into_inner(),
-        }
-    }
-
     fn stop(&self) {
         if !self.process.is_this() {
             // The driver's threads run in the process that this one was forked from.
             return;
         }
         // Taken in a separate statement: others may ask meanwhile whether it is closed.
-        let running = self.lock().take();
+        let running = lock(&self.running).take();
         if let Some(running) = running {
             // SAFETY: taken out once; closing joins the driver's threads.
             unsafe {
@@ -182,7 +173,7 @@ impl MediaDriver {
 
     #[getter]
     fn is_closed(&self) -> bool {
-        self.lock().is_none()
+        lock(&self.running).is_none()
     }
 
     fn close(&self, py: Python<'_>) {

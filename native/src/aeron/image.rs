@@ -11,6 +11,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// What does not change about an image.
+#[pyclass(frozen, get_all, subclass, module = "aerotape._native")]
 #[derive(Clone, Debug)]
 pub struct ImageConstants {
     pub correlation_id: i64,
@@ -33,7 +34,7 @@ pub struct ImageHandle(Arc<Retained>);
 pub(super) struct WeakImage(Weak<Retained>);
 
 struct Retained {
-    constants: Arc<ImageConstants>,
+    constants: ImageConstants,
     /// Locked before the client is entered, as `ImageListener` is.
     count: RwLock<Option<Count>>,
 }
@@ -151,7 +152,7 @@ impl ImageHandle {
             }
         };
         Some(Self(Arc::new(Retained {
-            constants: Arc::new(constants),
+            constants,
             count: RwLock::new(Some(count)),
         })))
     }
@@ -311,9 +312,9 @@ pub(super) unsafe extern "C-unwind" fn on_fragment(
     }
 }
 
-#[pyclass(frozen, module = "aerotape._native")]
+#[pyclass(frozen, extends = ImageConstants, module = "aerotape._native")]
 pub struct Image {
-    constants: Arc<ImageConstants>,
+    constants: ImageConstants,
     handle: Mutex<Option<ImageHandle>>,
 }
 
@@ -348,48 +349,19 @@ impl Image {
     }
 }
 
+impl<'py> IntoPyObject<'py> for Image {
+    type Target = Self;
+    type Output = Bound<'py, Self>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        let constants = PyClassInitializer::from(self.constants.clone());
+        Bound::new(py, constants.add_subclass(self))
+    }
+}
+
 #[pymethods]
 impl Image {
-    #[getter]
-    fn correlation_id(&self) -> i64 {
-        self.constants.correlation_id
-    }
-
-    #[getter]
-    fn session_id(&self) -> i32 {
-        self.constants.session_id
-    }
-
-    #[getter]
-    fn subscription_registration_id(&self) -> i64 {
-        self.constants.subscription_registration_id
-    }
-
-    #[getter]
-    fn source_identity(&self) -> &str {
-        &self.constants.source_identity
-    }
-
-    #[getter]
-    fn join_position(&self) -> i64 {
-        self.constants.join_position
-    }
-
-    #[getter]
-    fn initial_term_id(&self) -> i32 {
-        self.constants.initial_term_id
-    }
-
-    #[getter]
-    fn term_buffer_length(&self) -> usize {
-        self.constants.term_buffer_length
-    }
-
-    #[getter]
-    fn mtu_length(&self) -> usize {
-        self.constants.mtu_length
-    }
-
     #[getter]
     fn position(&self) -> i64 {
         self.lock().as_ref().map_or(-1, ImageHandle::position)

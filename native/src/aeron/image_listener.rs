@@ -9,8 +9,7 @@ use super::client::{ClientHandle, WeakClient, in_callback};
 use super::image::{ImageHandle, WeakImage};
 use super::lock;
 use crate::assembly::Assembler;
-use crate::event::Event;
-use crate::mailbox::{MAX_MESSAGE_LENGTH, MailboxHandle};
+use crate::mailbox::{Event, MAX_MESSAGE_LENGTH, MailboxHandle};
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -31,17 +30,8 @@ pub(super) struct ImageListener {
 
 /// Where available and, optionally, unavailable images are reported.
 pub struct Audience {
-    mailbox: MailboxHandle,
-    with_losses: bool,
-}
-
-impl Audience {
-    pub fn new(mailbox: MailboxHandle, with_losses: bool) -> Self {
-        Self {
-            mailbox,
-            with_losses,
-        }
-    }
+    pub mailbox: MailboxHandle,
+    pub with_losses: bool,
 }
 
 /// The images of a subscription; the lock protects C's list of them.

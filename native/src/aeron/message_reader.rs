@@ -2,13 +2,12 @@
 
 use super::image::Image;
 use super::lock;
+use super::waiting::wait_within;
 use crate::assembly::{Assembler, Header, Messages, RecordedAs};
 use crate::errors::Result;
-use crate::idle::Backoff;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 /// Reads a stream from one image after the other: a message that began in one may end in the next.
 #[pyclass(frozen, module = "aerotape._native")]
@@ -76,37 +75,23 @@ impl MessageReader {
 }
 
 /// Poll until there are messages, the time is up, or `poll` returns `None`: no more will arrive.
-/// Otherwise `poll` returns how many fragments it read. Waits with the interpreter released. A
-/// signal's handler may raise while there is nothing; what has been read is returned in any case.
+/// Otherwise `poll` returns how many fragments it read. Waits with the interpreter released.
 pub(super) fn poll_within<'py>(
     py: Python<'py>,
     timeout_ns: u64,
     mut poll: impl FnMut(&mut Messages) -> Result<Option<usize>> + Send,
 ) -> PyResult<Bound<'py, PyList>> {
     let mut messages = Messages::default();
-    let mut is_over = poll(&mut messages)?.is_none();
+    let is_over = poll(&mut messages)?.is_none();
     if messages.is_empty() && !is_over && timeout_ns > 0 {
-        let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-        while messages.is_empty() && !is_over {
-            let slice = deadline.min(Instant::now() + Duration::from_millis(100));
-            py.detach(|| -> Result<()> {
-                let mut idle = Backoff::default();
-                while messages.is_empty() && !is_over && Instant::now() < slice {
-                    match poll(&mut messages)? {
-                        None => is_over = true,
-                        Some(0) => idle.idle(),
-                        Some(_) => idle.reset(),
-                    }
-                }
-                Ok(())
-            })?;
-            if messages.is_empty() {
-                py.check_signals()?;
+        wait_within(py, timeout_ns, |idle| {
+            match poll(&mut messages)? {
+                None => return Ok(Some(())),
+                Some(0) => {}
+                Some(_) => idle.reset(),
             }
-            if Instant::now() >= deadline {
-                break;
-            }
-        }
+            Ok((!messages.is_empty()).then_some(()))
+        })?;
     }
     messages.into_list(py)
 }

@@ -19,6 +19,7 @@ mod message_reader;
 mod pending;
 mod publication;
 mod subscription;
+mod waiting;
 
 pub use bulk_offer::Sending;
 pub use client::{AeronClient, ClientHandle};
@@ -76,7 +77,7 @@ fn tidy(text: &str) -> String {
 }
 
 /// Lock `mutex`, also if it is poisoned.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -6,6 +6,7 @@ use super::counter::Counter;
 use super::image_listener::{Audience, ImageListener, on_closed};
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
+use super::waiting::wait_within;
 use super::{c_string, last_error, lock};
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
@@ -13,7 +14,6 @@ use rusteron_client::bindings as c;
 use std::ffi::c_char;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 /// The C client's record of a command under way: one type for all commands.
 pub(super) type Record = c::aeron_client_registering_resource_stct;
@@ -31,8 +31,8 @@ pub(super) struct Outstanding {
 }
 
 /// A command that C knows; C owns its record again after the response.
-pub(super) struct Command {
-    pub record: *mut Record,
+struct Command {
+    record: *mut Record,
     /// While this exists the conductor thread polls often.
     _awaiting: Option<Awaiting>,
 }
@@ -43,8 +43,8 @@ unsafe impl Send for Command {}
 pub(super) enum Withdraw {
     Cancel(CancelRecord),
     Subscription(CancelRecord, Arc<ImageListener>),
-    /// C cannot cancel it: another caller polls for its response, or C retains it forever.
-    Leave(fn(&ClientHandle, Command)),
+    /// C cannot cancel it: it retains the record until the client closes.
+    Never,
 }
 
 impl Outstanding {
@@ -155,13 +155,7 @@ impl Outstanding {
             Withdraw::Subscription(cancel, _) | Withdraw::Cancel(cancel) => unsafe {
                 cancel(entered.aeron(), command.record);
             },
-            Withdraw::Leave(leave) => leave(
-                &self.client,
-                Command {
-                    _awaiting: None,
-                    ..command
-                },
-            ),
+            Withdraw::Never => {}
         }
     }
 }
@@ -182,32 +176,13 @@ pub(super) fn wait_for<T>(
 where
     T: Send,
 {
-    let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-    loop {
-        let slice = deadline.min(Instant::now() + Duration::from_millis(100));
-        let found = py.detach(|| -> Result<Option<T>> {
-            loop {
-                if let Some(value) = poll()? {
-                    return Ok(Some(value));
-                }
-                if Instant::now() >= slice {
-                    return Ok(None);
-                }
-                std::thread::sleep(Duration::from_micros(100));
-            }
-        })?;
-        if let Some(value) = found {
-            return Ok(value);
-        }
-        py.check_signals()?;
-        if Instant::now() >= deadline {
-            return Err(Error::Timeout(format!(
-                "the media driver did not respond within {} ms: {what}",
-                timeout_ns / 1_000_000
-            ))
-            .into());
-        }
-    }
+    wait_within(py, timeout_ns, |_| poll())?.ok_or_else(|| {
+        let why = format!(
+            "the media driver did not respond within {} ms: {what}",
+            timeout_ns / 1_000_000
+        );
+        Error::Timeout(why).into()
+    })
 }
 
 macro_rules! pending_class {

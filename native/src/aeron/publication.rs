@@ -7,9 +7,10 @@ use super::client::{ADD_TIMEOUT_NS, ClientHandle};
 use super::deferred_response::DeferredResponse;
 use super::destination::PendingDestination;
 use super::guarded::Guarded;
-use crate::errors::{Error, Result};
-use crate::idle::Backoff;
-use handle::Constants;
+use super::lock;
+use super::waiting::wait_within;
+use crate::errors::Result;
+use handle::PublicationConstants;
 pub(super) use handle::{BACK_PRESSURED, ERROR};
 pub use handle::{
     CLOSED, ExclusivePublicationHandle, NOT_CONNECTED, PublicationHandle, is_held_up,
@@ -19,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rusteron_client::bindings as c;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bytes that Python lent us for one call.
 pub enum Lent<'py> {
@@ -77,27 +78,14 @@ pub fn retry_within(
     timeout_ns: u64,
     offer: impl Fn() -> Result<i64> + Send + Sync,
 ) -> PyResult<i64> {
-    if !is_retried(first) {
-        return Ok(first);
-    }
-    let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-    loop {
-        let slice = deadline.min(Instant::now() + Duration::from_millis(100));
-        let result = py.detach(|| {
-            let mut idle = Backoff::default();
-            loop {
-                let result = offer()?;
-                if !is_retried(result) || Instant::now() >= slice {
-                    return Ok::<i64, Error>(result);
-                }
-                idle.idle();
-            }
+    let mut result = first;
+    if is_retried(first) {
+        wait_within(py, timeout_ns, |_| {
+            result = offer()?;
+            Ok((!is_retried(result)).then_some(()))
         })?;
-        if !is_retried(result) || Instant::now() >= deadline {
-            return Ok(result);
-        }
-        py.check_signals()?;
     }
+    Ok(result)
 }
 
 impl ExclusivePublication {
@@ -147,15 +135,12 @@ impl<H> Slot<H> {
         Self(Arc::new(Mutex::new(Some(handle))))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<H>> {
-        match self.0.lock() {
-            Ok(guard) => guard,
-            Err(poisoned) => poisoned.into_inner(),
-        }
+    fn with<R>(&self, gone: R, call: impl FnOnce(&H) -> R) -> R {
+        lock(&self.0).as_ref().map_or(gone, call)
     }
 
-    fn with<R>(&self, gone: R, call: impl FnOnce(&H) -> R) -> R {
-        self.lock().as_ref().map_or(gone, call)
+    fn take(&self) -> Option<H> {
+        lock(&self.0).take()
     }
 
     /// As `with`, but gone also while another thread uses the handle.
@@ -174,9 +159,9 @@ impl<H> Slot<H> {
 
 macro_rules! publication_class {
     ($class:ident, $handle:ident, $ctype:ident, { $($extra:tt)* }) => {
-        #[pyclass(frozen, module = "aerotape._native")]
+        #[pyclass(frozen, extends = PublicationConstants, module = "aerotape._native")]
         pub struct $class {
-            constants: Constants,
+            constants: PublicationConstants,
             slot: Slot<$handle>,
         }
 
@@ -196,48 +181,19 @@ macro_rules! publication_class {
             }
         }
 
+        impl<'py> IntoPyObject<'py> for $class {
+            type Target = Self;
+            type Output = Bound<'py, Self>;
+            type Error = PyErr;
+
+            fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+                let constants = PyClassInitializer::from(self.constants.clone());
+                Bound::new(py, constants.add_subclass(self))
+            }
+        }
+
         #[pymethods]
         impl $class {
-            #[getter]
-            fn channel(&self) -> &str {
-                &self.constants.channel
-            }
-
-            #[getter]
-            fn stream_id(&self) -> i32 {
-                self.constants.stream_id
-            }
-
-            #[getter]
-            fn session_id(&self) -> i32 {
-                self.constants.session_id
-            }
-
-            #[getter]
-            fn registration_id(&self) -> i64 {
-                self.constants.registration_id
-            }
-
-            #[getter]
-            fn initial_term_id(&self) -> i32 {
-                self.constants.initial_term_id
-            }
-
-            #[getter]
-            fn term_buffer_length(&self) -> usize {
-                self.constants.term_buffer_length
-            }
-
-            #[getter]
-            fn max_message_length(&self) -> usize {
-                self.constants.max_message_length
-            }
-
-            #[getter]
-            fn max_payload_length(&self) -> usize {
-                self.constants.max_payload_length
-            }
-
             #[getter]
             fn position(&self) -> i64 {
                 self.slot.with(-1, $handle::position)
@@ -310,7 +266,7 @@ macro_rules! publication_class {
             }
 
             fn close(&self) {
-                self.slot.lock().take();
+                self.slot.take();
             }
 
             $($extra)*
@@ -325,7 +281,7 @@ publication_class!(
     aeron_exclusive_publication_t,
     {
         fn revoke(&self) {
-            if let Some(handle) = self.slot.lock().take() {
+            if let Some(handle) = self.slot.take() {
                 handle.revoke();
             }
         }
@@ -353,7 +309,7 @@ publication_class!(
 impl ExclusivePublication {
     /// Take the publication over, leaving this object closed.
     pub fn take(&self) -> Result<ExclusivePublicationHandle> {
-        let taken = self.slot.lock().take();
+        let taken = self.slot.take();
         taken.ok_or_else(|| self.constants.closed())
     }
 }

@@ -9,7 +9,7 @@ use super::last_error;
 use super::message_reader::poll_within;
 use crate::assembly::{Assembler, Header, Messages, RecordedAs};
 use crate::errors::{Error, Result};
-use crate::event::Event;
+use crate::mailbox::Event;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::collections::HashMap;

@@ -117,10 +117,7 @@ impl Digest {
     fn append(&self, header: &[u8], payload: &[u8], out: &mut Prefix) {
         match self {
             Self::Crc(kind) => {
-                let mut sum = kind.begin();
-                sum.update(header);
-                sum.update(payload);
-                let sum = sum.finish() as u32;
+                let sum = kind.compute_two(header, payload) as u32;
                 match kind {
                     Checksum::Crc32 => out.push(&u64::from(sum).to_be_bytes()),
                     Checksum::Crc32c => out.push(&sum.to_be_bytes()),

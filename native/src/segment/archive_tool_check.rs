@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pyo3::prelude::*;
 
@@ -14,7 +14,6 @@ use super::reader::Reader;
 use super::walk::WalkRange;
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, align};
-use crate::geometry::StreamGeometry;
 
 const PAGE_LENGTH: u64 = 4096;
 
@@ -28,41 +27,8 @@ pub struct ReferenceCheck {
     pub invalid: String,
 }
 
-/// Look at a segment file as ArchiveTool does.
-#[pyfunction]
-#[pyo3(signature = (
-    path, *, start_offset, segment_length, base_position, term_length, initial_term_id, stream_id,
-    checksum = "none",
-))]
-#[allow(clippy::too_many_arguments)] // keyword arguments of the Python contract
-pub fn reference_check(
-    py: Python<'_>,
-    path: PathBuf,
-    start_offset: u64,
-    segment_length: u64,
-    base_position: i64,
-    term_length: u32,
-    initial_term_id: i32,
-    stream_id: i32,
-    checksum: &str,
-) -> PyResult<ReferenceCheck> {
-    super::validate_term_length(term_length)?;
-    let range = WalkRange {
-        start_offset,
-        limit: segment_length,
-        base_position,
-        geometry: StreamGeometry {
-            initial_term_id,
-            term_length: i64::from(term_length),
-            stream_id,
-        },
-        checksum: Checksum::parse(checksum)?,
-    };
-    py.detach(|| run(&path, &range).map_err(|error| crate::errors::Error::io(&path, &error)))
-        .map_err(PyErr::from)
-}
-
-fn run(path: &Path, range: &WalkRange) -> io::Result<ReferenceCheck> {
+/// Check a file from the start of the range to its limit.
+pub(super) fn run(path: &Path, range: &WalkRange) -> io::Result<ReferenceCheck> {
     let file = super::open_regular(path)?;
     let limit = range.limit.min(file.metadata()?.len());
     let (end_offset, last) = end_by_lengths(&file, limit, range.start_offset)?;

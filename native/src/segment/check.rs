@@ -5,37 +5,21 @@
 //! ends of terms, so segments are checked in pieces of whole terms, by several threads.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pyo3::prelude::*;
 
+use super::SegmentTask;
 use super::parallel::{self, Progress};
 use super::reader::Reader;
 use super::walk::{self, SegmentWalk, WalkRange};
 use crate::checksum::Checksum;
 use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH};
-use crate::geometry::StreamGeometry;
 
 /// A thread is given about so many bytes at once.
 const PIECE_LENGTH: u64 = 16 << 20;
 /// So many bad places are listed for a piece; the rest is counted.
 const LISTED: usize = 1000;
-
-/// A segment file to check, as Python passes it.
-#[derive(Debug, FromPyObject)]
-pub struct SegmentTask {
-    pub path: PathBuf,
-    /// Offset of the first frame in the file, bytes.
-    pub start_offset: u64,
-    /// Offset after the last frame that there should be.
-    pub end_offset: u64,
-    /// Offset up to which to look for frames after `end_offset`; none if it is not greater.
-    pub limit: u64,
-    pub base_position: i64,
-    pub term_length: u32,
-    pub initial_term_id: i32,
-    pub stream_id: i32,
-}
 
 /// A place without a good frame; `aerotape/_native/` describes the fields.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
@@ -59,7 +43,6 @@ impl BadFrame {
 pub struct SegmentCheck {
     pub file_length: u64,
     pub frames: u64,
-    pub padding_frames: u64,
     pub payload_bytes: u64,
     pub checksum_passes: u64,
     pub checksum_failures: u64,
@@ -89,7 +72,7 @@ pub fn check_segments(
 ) -> PyResult<Vec<SegmentCheck>> {
     let checksum = Checksum::parse(checksum)?;
     for task in &tasks {
-        super::validate_term_length(task.term_length)?;
+        task.check()?;
     }
     let pieces: Vec<Piece> = tasks
         .iter()
@@ -101,14 +84,7 @@ pub fn check_segments(
         let task = tasks.get(piece.task)?;
         Some(check_piece(task, piece, checksum, progress))
     })?;
-    let mut checks: Vec<SegmentCheck> = tasks
-        .iter()
-        .map(|_| SegmentCheck {
-            last_frame_offset: -1,
-            last_frame_length: -1,
-            ..SegmentCheck::default()
-        })
-        .collect();
+    let mut checks: Vec<SegmentCheck> = tasks.iter().map(|_| SegmentCheck::new()).collect();
     for (piece, found) in pieces.iter().zip(found.into_iter().flatten()) {
         if let Some(check) = checks.get_mut(piece.task) {
             check.add(found);
@@ -151,19 +127,9 @@ fn check_piece(
     let range = WalkRange {
         start_offset: piece.start,
         limit: piece.end,
-        base_position: task.base_position,
-        geometry: StreamGeometry {
-            initial_term_id: task.initial_term_id,
-            term_length: i64::from(task.term_length),
-            stream_id: task.stream_id,
-        },
-        checksum,
+        ..task.range(checksum)
     };
-    let mut check = SegmentCheck {
-        last_frame_offset: -1,
-        last_frame_length: -1,
-        ..SegmentCheck::default()
-    };
+    let mut check = SegmentCheck::new();
     let result = check.run(&task.path, &range, progress).and_then(|()| {
         if piece.end == task.end_offset && task.limit > task.end_offset {
             check.behind = Some(walk_tail(task, &range)?);
@@ -187,6 +153,14 @@ fn walk_tail(task: &SegmentTask, range: &WalkRange) -> io::Result<SegmentWalk> {
 }
 
 impl SegmentCheck {
+    fn new() -> Self {
+        Self {
+            last_frame_offset: -1,
+            last_frame_length: -1,
+            ..Self::default()
+        }
+    }
+
     fn run(&mut self, path: &Path, range: &WalkRange, progress: &Progress) -> io::Result<()> {
         let file = super::open_regular(path)?;
         self.file_length = file.metadata()?.len();
@@ -216,9 +190,7 @@ impl SegmentCheck {
             self.frames += 1;
             self.last_frame_offset = offset as i64;
             self.last_frame_length = i64::from(header.frame_length);
-            if header.is_padding() {
-                self.padding_frames += 1;
-            } else {
+            if !header.is_padding() {
                 self.payload_bytes +=
                     (header.frame_length as u64).saturating_sub(HEADER_LENGTH as u64);
                 if let Some(checksum) = range.checksum {
@@ -228,7 +200,10 @@ impl SegmentCheck {
                     } else {
                         self.checksum_failures += 1;
                         let detail = computed.map_or_else(
-                            || "the file ends within the frame".to_owned(),
+                            || {
+                                "the file ends within the frame, or it is too long for one"
+                                    .to_owned()
+                            },
                             |sum| format!("its checksum is {}, not {sum}", header.session_id),
                         );
                         self.found_bad(offset, aligned as u64, "checksum", detail);
@@ -256,7 +231,6 @@ impl SegmentCheck {
     fn add(&mut self, next: SegmentCheck) {
         self.file_length = self.file_length.max(next.file_length);
         self.frames += next.frames;
-        self.padding_frames += next.padding_frames;
         self.payload_bytes += next.payload_bytes;
         self.checksum_passes += next.checksum_passes;
         self.checksum_failures += next.checksum_failures;
@@ -340,10 +314,7 @@ mod tests {
             initial_term_id: 7,
             stream_id: 1001,
         };
-        let mut all = SegmentCheck {
-            last_frame_offset: -1,
-            ..SegmentCheck::default()
-        };
+        let mut all = SegmentCheck::new();
         for &(start, end) in pieces {
             let piece = Piece {
                 task: 0,
@@ -360,33 +331,6 @@ mod tests {
         std::fs::remove_file(&path).expect("removable");
         assert_eq!(all.error, None);
         all
-    }
-
-    #[test]
-    fn each_bad_place_is_found_and_the_frames_after_it_are_checked() {
-        let mut bytes = stream(4);
-        let all = u64::from(TERM) * 4;
-        let sound = check("sound", &bytes, &[(0, all)]);
-        assert_eq!((sound.bad_places, sound.frames), (0, sound.checksum_passes));
-        bytes[288 * 3 + 3] = 0x80; // no length is negative
-        bytes[288 * 5 + 100] ^= 1; // payload
-        bytes[288 * 9..288 * 11].fill(0);
-        let found = check("damaged", &bytes, &[(0, all)]);
-        let places: Vec<_> = found
-            .bad
-            .iter()
-            .map(|b| (b.offset, b.length, b.kind))
-            .collect();
-        assert_eq!(
-            places,
-            [
-                (864, 288, "frame"),
-                (1440, 288, "checksum"),
-                (2592, 576, "unwritten")
-            ]
-        );
-        assert_eq!(found.frames, sound.frames - 3);
-        assert_eq!(found.checksum_passes, sound.frames - 4);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use super::parallel::Progress;
+use super::read_up_to;
 use crate::checksum::Checksum;
 use crate::frame::HEADER_LENGTH;
 
@@ -50,32 +50,20 @@ impl<'a> Reader<'a> {
         Ok(self.buffer.get(from..to).unwrap_or_default())
     }
 
-    /// Compute the checksum of a frame of `aligned` bytes; `None` when the file ends within it.
+    /// Compute the checksum of a frame of `aligned` bytes; `None` when the file ends within it, or
+    /// it is longer than any data frame: a damaged length must not cost memory.
     pub fn checksum(
         &mut self,
         checksum: Checksum,
         offset: u64,
         aligned: usize,
     ) -> io::Result<Option<i32>> {
-        let body = aligned - HEADER_LENGTH;
-        if aligned <= READ_LENGTH {
-            let frame = self.at(offset, aligned)?;
-            let whole = (frame.len() == aligned).then(|| frame.get(HEADER_LENGTH..));
-            return Ok(whole.flatten().map(|bytes| checksum.compute(bytes)));
+        if aligned > READ_LENGTH {
+            return Ok(None);
         }
-        // A damaged length must not cost memory.
-        let mut sum = checksum.begin();
-        let mut done = 0;
-        while done < body {
-            let length = READ_LENGTH.min(body - done);
-            let bytes = self.at(offset + (HEADER_LENGTH + done) as u64, length)?;
-            if bytes.len() < length {
-                return Ok(None);
-            }
-            sum.update(bytes);
-            done += length;
-        }
-        Ok(Some(sum.finish()))
+        let frame = self.at(offset, aligned)?;
+        let body = (frame.len() == aligned).then(|| frame.get(HEADER_LENGTH..));
+        Ok(body.flatten().map(|bytes| checksum.compute(bytes)))
     }
 
     fn fill(&mut self, offset: u64, length: usize) -> io::Result<()> {
@@ -90,16 +78,8 @@ impl<'a> Reader<'a> {
             // Not `Interrupted`, which is for trying again.
             return Err(io::Error::other("cancelled"));
         }
-        while self.filled < wanted {
-            let at = offset + self.filled as u64;
-            let rest = self.buffer.get_mut(self.filled..wanted).unwrap_or_default();
-            match self.file.read_at(rest, at) {
-                Ok(0) => break,
-                Ok(count) => self.filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let place = self.buffer.get_mut(..wanted).unwrap_or_default();
+        self.filled = read_up_to(self.file, place, offset)?;
         if let Some(progress) = self.progress {
             progress.add(self.filled);
         }

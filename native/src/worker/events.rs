@@ -91,16 +91,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_position_goes_into_the_last_field() {
-        let mut message = vec![0xFF; 12];
-        put_position(&mut message, 0x0102_0304_0506_0708);
-        assert_eq!(
-            message,
-            [0xFF, 0xFF, 0xFF, 0xFF, 8, 7, 6, 5, 4, 3, 2, 1].to_vec()
-        );
-    }
-
-    #[test]
     fn events_without_room_for_a_position_are_refused() {
         let messages = |progress| EventMessages {
             started: Vec::new(),

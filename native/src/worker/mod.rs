@@ -19,13 +19,12 @@ mod statistics;
 mod sync_pool;
 mod time_index;
 
-use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image};
+use crate::aeron::{CounterHandle, ExclusivePublication, ForeignCounter, Image, lock};
 use crate::checksum::Checksum;
 use crate::errors::Error;
-use crate::event::Event;
 use crate::fork;
 use crate::idle::Backoff;
-use crate::mailbox::MailboxHandle;
+use crate::mailbox::{Event, MailboxHandle};
 use duty_cycle::{Command, DutyCycle};
 use events::{EventMessages, EventStream};
 use pyo3::exceptions::PyValueError;
@@ -39,7 +38,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use time_index::TimeIndexRequest;
@@ -61,15 +60,8 @@ struct Running {
 }
 
 impl SessionWorker {
-    fn lock(&self) -> MutexGuard<'_, Option<Running>> {
-        match self.running.lock() {
-            Ok(guard) => guard,
-            Err(poisoned) => poisoned.into_inner(),
-        }
-    }
-
     fn send(&self, command: Command) -> PyResult<()> {
-        let sent = self.lock().as_ref().is_some_and(|running| {
+        let sent = lock(&self.running).as_ref().is_some_and(|running| {
             if !running.process.is_this() {
                 return false;
             }
@@ -101,40 +93,36 @@ impl ReplayProgress {
 
 /// Where a replay's end comes from, as Python passes it.
 #[derive(FromPyObject)]
-enum LimitArgument<'py> {
-    Counter(Bound<'py, Counter>),
+enum LimitArgument {
+    Counter(CounterHandle),
     Foreign(i32, i64),
 }
 
 /// Longest time of a block, total bytes and total time, as Python passes them.
-type TrafficArgument<'py> = (
-    Bound<'py, Counter>,
-    Bound<'py, Counter>,
-    Bound<'py, Counter>,
-);
+type TrafficArgument = (CounterHandle, CounterHandle, CounterHandle);
 
 /// Longest duty cycle, count of those longer than the threshold, and that threshold in nanoseconds.
-type CycleArgument<'py> = (Bound<'py, Counter>, Bound<'py, Counter>, u64);
+type CycleArgument = (CounterHandle, CounterHandle, u64);
 
 /// Path and header of a time index, whether it replaces a file, nanoseconds and bytes between its
 /// points.
 type TimeIndexArgument = (PathBuf, Vec<u8>, bool, u64, i64);
 
-fn traffic(counters: Option<TrafficArgument<'_>>) -> Traffic {
+fn traffic(counters: Option<TrafficArgument>) -> Traffic {
     Traffic::new(
         counters.map(|(max_time, total_bytes, total_time)| TrafficCounters {
-            max_time: max_time.get().handle(),
-            total_bytes: total_bytes.get().handle(),
-            total_time: total_time.get().handle(),
+            max_time,
+            total_bytes,
+            total_time,
         }),
     )
 }
 
-fn cycle_time(counters: Option<CycleArgument<'_>>) -> CycleTime {
+fn cycle_time(counters: Option<CycleArgument>) -> CycleTime {
     CycleTime::new(
         counters.map(|(max_time, exceeded_count, threshold_ns)| CycleCounters {
-            max_time: max_time.get().handle(),
-            exceeded_count: exceeded_count.get().handle(),
+            max_time,
+            exceeded_count,
             threshold: Duration::from_nanos(threshold_ns),
         }),
     )
@@ -170,9 +158,9 @@ impl SessionWorker {
         record_checksum: &str,
         replay_checksum: &str,
         idle: (u32, u32, u64, u64),
-        write_counters: Option<TrafficArgument<'_>>,
-        read_counters: Option<TrafficArgument<'_>>,
-        cycle_counters: Option<CycleArgument<'_>>,
+        write_counters: Option<TrafficArgument>,
+        read_counters: Option<TrafficArgument>,
+        cycle_counters: Option<CycleArgument>,
     ) -> PyResult<Self> {
         let sync_level = SyncLevel::parse(file_sync_level).ok_or_else(|| {
             PyValueError::new_err(format!("file_sync_level={file_sync_level}: use 0, 1 or 2"))
@@ -246,14 +234,14 @@ impl SessionWorker {
     fn record(
         &self,
         image: &Image,
-        position_counter: &Counter,
+        position_counter: CounterHandle,
         recording_id: i64,
         start_position: i64,
         segment_length: i64,
         events: Option<(Vec<u8>, Vec<u8>, Vec<u8>)>,
         time_index: Option<TimeIndexArgument>,
         durability: Option<&str>,
-        confirmed_counter: Option<&Counter>,
+        confirmed_counter: Option<CounterHandle>,
     ) -> PyResult<()> {
         let durability = durability
             .map(|name| {
@@ -272,7 +260,7 @@ impl SessionWorker {
             start_position,
             segment_length,
             image,
-            position_counter: position_counter.handle(),
+            position_counter,
             events: events.map(|(started, progress, stopped)| EventMessages {
                 started,
                 progress,
@@ -288,7 +276,7 @@ impl SessionWorker {
                 }
             }),
             durability,
-            confirmed_counter: confirmed_counter.map(Counter::handle),
+            confirmed_counter,
         };
         request.check().map_err(PyValueError::new_err)?;
         self.send(Command::Record(Box::new(request)))
@@ -337,7 +325,7 @@ impl SessionWorker {
         term_length: i64,
         stream_id: i32,
         connect_timeout_ms: u64,
-        limit_counter: Option<LimitArgument<'_>>,
+        limit_counter: Option<LimitArgument>,
         file_io_max_length: Option<usize>,
         answer: Option<(Bound<'_, ExclusivePublication>, Vec<u8>)>,
         archive_dir: Option<PathBuf>,
@@ -345,7 +333,7 @@ impl SessionWorker {
         let publication = publication.take()?;
         let limit = match limit_counter {
             None => ReplayLimit::Stopped,
-            Some(LimitArgument::Counter(counter)) => ReplayLimit::Recording(counter.get().handle()),
+            Some(LimitArgument::Counter(counter)) => ReplayLimit::Recording(counter),
             Some(LimitArgument::Foreign(counter_id, registration_id)) => ReplayLimit::Bound(
                 ForeignCounter::new(publication.client(), counter_id, registration_id),
             ),
@@ -379,7 +367,7 @@ impl SessionWorker {
     }
 
     fn close(&self, py: Python<'_>) {
-        let running = self.lock().take();
+        let running = lock(&self.running).take();
         if let Some(running) = running {
             py.detach(|| running.end());
         }
@@ -415,7 +403,7 @@ impl Running {
 impl Drop for SessionWorker {
     fn drop(&mut self) {
         // Not joined: the thread may be in a long write, and the interpreter lock is held here.
-        let running = self.lock().take();
+        let running = lock(&self.running).take();
         if let Some(running) = running.filter(|running| running.process.is_this()) {
             let _ = running.commands.send(Command::Close);
             running.thread.thread().unpark();

@@ -7,10 +7,9 @@ use super::statistics::Traffic;
 use super::sync_pool::{RecordingSync, SyncMode, SyncQueue};
 use super::time_index::{TimeIndex, TimeIndexRequest};
 use crate::aeron::{CounterHandle, ImageHandle};
-use crate::event::Event;
 use crate::frame::FRAME_ALIGNMENT;
 use crate::geometry::StreamGeometry;
-use crate::mailbox::MailboxHandle;
+use crate::mailbox::{Event, MailboxHandle};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -6,10 +6,9 @@
 use super::failure::Failure;
 use crate::frame::HEADER_LENGTH;
 use crate::geometry::{segment_base_position, segment_path};
-use crate::segment::open_regular;
+use crate::segment::{open_regular, read_up_to};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// A place in a recording and the segment file that holds it.
@@ -90,18 +89,8 @@ impl SegmentReader {
         let (Some(file), Some(target)) = (&self.file, buffer.get_mut(..length)) else {
             return Ok(0);
         };
-        let mut filled = 0;
-        while let Some(rest) = target.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match file.read_at(rest, offset + filled as u64) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    return Err(Failure::storage("read segment file", &self.path, &error));
-                }
-            }
-        }
-        Ok(filled)
+        read_up_to(file, target, offset)
+            .map_err(|error| Failure::storage("read segment file", &self.path, &error))
     }
 
     /// How many bytes `read` will try for.
@@ -158,83 +147,13 @@ mod tests {
     use super::*;
     use crate::test_support::scratch_dir::ScratchDir;
 
-    const TERM: i64 = 65_536;
-
-    fn reader(dir: &ScratchDir, start: i64, position: i64) -> SegmentReader {
-        SegmentReader::new(dir.path().to_owned(), 3, start, position, TERM, 2 * TERM)
-    }
-
-    fn numbered(length: usize, seed: u8) -> Vec<u8> {
-        (0..length).map(|index| (index / 32) as u8 ^ seed).collect()
-    }
-
-    #[test]
-    fn reads_end_at_the_term_and_go_on_in_the_next_segment() {
-        let dir = ScratchDir::new();
-        let (first, second) = (numbered(131_072, 1), numbered(131_072, 2));
-        dir.write("3-0.rec", &first);
-        dir.write("3-131072.rec", &second);
-        let mut reader = reader(&dir, 0, TERM - 64);
-        let mut buffer = vec![0; 100_000];
-        assert_eq!(reader.read(&mut buffer, i64::MAX).expect("read"), 64);
-        assert_eq!(buffer[..64], first[65_472..65_536]);
-        reader.advance(64);
-        assert_eq!(reader.read(&mut buffer, i64::MAX).expect("read"), 65_536);
-        assert_eq!(buffer[..65_536], first[65_536..]);
-        reader.advance(65_536);
-        assert_eq!(reader.read(&mut buffer, 96).expect("read"), 96);
-        assert_eq!(buffer[..96], second[..96]);
-    }
-
     #[test]
     fn what_is_no_file_is_refused_and_not_waited_for() {
         let dir = ScratchDir::new();
         let pipe = dir.path().join("3-0.rec");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("make a pipe");
-        let mut reader = reader(&dir, 0, 0);
+        let mut reader = SegmentReader::new(dir.path().to_owned(), 3, 0, 0, 65_536, 65_536);
         let failure = reader.read(&mut [0; 64], 64).expect_err("no file");
         assert!(failure.message.contains("not a regular file"), "{failure}");
-    }
-
-    #[test]
-    fn a_start_within_a_term_reads_from_the_segment_of_that_terms_base() {
-        let dir = ScratchDir::new();
-        let bytes = numbered(131_072, 5);
-        dir.write("3-65536.rec", &bytes);
-        let mut reader = reader(&dir, 98_304, 131_072);
-        let mut buffer = [0; 32];
-        assert_eq!(reader.read(&mut buffer, 32).expect("read"), 32);
-        assert_eq!(buffer, bytes[65_536..65_568]);
-    }
-
-    #[test]
-    fn a_missing_segment_is_waited_for_at_first_and_an_error_later() {
-        let dir = ScratchDir::new();
-        let mut reader = reader(&dir, 0, 0);
-        assert!(!reader.try_open().expect("not there"));
-        dir.write("3-0.rec", &numbered(131_072, 1));
-        assert!(reader.try_open().expect("there"));
-        reader.advance(131_072);
-        let failure = reader
-            .read(&mut [0; 32], 32)
-            .expect_err("no second segment");
-        assert!(failure.message.contains("3-131072.rec"), "{failure}");
-    }
-
-    #[test]
-    fn a_file_cut_short_gives_what_is_left() {
-        let dir = ScratchDir::new();
-        dir.write("3-0.rec", &numbered(100, 1));
-        let mut reader = reader(&dir, 0, 64);
-        assert_eq!(reader.read(&mut [0; 96], 96).expect("read"), 36);
-        assert!(reader.read_header().is_ok());
-        reader.advance(32);
-        assert!(
-            reader
-                .read_header()
-                .expect_err("short")
-                .message
-                .contains("position 96")
-        );
     }
 }

@@ -91,36 +91,6 @@ def test_recording_a_udp_stream(client: JavaClient, source: str) -> None:
     await_true(lambda: stream.is_stopped(client))
 
 
-def test_each_image_has_a_separate_recording(client: JavaClient) -> None:
-    """Two publications of one stream are two recordings; stopping the channel stops both."""
-    client.call("startRecording", IPC, 5, "LOCAL")
-    streams = [Recorded(client, IPC, 5, count=50) for _ in range(2)]
-    assert streams[0].recording_id != streams[1].recording_id
-    client.call("stopRecording", "aeron:ipc", 5)
-    for stream in streams:
-        await_true(lambda stream=stream: stream.is_stopped(client))  # type: ignore[misc]
-
-
-def test_the_end_of_a_stream_ends_its_recording(client: JavaClient) -> None:
-    """Closing the publication stops the recording at its last message; the subscription stays."""
-    client.call("startRecording", IPC, 6, "LOCAL")
-    first = Recorded(client, IPC, 6, count=20)
-    client.close_resource(first.publication)
-    await_true(lambda: first.is_stopped(client))
-    second = Recorded(client, IPC, 6, count=20)
-    assert second.recording_id > first.recording_id
-    assert client.call("tryStopRecording", IPC, 6) is True
-
-
-def test_auto_stop_ends_the_subscription_with_the_stream(client: JavaClient) -> None:
-    """With auto-stop the end of the first recording ends the subscription too."""
-    client.call("startRecording", IPC, 8, "LOCAL", True)
-    stream = Recorded(client, IPC, 8, count=20)
-    client.close_resource(stream.publication)
-    await_true(lambda: stream.is_stopped(client))
-    await_true(lambda: client.call("tryStopRecording", IPC, 8) is False)
-
-
 def test_ways_to_stop(client: JavaClient) -> None:
     """Recordings are stopped by channel, subscription and recording id, each only once."""
     by_id = client.call("startRecording", IPC, 11, "LOCAL")
@@ -199,25 +169,6 @@ def test_listings(client: JavaClient) -> None:
     assert client.call("findLastMatchingRecording", first + 3, "alias=a2", 21, session) == NULL
     assert client.call("findLastMatchingRecording", 0, "alias=a1", 21, session) == NULL
     assert error_code(client, "findLastMatchingRecording", -1, "ipc", 21, session) == 5
-
-
-def test_error_codes_of_queries_and_recordings(client: JavaClient) -> None:
-    """Unknown recordings, clashing subscriptions and bad channels, each with its code."""
-    for method in (
-        "getStartPosition",
-        "getStopPosition",
-        "getRecordingPosition",
-        "getMaxRecordedPosition",
-    ):
-        assert error_code(client, method, NOBODY) == 5
-    client.call("startRecording", IPC, 31, "LOCAL")
-    assert error_code(client, "startRecording", "aeron:ipc?mtu=8k", 31, "LOCAL") == 3
-    assert error_code(client, "startRecording", "aeron:nowhere", 31, "LOCAL") == 0
-    assert error_code(client, "startRecording", "not a channel", 31, "LOCAL") == 0
-    assert error_code(client, "startRecording", "aeron:udp?endpoint=localhost", 1, "REMOTE") == 0
-    assert error_code(client, "startRecording", "aeron:udp?ttl=999|endpoint=a:1", 1, "LOCAL") == 0
-    # The session continues.
-    assert client.call("listRecordings", NOBODY, 1) == []
 
 
 def test_an_invalid_replay_channel_gets_an_error(start_daemon: Callable[..., Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -197,16 +198,10 @@ def raw(aeron: _native.AeronClient) -> RawClient:
     return client
 
 
-def connect(archive: Any, **options: Any) -> aerotape.ArchiveClient:
-    return aerotape.connect(
-        aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel, **options
-    )
-
-
 def test_our_client_distinguishes_signals_from_responses(broadcasting: Any, raw: RawClient) -> None:
     """A signal of another client's request with the same correlation id is not a response."""
     stream_id = new_stream_id()
-    with connect(broadcasting) as client:
+    with broadcasting.connect() as client:
         correlation_id = raw.client.next_correlation_id() + 500
         raw.send(
             codecs.StartRecordingRequest(
@@ -241,7 +236,7 @@ def test_no_signals_before_the_first_request(broadcasting: Any, aeron: _native.A
     """Before its first request a client may not know its session id."""
     quiet = RawClient(aeron, LOCAL, response_stream_id=next(_streams))
     quiet.connect()
-    with connect(broadcasting) as client:
+    with broadcasting.connect() as client:
         client.start_recording(IPC, stream_id := new_stream_id())
         with client.aeron.add_publication(IPC, stream_id):
             made = client.await_signal(RecordingSignal.START)
@@ -253,7 +248,7 @@ def test_no_signals_before_the_first_request(broadcasting: Any, aeron: _native.A
 def test_a_session_that_does_not_read_is_ended(broadcasting: Any, raw: RawClient) -> None:
     """It ends when the signals exceed its response stream; other sessions receive all of them."""
     count = 600
-    with connect(broadcasting) as client, connect(broadcasting) as listening:
+    with broadcasting.connect() as client, broadcasting.connect() as listening:
         client.start_recording(IPC, stream_id := new_stream_id())
         with client.aeron.add_publication(IPC, stream_id):
             recording_id = client.await_signal(RecordingSignal.START).recording_id
@@ -276,8 +271,8 @@ def test_signals_of_a_closed_session_reach_the_others(
 ) -> None:
     """The stop of a recording is sent after the session that began it has ended."""
     stream_id = new_stream_id()
-    with connect(broadcasting) as listening:
-        with connect(broadcasting) as asking:
+    with broadcasting.connect() as listening:
+        with broadcasting.connect() as asking:
             asking.start_recording(IPC, stream_id)
             publication = listening.aeron.add_publication(IPC, stream_id)
             started = listening.await_signal(RecordingSignal.START)
@@ -322,9 +317,11 @@ class ByName:
 
 def test_without_the_right_to_list_only_own_signals(tmp_path: Path, aeron_dir: Path) -> None:
     """The authorisation service decides per receiver; the requester always receives signals."""
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+    connect = partial(aerotape.connect, aeron_dir=aeron_dir, control_request_channel=channel)
     properties = {
         **FAST_ARCHIVE,
-        "aeron.archive.control.channel": f"aeron:udp?endpoint=localhost:{free_port()}",
+        "aeron.archive.control.channel": channel,
         "aeron.threading.mode": "SHARED",
         "aeron.term.buffer.sparse.file": "true",
         "aerotape.recording.signals": "all",
@@ -336,10 +333,10 @@ def test_without_the_right_to_list_only_own_signals(tmp_path: Path, aeron_dir: P
             properties=properties,
             authenticator=ByName(),
             authorisation_service=NotListing(),
-        ) as archive,
-        connect(archive, credentials=b"asker") as asking,
-        connect(archive, credentials=b"lister") as allowed,
-        connect(archive, credentials=b"other") as refused,
+        ),
+        connect(credentials=b"asker") as asking,
+        connect(credentials=b"lister") as allowed,
+        connect(credentials=b"other") as refused,
     ):
         asking.start_recording(IPC, 1001)
         with asking.aeron.add_publication(IPC, 1001):

@@ -13,6 +13,7 @@ import pytest
 from support.builders.built_archive import CHANNEL, add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.archives import EMBEDDED_DRIVER
+from support.damage.overwriting import overwrite
 from support.jvm.java import FAST_ARCHIVE
 
 import aerotape
@@ -34,9 +35,7 @@ PROPERTIES = {
 def damage(archive_dir: Path, recording_id: int, offset_in_body: int, data: bytes) -> None:
     with Catalog.open(archive_dir, read_only=True) as catalog:
         begin = catalog.entry(recording_id).offset + layout.DESCRIPTOR_HEADER_LENGTH
-    with (archive_dir / layout.CATALOG_FILE_NAME).open("r+b") as file:
-        file.seek(begin + offset_in_body)
-        file.write(data)
+    overwrite(archive_dir / layout.CATALOG_FILE_NAME, begin + offset_in_body, data)
 
 
 @pytest.fixture(scope="module")

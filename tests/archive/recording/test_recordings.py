@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.daemon.recorded_responses import Client
 
 from aerotape.archive.counters import CounterType
 from aerotape.archive.error_log import ErrorLog
@@ -26,24 +27,6 @@ from aerotape.protocol import NULL_POSITION
 
 CHANNEL, STREAM_ID = "aeron:ipc", 10
 LEDGER = Durability("vd", bytes(range(16)))
-
-
-class Requester:
-    """Stores the names of the responses and signals."""
-
-    session_id = 5
-
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-
-    def send_ok(self, _correlation_id: int, _relevant_id: int = 0) -> None:
-        self.sent.append("OK")
-
-    def send_error(self, _correlation_id: int, _code: int, _message: str) -> None:
-        self.sent.append("ERROR")
-
-    def send_signal(self, *details: Any) -> None:
-        self.sent.append(details[-1].name)
 
 
 class Counter:
@@ -122,7 +105,7 @@ class Rig:
     """Recordings on a real catalog, with a new image."""
 
     def __init__(self, directory: Path, durability: Durability | None = None) -> None:
-        self.requester, self.recorder, self.image = Requester(), Recorder(), Image()
+        self.requester, self.recorder, self.image = Client(), Recorder(), Image()
         self.position, self.confirmed = Pending(), Pending()
         self.labels: list[str] = []
         self.sessions = Counter()
@@ -170,7 +153,7 @@ class Rig:
             durability=durability,
         )
         self.recordings.on_image(image)
-        assert self.requester.sent == ["OK"]
+        assert self.requester.kinds == ["OK"]
 
     def add_counter(self, type_id: int, key: bytes, label: str) -> Pending:
         assert key[:8] == bytes(8)
@@ -213,7 +196,7 @@ def test_a_stop_before_the_counter_exists(rig: Rig, stop: Callable[[Rig], None])
     stop(rig)
     rig.requester.send_ok(2)
     rig.recordings.do_work()
-    assert rig.requester.sent == ["OK", "START", "OK", "STOP"]
+    assert rig.requester.kinds == ["OK", "START", "OK", "STOP"]
     assert rig.position.is_cancelled
     assert rig.image.is_released
     assert rig.recorder.calls == []
@@ -228,21 +211,21 @@ def test_a_stop_when_the_counter_arrives(rig: Rig) -> None:
     rig.recordings.do_work()
     assert rig.recorder.calls == [("record", 0), ("stop", 0)]
     rig.recordings.on_stopped(0, 0, 0, None)
-    assert rig.requester.sent == ["OK", RecordingSignal.START.name, RecordingSignal.STOP.name]
+    assert rig.requester.kinds == ["OK", RecordingSignal.START.name, RecordingSignal.STOP.name]
 
 
 def test_the_counter_is_refused(rig: Rig) -> None:
     """A recording that fails before it begins still sends START."""
     rig.position.answer = AeronError("no counters left", 11)
     rig.recordings.do_work()
-    assert rig.requester.sent == ["OK", "START", "ERROR", "STOP"]
+    assert rig.requester.kinds == ["OK", "START", "ERROR", "STOP"]
     assert rig.sessions.value == 0
 
 
 def test_the_archive_closes_before_the_counter_exists(rig: Rig) -> None:
     """The client receives a STOP for each START."""
     rig.close()
-    assert rig.requester.sent == ["OK", "START", "STOP"]
+    assert rig.requester.kinds == ["OK", "START", "STOP"]
     assert rig.position.is_cancelled
 
 

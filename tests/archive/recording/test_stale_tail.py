@@ -16,9 +16,9 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.archives import EMBEDDED_DRIVER
 from support.daemon.control_rig import await_true
+from support.damage.overwriting import overwrite
 from support.damage.small_disk import SmallDisk
 from support.jvm.java import FAST_ARCHIVE
-from support.power_cut.crash_points import crashes
 from support.power_cut.power_cut import Cut, build_shim, recorded, unnoticed
 
 import aerotape
@@ -181,31 +181,6 @@ def test_zeros_after_the_stop_position_are_not_quarantined(lowered: Lowered) -> 
     assert copies(lowered.path) == {} and not suspect_marks.read_marks(lowered.path)
 
 
-@pytest.mark.crash
-def test_a_kill_at_any_step_loses_nothing(lowered: Lowered, tmp_path: Path) -> None:
-    """The clearing can be repeated, without a second copy."""
-
-    def command(directory: Path) -> int:
-        clear(directory)
-        return 0
-
-    every = lowered.frames()
-    killed = 0
-    for copy, code in crashes(lowered.path, tmp_path, command, step=2):
-        assert lowered.frames(copy) == every
-        if not lowered.is_as_it_was(copy):
-            assert suspect_marks.read_marks(copy)[0]
-        killed += code is None
-        clear(copy)
-        assert lowered.frames(copy) == every
-        assert lowered.is_cleared(copy)
-        marks = suspect_marks.read_marks(copy)[0]
-        # After a kill between mark and move, the file is in the folder of the next attempt.
-        there = {Path(name).name for name in copies(copy)}
-        assert {Path(note.quarantine).name for note in marks} <= there
-    assert killed > 10
-
-
 CLEAR = """
 import sys
 from pathlib import Path
@@ -347,9 +322,7 @@ def test_frames_after_a_lost_page_survive_verify_and_an_extension(
     lowered = Lowered(archive_dir)
     lowered.lower(lowered.stream.messages[-1].position)
     last = archive_dir / f"0-{2 * SEGMENT}.rec"
-    with last.open("r+b") as file:
-        file.seek(3 * PAGE)
-        file.write(bytes(PAGE))
+    overwrite(last, 3 * PAGE, bytes(PAGE))
     every = lowered.frames()
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     main(["tool", str(archive_dir), "verify"])

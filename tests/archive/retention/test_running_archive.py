@@ -14,7 +14,6 @@ from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive
 from support.jvm.java import HarnessError, JavaClient
 
-import aerotape
 from aerotape.cnc import CncFile
 
 pytestmark = pytest.mark.jvm
@@ -108,9 +107,7 @@ def test_first_segments_of_a_live_recording_are_deleted(rig: Rig) -> None:
     [row] = rig.client.call("listRecording", stream.recording_id)
     assert (row["startPosition"], row["stopPosition"]) == (5 * TERM, 5 * TERM + 1024)
     assert rig.files(stream) == [5]
-    with aerotape.connect(
-        aeron_dir=rig.archive.aeron_dir, control_request_channel=rig.archive.control_channel
-    ) as client:
+    with rig.archive.connect() as client:
         with client.replay(stream.recording_id, length=1024) as replay:
             [message] = list(replay)
         assert (message.position, len(message.payload)) == (5 * TERM, 992)
@@ -120,9 +117,7 @@ def test_a_replay_is_not_interrupted(rig: Rig) -> None:
     """A replayed recording is retained until the replay ends; another one is deleted at once."""
     replayed = record(rig.client, 5101, 16 * TERM + 1024)
     other = record(rig.client, 5102, TERM + 1024)
-    with aerotape.connect(
-        aeron_dir=rig.archive.aeron_dir, control_request_channel=rig.archive.control_channel
-    ) as client:
+    with rig.archive.connect() as client:
         with client.replay(replayed.recording_id, position=TERM) as replay:
             messages = iter(replay)
             first = next(messages)

@@ -67,16 +67,6 @@ def raw_client(aeron: _native.AeronClient) -> RawClient:
     return RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=next(_streams))
 
 
-def connect(archive: Any, credentials: Any, **options: Any) -> aerotape.ArchiveClient:
-    """Our client with credentials."""
-    return aerotape.connect(
-        aeron_dir=archive.aeron_dir,
-        control_request_channel=archive.control_channel,
-        credentials=credentials,
-        **options,
-    )
-
-
 @pytest.mark.jvm
 def test_java_client_connects_by_its_credentials(guarded: Any, java: JavaClient) -> None:
     """The credentials of the connect request are accepted, and the client's requests are served."""
@@ -143,9 +133,9 @@ def test_java_client_without_rights_cannot_connect(guarded: Any, java: JavaClien
 
 def test_our_client_is_accepted_and_refused(guarded: Any) -> None:
     """Credentials and responses to challenges of our client, with either archive."""
-    with connect(guarded, b"open:alice") as client:
+    with guarded.connect(credentials=b"open:alice") as client:
         assert list(client.list_recordings()) == []
-    with connect(guarded, b"ask:bob", on_challenge=lambda _: b"it is bob") as client:
+    with guarded.connect(credentials=b"ask:bob", on_challenge=lambda _: b"it is bob") as client:
         assert list(client.list_recordings()) == []
     asked: list[bytes] = []
 
@@ -154,10 +144,10 @@ def test_our_client_is_accepted_and_refused(guarded: Any) -> None:
         return b"it is me"
 
     with pytest.raises(aerotape.ArchiveError) as caught:
-        connect(guarded, b"ask:bob", on_challenge=wrong)
+        guarded.connect(credentials=b"ask:bob", on_challenge=wrong)
     assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
     assert asked == [b"who is bob?"]
-    with connect(guarded, b"open:reader") as client:
+    with guarded.connect(credentials=b"open:reader") as client:
         with pytest.raises(aerotape.ArchiveError) as caught:
             client.start_recording("aeron:ipc", 77)
         assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
@@ -198,7 +188,7 @@ def _requests() -> list[Any]:
 
 def test_a_user_and_secret_are_sent_in_plain_on_request(guarded: Any) -> None:
     """They are sent as `user:secret`, which authenticators of the Java archive commonly expect."""
-    with connect(guarded, aerotape.UserSecret("open", "alice", plain=True)) as client:
+    with guarded.connect(credentials=aerotape.UserSecret("open", "alice", plain=True)) as client:
         assert list(client.list_recordings()) == []
 
 
@@ -266,16 +256,16 @@ def test_a_response_from_another_stream_is_ignored(own_guarded: Any) -> None:
 def test_an_authenticator_that_raises_refuses(own_guarded: Any, step: str) -> None:
     """On any exception, even SystemExit, the client is refused and the archive continues."""
     with pytest.raises(aerotape.ArchiveError) as caught:
-        connect(own_guarded, f"fail:{step}".encode(), on_challenge=lambda _: b"here")
+        own_guarded.connect(credentials=f"fail:{step}".encode(), on_challenge=lambda _: b"here")
     assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
-    with connect(own_guarded, b"open:alice") as client:
+    with own_guarded.connect(credentials=b"open:alice") as client:
         assert list(client.list_recordings()) == []
     own_guarded.await_log("authenticator failed")
 
 
 def test_an_authorisation_service_that_raises_refuses(own_guarded: Any) -> None:
     """The request gets UNAUTHORISED_ACTION, the cause is logged, the session continues."""
-    with connect(own_guarded, b"open:trouble") as client:
+    with own_guarded.connect(credentials=b"open:trouble") as client:
         with pytest.raises(aerotape.ArchiveError) as caught:
             client.start_recording("aeron:ipc", 77)
         assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
@@ -286,7 +276,7 @@ def test_an_authorisation_service_that_raises_refuses(own_guarded: Any) -> None:
 def test_a_replay_token_has_the_rights_of_its_session(own_guarded: Any) -> None:
     """A request with a token is authorised as the session that requested the token."""
     channel = f"aeron:udp?control-mode=response|control=localhost:{free_port()}"
-    with connect(own_guarded, b"open:asker") as client:
+    with own_guarded.connect(credentials=b"open:asker") as client:
         subscription = client.aeron.add_subscription(channel, 91)
         with pytest.raises(aerotape.ArchiveError) as caught:
             client.start_replay(0, channel, 91, subscription_id=subscription.registration_id)

@@ -50,20 +50,10 @@ def archive(users_file: Path, run_archive: Callable[..., Any]) -> Iterator[Any]:
         yield running
 
 
-def connect(archive: Any, credentials: Any, **options: Any) -> aerotape.ArchiveClient:
-    """Our client with credentials."""
-    return aerotape.connect(
-        aeron_dir=archive.aeron_dir,
-        control_request_channel=archive.control_channel,
-        credentials=credentials,
-        **options,
-    )
-
-
 def refusal(archive: Any, credentials: Any, **options: Any) -> int:
     """Return the error code with which our client is refused."""
     with pytest.raises(aerotape.ArchiveError) as caught:
-        connect(archive, credentials, **options)
+        archive.connect(credentials=credentials, **options)
     return caught.value.error_code
 
 
@@ -96,7 +86,7 @@ def test_java_client_sends_user_and_secret(archive: Any) -> None:
 def test_our_client_connects_with_its_secret(archive: Any, plain: bool) -> None:
     """The secret is sent or proved; a wrong secret and an unknown user get the same error."""
     for name, secret in SECRETS.items():
-        with connect(archive, UserSecret(name, secret, plain=plain)) as client:
+        with archive.connect(credentials=UserSecret(name, secret, plain=plain)) as client:
             assert _may(client, client.list_recordings, 0), name
     rejected = ErrorCode.AUTHENTICATION_REJECTED
     assert refusal(archive, UserSecret("reader", b"wrong", plain=plain)) == rejected
@@ -142,9 +132,9 @@ def test_a_restart_does_not_reveal_unknown_names(
 def test_roles_apply_to_requests(archive: Any) -> None:
     """`read` may list and replay, `record` may record, `admin` may do everything."""
     unauthorised = ErrorCode.UNAUTHORISED_ACTION
-    with connect(archive, UserSecret("recorder", SECRETS["recorder"])) as recorder:
+    with archive.connect(credentials=UserSecret("recorder", SECRETS["recorder"])) as recorder:
         made = recorded(recorder, 3)
-        with connect(archive, UserSecret("reader", SECRETS["reader"])) as reader:
+        with archive.connect(credentials=UserSecret("reader", SECRETS["reader"])) as reader:
             with reader.replay(made.recording_id) as replay:
                 assert [message.payload for message in replay] == [each[0] for each in made.sent]
             assert code_of(reader.start_recording, "aeron:ipc", made.stream_id) == unauthorised
@@ -174,9 +164,9 @@ def test_another_archive_replicates_with_credentials(
     archive: Any, run_archive: Callable[..., Any], kind: str
 ) -> None:
     """It sends user and secret; with a wrong secret the replication fails."""
-    with connect(archive, UserSecret("recorder", SECRETS["recorder"])) as recorder:
+    with archive.connect(credentials=UserSecret("recorder", SECRETS["recorder"])) as recorder:
         made = recorded(recorder, 1)
-    with run_archive(kind) as other, connect(other, b"") as client:
+    with run_archive(kind) as other, other.connect(credentials=b"") as client:
         source = (made.recording_id, archive.control_channel)
         client.replicate(*source, encoded_credentials=b"reader:wrong")
         await_true(lambda: any("rejected" in str(each) for each in client.poll_for_errors()))
@@ -235,7 +225,7 @@ def test_credentials_at_random(archive: Any, seed: int) -> None:
             each.received.clear()
     await_true(lambda: _refused(waiting))
     aeron.close()
-    connect(archive, UserSecret("reader", SECRETS["reader"])).close()
+    archive.connect(credentials=UserSecret("reader", SECRETS["reader"])).close()
     assert "Traceback" not in archive.log()
 
 
@@ -302,16 +292,16 @@ def test_hashing_blocks_no_other_client(archive: Any, users_file: Path) -> None:
 
 def test_changes_apply_while_the_archive_runs(archive: Any, users_file: Path) -> None:
     """Added users can connect at once, removed ones lose access, invalid files are ignored."""
-    with connect(archive, UserSecret("recorder", SECRETS["recorder"])) as recorder:
+    with archive.connect(credentials=UserSecret("recorder", SECRETS["recorder"])) as recorder:
         made = recorded(recorder, 1)
     put(users_file, "guest", Role.READ, b"first")
-    with connect(archive, UserSecret("guest", "first")) as client:
+    with archive.connect(credentials=UserSecret("guest", "first")) as client:
         assert _may(client, client.list_recordings, 0)
         assert refusal(archive, UserSecret("guest", "second")) == ErrorCode.AUTHENTICATION_REJECTED
         put(users_file, "guest", Role.RECORD, b"second")
         for plain in (False, True):
             assert refusal(archive, UserSecret("guest", "first", plain=plain))
-            connect(archive, UserSecret("guest", "second", plain=plain)).close()
+            archive.connect(credentials=UserSecret("guest", "second", plain=plain)).close()
         await_true(lambda: _may(client, client.try_stop_recording_subscription, 999))
         remove_user(users_file, "guest")
         # An earlier permission must not be remembered.
@@ -330,21 +320,21 @@ def test_changes_apply_while_the_archive_runs(archive: Any, users_file: Path) ->
         (users_file.unlink, "No such file"),
     ):
         spoil()
-        connect(archive, UserSecret("reader", SECRETS["reader"])).close()
+        archive.connect(credentials=UserSecret("reader", SECRETS["reader"])).close()
         reports = [line for line in archive.log().splitlines() if complaint in line]
         assert len(reports) == 1, reports
         assert "the last valid users stay in force" in reports[0]
     users_file.write_bytes(good)
     users_file.chmod(0o600)
-    connect(archive, UserSecret("reader", SECRETS["reader"])).close()
+    archive.connect(credentials=UserSecret("reader", SECRETS["reader"])).close()
 
 
 def test_an_idle_user_loses_access_when_removed(archive: Any, users_file: Path) -> None:
     """Its first request after the removal is refused."""
     put(users_file, "leaver", Role.ADMIN, b"secret")
     with (
-        connect(archive, UserSecret("leaver", "secret")) as leaver,
-        connect(archive, UserSecret("reader", SECRETS["reader"])) as reader,
+        archive.connect(credentials=UserSecret("leaver", "secret")) as leaver,
+        archive.connect(credentials=UserSecret("reader", SECRETS["reader"])) as reader,
     ):
         leaver.get_archive_id()
         remove_user(users_file, "leaver")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.builders.built_archive import ENTRY
+from support.damage.overwriting import overwrite
 
 from aerotape.archive.control.responses import MESSAGE_HEADER_LENGTH
 from aerotape.catalog import layout
@@ -308,9 +309,7 @@ def test_an_incomplete_entry_is_ignored(tmp_path: Path) -> None:
         add(catalog)
         add(catalog)
         offset = catalog.entry(1).offset
-    with catalog_file(tmp_path).open("r+b") as file:
-        file.seek(offset)
-        file.write(bytes(4))
+    overwrite(catalog_file(tmp_path), offset, bytes(4))
     with Catalog.open(tmp_path) as catalog:
         assert list(catalog.recording_ids()) == [0]
         assert add(catalog) == 2
@@ -322,9 +321,7 @@ def test_a_next_id_that_is_too_low_is_corrected(tmp_path: Path) -> None:
     with Catalog.open(tmp_path, create=True) as catalog:
         for _ in range(3):
             add(catalog)
-    with catalog_file(tmp_path).open("r+b") as file:
-        file.seek(layout.NEXT_RECORDING_ID_OFFSET)
-        file.write(layout.LONG.pack(1))
+    overwrite(catalog_file(tmp_path), layout.NEXT_RECORDING_ID_OFFSET, layout.LONG.pack(1))
     with Catalog.open(tmp_path) as catalog:
         assert catalog.next_recording_id == 3
     assert layout.LONG.unpack_from(catalog_file(tmp_path).read_bytes(), 8) == (3,)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.builders import mark_files
+from support.damage.overwriting import overwrite
 from support.jvm.java import archive_tool
 
 from aerotape.catalog import layout
@@ -57,9 +58,7 @@ def snapshot(directory: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def put(directory: Path, offset: int, data: bytes) -> None:
-    with (directory / FILE_NAME).open("r+b") as file:
-        file.seek(offset)
-        file.write(data)
+    overwrite(directory / FILE_NAME, offset, data)
 
 
 def put_timestamp(directory: Path, timestamp_ms: int) -> None:
@@ -92,38 +91,24 @@ def test_a_running_archive_can_be_identified(tmp_path: Path) -> None:
 
 def test_the_header_equals_that_of_the_generated_codec(tmp_path: Path) -> None:
     """The layout and the generated codec agree byte for byte."""
-    header = MarkFileHeader(
-        version=3,
-        activity_timestamp_ms=4,
-        start_timestamp_ms=5,
-        pid=6,
-        control_stream_id=7,
-        local_control_stream_id=8,
-        events_stream_id=9,
-        header_length=10,
-        error_buffer_length=11,
-        archive_id=12,
-        control_channel="a",
-        local_control_channel="bc",
-        events_channel="",
-        aeron_directory="def",
-    )
-    message = codecs.MarkFileHeader(
-        version=3,
-        activity_timestamp=4,
-        start_timestamp=5,
-        pid=6,
-        control_stream_id=7,
-        local_control_stream_id=8,
-        events_stream_id=9,
-        header_length=10,
-        error_buffer_length=11,
-        archive_id=12,
-        control_channel="a",
-        local_control_channel="bc",
-        events_channel="",
-        aeron_directory="def",
-    )
+    fields: dict[str, Any] = {
+        "version": 3,
+        "start_timestamp_ms": 5,
+        "pid": 6,
+        "control_stream_id": 7,
+        "local_control_stream_id": 8,
+        "events_stream_id": 9,
+        "header_length": 10,
+        "error_buffer_length": 11,
+        "archive_id": 12,
+        "control_channel": "a",
+        "local_control_channel": "bc",
+        "events_channel": "",
+        "aeron_directory": "def",
+    }
+    header = MarkFileHeader(activity_timestamp_ms=4, **fields)
+    fields["start_timestamp"] = fields.pop("start_timestamp_ms")
+    message = codecs.MarkFileHeader(activity_timestamp=4, **fields)
     assert header.encode() == message.encode()
     assert MarkFileHeader.decode(message.encode()) == header
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder, crc32
+from support.damage.overwriting import overwrite
 
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.recovery.refresh import refresh
@@ -106,9 +107,7 @@ def test_after_an_extension_old_bytes_do_not_pass_for_new(tmp_path: Path, seed: 
         stream.frame(b"\x5a" * 600)
     stream.write(tmp_path)
     segment = tmp_path / "0-0.rec"
-    with segment.open("r+b") as file:
-        file.seek(torn)
-        file.write(bytes(640))
+    overwrite(segment, torn, bytes(640))
     with Catalog.open(tmp_path, create=True) as catalog:
         recording_id = add_entry(catalog, stream)
         (outcome,) = refresh(catalog, tmp_path, now_ms=NOW_MS)
@@ -118,9 +117,7 @@ def test_after_an_extension_old_bytes_do_not_pass_for_new(tmp_path: Path, seed: 
         extension = SegmentBuilder(start_position=0)
         extension.position = torn
         extension.frame(b"\xa5" * 600)
-        with segment.open("r+b") as file:
-            file.seek(torn)
-            file.write(extension.frames[torn])
+        overwrite(segment, torn, extension.frames[torn])
         (again,) = refresh(catalog, tmp_path, now_ms=NOW_MS + 1)
         assert again.stop_position == torn + 640
         assert again.findings == ()

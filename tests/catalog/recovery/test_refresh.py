@@ -10,6 +10,7 @@ from support.builders.built_archive import add_entry
 from support.builders.crashed_recording import NOW_MS, SEGMENT_LENGTH, Crashed
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.damage.holes import PAGE_LENGTH, punch
+from support.damage.overwriting import overwrite
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery import suspect_marks
@@ -18,12 +19,6 @@ from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.replay.offline.directory import open_directory
 
 BLANK = bytes(SEGMENT_LENGTH)
-
-
-def overwrite(path: Path, offset: int, data: bytes) -> None:
-    with path.open("r+b") as file:
-        file.seek(offset)
-        file.write(data)
 
 
 def straddling_last_frame(stream: SegmentBuilder) -> int:

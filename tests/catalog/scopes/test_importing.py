@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import in_use, leave
 from support.builders.scoped_store import build, do_import, payloads, tree
 from support.builders.segment_builder import SegmentBuilder
-from support.processes import ROOT
+from support.damage.overwriting import overwrite
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
@@ -126,9 +123,7 @@ def remove_segment(source: Path) -> None:
 def damage_entry(source: Path) -> None:
     with Catalog.open(source, read_only=True) as catalog:
         [place] = catalog.entries()
-    with (source / "archive.catalog").open("r+b") as file:
-        file.seek(place.offset + 32 + 64)
-        file.write((12345).to_bytes(4, "little"))
+    overwrite(source / "archive.catalog", place.offset + 32 + 64, (12345).to_bytes(4, "little"))
 
 
 @pytest.mark.parametrize("damage", [damage_frame, remove_segment, damage_entry])
@@ -266,59 +261,3 @@ def test_removing_an_import(store: Path, tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="no imported recording 0000000000000007"):
         remove_imported(store, QualifiedId(7, 0))
     assert [each.result for each in do_import(store, source, 7)] == ["imported", "present"]
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from aerotape.catalog.scopes import importing
-from aerotape.replay.offline.directory import open_directory
-
-store, source, last = sys.argv[1], sys.argv[2], int(sys.argv[3])
-changes = 0
-
-def on_event(event, args):
-    # Calls that open, create or rename something in the store.
-    global changes
-    if event in ("open", "os.mkdir", "os.rename", "os.rmdir") and store in str(args[0]):
-        if changes == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-        changes += 1
-
-sys.addaudithook(on_event)
-for _ in importing.import_archive(Path(store), open_directory(source), 7):
-    pass
-print(changes)
-"""
-
-
-def test_a_killed_import_leaves_whole_recordings_only(store: Path, tmp_path: Path) -> None:
-    """Killed anywhere, each recording is there completely or not; the next import adds the rest."""
-    source = build(tmp_path / "source", archive_id=6, count=2)
-    expected = [payloads(each) for each in open_directory(source).recordings()]
-    before = tree(store)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-
-    def run(last: int) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", KILLED, str(store), str(source), str(last)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True)
-
-    run(1_000_000)
-    remove_imported(store, QualifiedId(7, 0))
-    remove_imported(store, QualifiedId(7, 1))
-    # The upper directories exist from here on.
-    changes = int(run(1_000_000).stdout)
-    numbers = set()
-    for last in range(0, changes, 5):
-        for number in range(2):
-            if QualifiedId(7, number) in open_directory(store).imported_ids():
-                remove_imported(store, QualifiedId(7, number))
-        assert tree(store) == before
-        assert run(last).returncode == -signal.SIGKILL
-        found = open_directory(store).scope(7).recordings()
-        assert [payloads(each) for each in found] == expected[: len(found)]
-        numbers.add(len(found))
-        results = [each.result for each in do_import(store, source, 7)]
-        assert results == ["present"] * len(found) + ["imported"] * (2 - len(found))
-        assert not (store / TEMPORARY_FOLDER_NAME).exists()
-    assert numbers == {0, 1, 2}

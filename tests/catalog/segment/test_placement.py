@@ -17,7 +17,7 @@ from aerotape.catalog.segment.placement import (
     is_long_enough,
     misplaced_head,
     misplacement,
-    read_heads,
+    read_head,
 )
 from aerotape.replay.offline.directory import open_directory
 
@@ -80,12 +80,8 @@ def test_special_and_unreadable_files_are_reported(
     assert misplacement(descriptor, tmp_path, 0) == "it is not a regular file"
     assert misplacement(descriptor, tmp_path / "loop", 0).startswith("it cannot be read: Too many")
     paths = [tmp_path / name for name in ("pipe", "loop", "none", "0-0.rec")]
-    assert [is_long_enough(descriptor, head, 0, 10_000) for head in read_heads(paths)] == [
-        False,
-        False,
-        False,
-        True,
-    ]
+    found = [is_long_enough(descriptor, read_head(path), 0, 10_000) for path in paths]
+    assert found == [False, False, False, True]
 
 
 def test_a_file_must_contain_all_recorded_bytes(
@@ -93,19 +89,8 @@ def test_a_file_must_contain_all_recorded_bytes(
 ) -> None:
     path = tmp_path / "short"
     path.write_bytes(bytes(5000))
-    [head] = read_heads([path])
+    head = read_head(path)
     assert is_long_enough(descriptor, head, 0, 5000)
     assert not is_long_enough(descriptor, head, 0, 5001)
     assert not is_long_enough(descriptor, head, 0, 10 * SEGMENT_LENGTH)
     assert is_long_enough(descriptor, head, SEGMENT_LENGTH, SEGMENT_LENGTH)
-
-
-def test_many_files_are_read_in_order(tmp_path: Path) -> None:
-    paths = [tmp_path / str(number) for number in range(2500)]
-    for number in range(0, 2500, 7):
-        paths[number].write_bytes(bytes(32) + number.to_bytes(4, "big") + b"\1")
-    heads = list(read_heads(paths))
-    assert [head.is_file for head in heads] == [number % 7 == 0 for number in range(2500)]
-    for number in range(7, 2500, 7):
-        assert heads[number][:4] == (0, True, 37, 32)
-        assert heads[number].header == number.to_bytes(4, "big") + b"\1"

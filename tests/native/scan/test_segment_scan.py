@@ -108,14 +108,6 @@ def test_batches_end_at_the_byte_limit(tmp_path: Path) -> None:
     assert sizes == [3] * 33 + [1]
 
 
-def test_recording_that_starts_in_the_middle_of_a_term(tmp_path: Path) -> None:
-    """Segments begin at the term boundary preceding the start position; that part is not read."""
-    builder = SegmentBuilder(start_position=98_304, segment_length=262_144)
-    build(builder, tmp_path)
-    assert (tmp_path / "0-65536.rec").exists()
-    assert tuples(scan(builder, tmp_path)) == expected(builder.messages)
-
-
 def test_large_term_with_frames_across_windows(tmp_path: Path) -> None:
     """Frames that straddle the reading window and padding longer than it are handled."""
     builder = SegmentBuilder(term_length=4 << 20, segment_length=4 << 20, mtu_length=65_504)
@@ -255,27 +247,6 @@ def test_a_damaged_frame_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SegmentError, match="checksum"):
         result.next_messages()
     assert len(tuples(scan(builder, tmp_path))) == 400
-
-
-def test_a_missing_segment_is_reported(tmp_path: Path) -> None:
-    """A missing segment file is an error with its path, not an end."""
-    builder = SegmentBuilder()
-    build(builder, tmp_path)
-    (tmp_path / "0-131072.rec").unlink()
-    with pytest.raises(SegmentError, match="cannot open segment file") as caught:
-        tuples(scan(builder, tmp_path))
-    assert caught.value.path == tmp_path / "0-131072.rec"
-    assert caught.value.position == 131_072
-
-
-def test_a_truncated_segment_is_reported(tmp_path: Path) -> None:
-    """A file shorter than what is recorded is an error that says where it ends."""
-    builder = SegmentBuilder()
-    build(builder, tmp_path)
-    path = tmp_path / "0-0.rec"
-    path.write_bytes(path.read_bytes()[:40_000])
-    with pytest.raises(SegmentError, match="ends at offset 40000"):
-        tuples(scan(builder, tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -103,16 +103,6 @@ def test_stop_ends_a_recording_at_a_whole_frame(rig: WorkerRig) -> None:
     assert not any(data[position:])
 
 
-def test_the_end_of_the_stream_ends_the_recording_after_its_last_frame(rig: WorkerRig) -> None:
-    """A stream whose publisher closes is recorded to its end, with that stop position."""
-    recording = rig.record(rig.worker())
-    recording.offer(messages(6, 100, 0, 3_000))
-    recording.publication.close()
-    event = rig.event("recording_stopped", 0)
-    assert event == ("recording_stopped", 0, len(recording.log.data), 0, None)
-    assert_files_hold_the_log(rig.segment_bytes(recording), recording)
-
-
 def test_many_recordings_share_a_worker(rig: WorkerRig) -> None:
     """Streams of one worker are recorded in separate files, and end one by one."""
     worker = rig.worker(record_checksum="none")

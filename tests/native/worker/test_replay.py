@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from support.model.messages import message, messages
+from support.damage.overwriting import overwrite
+from support.model.messages import messages
 from support.model.term_log import PADDING, frames
 from support.worker_rig import LiveRecording, WorkerRig
 
@@ -151,26 +152,6 @@ def test_a_length_within_a_frame_includes_the_whole_frame(
     assert subscription.poll(10, timeout_ns=50_000_000) == []
 
 
-def test_small_reads_replay_the_same_messages(
-    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
-) -> None:
-    """A small read length of the replay, barely an MTU, divides batches and not frames."""
-    subscription = rig.replay(worker, stopped, file_io_max_length=1_440)
-    assert payloads(rig.receive(subscription, 150)) == stopped.messages
-
-
-def test_a_replay_over_udp(
-    rig: WorkerRig,
-    worker: _native.SessionWorker,
-    stopped: LiveRecording,
-    free_port: Callable[[], int],
-) -> None:
-    """Flow control of a network subscriber slows the replay, and no message is lost."""
-    channel = f"aeron:udp?endpoint=localhost:{free_port()}"
-    subscription = rig.replay(worker, stopped, channel=channel)
-    assert payloads(rig.receive(subscription, 150, at_a_time=7)) == stopped.messages
-
-
 def test_padding_longer_than_the_maximum_message(
     rig: WorkerRig, worker: _native.SessionWorker
 ) -> None:
@@ -191,36 +172,6 @@ def test_padding_longer_than_the_maximum_message(
     received = rig.receive(rig.replay(worker, recording), len(recording.messages))
     assert payloads(received) == recording.messages
     assert rig.event("replay_done", 1)[2:] == (len(recording.log.data), 0, None)
-
-
-def test_a_replay_follows_a_live_recording_to_its_stop(
-    rig: WorkerRig, worker: _native.SessionWorker
-) -> None:
-    """Messages published after the replay has caught up are included; the stop position ends it."""
-    recording = rig.record(worker)
-    rig.await_position(recording, recording.offer(messages(12, 50, 0, 6_000)))
-    subscription = rig.replay(worker, recording, length=(1 << 62), limit_counter=recording.counter)
-    received = rig.receive(subscription, 50)
-    for index in range(50):
-        recording.offer([message(13, index, 0, 6_000)])
-        received += rig.receive(subscription, 1)
-    assert payloads(received) == recording.messages
-    stop(rig, recording)
-    assert rig.event("replay_done", 1) == ("replay_done", 1, len(recording.log.data), 0, None)
-
-
-def test_a_replay_beyond_the_live_position_follows_the_recording(
-    rig: WorkerRig, worker: _native.SessionWorker
-) -> None:
-    """A length beyond the live position is followed to its end, while recording continues."""
-    recording = rig.record(worker)
-    rig.await_position(recording, recording.offer([bytes(992)] * 10))
-    subscription = rig.replay(worker, recording, length=20 * 1_024, limit_counter=recording.counter)
-    rig.receive(subscription, 10)
-    recording.offer([bytes(992)] * 30)
-    rig.receive(subscription, 10)
-    assert rig.event("replay_done", 1) == ("replay_done", 1, 20_480, 0, None)
-    assert subscription.poll(10, timeout_ns=50_000_000) == []
 
 
 def test_a_bounded_replay_waits_for_its_counter(
@@ -247,16 +198,6 @@ def test_a_bounded_replay_waits_for_its_counter(
     assert payloads(received) == stopped.messages[:100]
     bound.close()
     assert rig.event("replay_done", 1) == ("replay_done", 1, begins[100], 0, None)
-
-
-def test_an_empty_replay_ends_without_an_error(
-    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
-) -> None:
-    """A replay from the stop position of a stopped recording is ready and then done."""
-    end = len(stopped.log.data)
-    rig.replay(worker, stopped, position=end)
-    assert rig.event("replay_ready", 1)
-    assert rig.event("replay_done", 1) == ("replay_done", 1, end, 0, None)
 
 
 def test_a_response_is_sent_when_all_checks_have_passed(
@@ -350,52 +291,13 @@ def test_no_subscriber_in_time_is_an_error(
     assert "no subscriber" in event[4] and "2001" in event[4]
 
 
-def test_a_missing_segment_is_an_error(
-    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
-) -> None:
-    """At the start after the connect timeout, later at once; the error has the file."""
-    (rig.archive_dir / "0-65536.rec").unlink()
-    subscription = rig.replay(worker, stopped, replay_session_id=1, stream_id=31)
-    received, event = drain(rig, subscription)
-    assert event[2:4] == (65_536, GENERIC) and "0-65536.rec" in str(event[4])
-    assert received == stopped.messages[: len(received)]
-    position = next(at for at in data_positions(stopped) if at >= 65_536)
-    rig.replay(
-        worker,
-        stopped,
-        position=position,
-        replay_session_id=2,
-        stream_id=32,
-        connect_timeout_ms=200,
-    )
-    event = rig.event("replay_done", 2)
-    assert event[2:4] == (position, GENERIC) and "0-65536.rec" in str(event[4])
-
-
-def test_a_truncated_segment_is_an_error_at_its_end(
-    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
-) -> None:
-    """Frames up to the truncation are replayed; the process survives the file's truncation."""
-    path = rig.archive_dir / "0-131072.rec"
-    cut = 20_000
-    with path.open("r+b") as file:
-        file.truncate(cut)
-    subscription = rig.replay(worker, stopped)
-    end = max(at for at in stopped.log.frame_positions if at <= 131_072 + cut)
-    received, event = drain(rig, subscription)
-    assert event[2:4] == (end, GENERIC) and "0-131072.rec" in str(event[4])
-    assert received == stopped.messages[: len(received)]
-
-
 def test_a_hole_in_a_recording_is_an_error_at_its_position(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
     """Zeros instead of a frame header are an unexpected end, at that position."""
     position = list(data_positions(stopped))[40]
     base = position - position % 65_536
-    with (rig.archive_dir / f"0-{base}.rec").open("r+b") as file:
-        file.seek(position - base)
-        file.write(bytes(32))
+    overwrite(rig.archive_dir / f"0-{base}.rec", position - base, bytes(32))
     received, event = drain(rig, rig.replay(worker, stopped))
     assert event[2:4] == (position, GENERIC) and "unexpected end" in str(event[4])
     assert received == stopped.messages[: len(received)]
@@ -451,9 +353,7 @@ def test_a_frame_that_exceeds_its_term_is_damage(
 ) -> None:
     """A length beyond the term ends the replay, live or not, instead of blocking it."""
     position = [at for at in data_positions(stopped) if at < 65_536][-1]
-    with (rig.archive_dir / "0-0.rec").open("r+b") as file:
-        file.seek(position)
-        file.write((65_536).to_bytes(4, "little"))
+    overwrite(rig.archive_dir / "0-0.rec", position, (65_536).to_bytes(4, "little"))
     for replay_session_id, limit_counter in enumerate([None, stopped.counter]):
         subscription = rig.replay(
             worker,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import END, HEADER, PAD, SegmentBuilder
+from support.damage.overwriting import overwrite
 
 from aerotape.errors import CatalogError, ConfigurationError
 from aerotape.replay.offline.directory import Recording, open_directory
@@ -195,9 +196,7 @@ def test_more_gaps_than_are_listed(tmp_path: Path) -> None:
     for message in builder.messages[1::2]:
         base = builder.segment_base(message.position)
         path = builder.segment_path(tmp_path, message.position)
-        with path.open("r+b") as file:
-            file.seek(message.position - base)
-            file.write(bytes(4))
+        overwrite(path, message.position - base, bytes(4))
     stats = recording.stats()
     assert (stats.messages, stats.gap_count, len(stats.gaps)) == (1100, 1100, 1000)
     assert stats.gap_bytes == 1100 * 64

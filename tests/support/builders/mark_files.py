@@ -10,6 +10,7 @@ from typing import Any
 from aerotape.catalog.mark.layout import MarkFileHeader
 from aerotape.catalog.mark.mark_file import MarkFile
 
+AERON_DIRECTORY = "/dev/shm/aeron-nobody"
 SETTINGS: dict[str, Any] = {
     "archive_id": 42,
     "control_channel": "aeron:udp?endpoint=localhost:8010",
@@ -18,7 +19,7 @@ SETTINGS: dict[str, Any] = {
     "local_control_stream_id": 11,
     "events_channel": "",
     "events_stream_id": 30,
-    "aeron_directory": "/dev/shm/aeron-nobody",
+    "aeron_directory": AERON_DIRECTORY,
 }
 
 

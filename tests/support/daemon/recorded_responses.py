@@ -16,6 +16,11 @@ class Client:
     def __init__(self) -> None:
         self.received: list[tuple[Any, ...]] = []
 
+    @property
+    def kinds(self) -> list[str]:
+        """OK, ERROR or the name of the signal, for each."""
+        return [each[0].upper() for each in self.received]
+
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
         self.received.append(("ok", correlation_id, relevant_id))
 

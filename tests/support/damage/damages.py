@@ -17,6 +17,7 @@ from pathlib import Path
 from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog
 from support.damage.damaged_directory import BuiltDirectory, Original
+from support.damage.overwriting import overwrite
 
 CATALOG = layout.CATALOG_FILE_NAME
 MARK_FILE = "archive-mark.dat"
@@ -86,12 +87,6 @@ def _recorded(original: Original, base: int) -> tuple[int, int]:
     """Return the recorded range of a segment file, as offsets in it."""
     stream = original.stream
     return max(stream.start_position - base, 0), min(stream.position - base, stream.segment_length)
-
-
-def _overwrite(path: Path, offset: int, data: bytes) -> None:
-    with path.open("r+b") as file:
-        file.seek(offset)
-        file.write(data)
 
 
 def _flip(path: Path, offset: int, bit: int) -> None:
@@ -167,7 +162,7 @@ def _overwritten_pages(
     begin, end = _recorded(original, base)
     pages = rng.sample(range(begin // _PAGE, -(-end // _PAGE)), rng.randrange(1, 3))
     for page in pages:
-        _overwrite(path, page * _PAGE, make(_PAGE))
+        overwrite(path, page * _PAGE, make(_PAGE))
     return Hit(f"pages {pages} of {path.name} are {what}", frozenset({original.recording_id}))
 
 
@@ -262,7 +257,7 @@ def garbage_behind(built: BuiltDirectory, directory: Path, rng: random.Random) -
     offset = stream.segment_length
     if stream.position % stream.segment_length and rng.random() < 0.7:
         offset = stream.position - base
-    _overwrite(path, offset, rng.randbytes(rng.randrange(1, 200)))
+    overwrite(path, offset, rng.randbytes(rng.randrange(1, 200)))
     # Without a stop position, garbage at the end is a damaged frame of the recording: all messages
     # preceding it are served, but `verify` hides it as ArchiveTool does, until it is repaired.
     is_its_own = original.live and offset == stream.position - base
@@ -289,7 +284,7 @@ def _put(
     built: BuiltDirectory, directory: Path, rng: random.Random, offset: int, data: bytes, what: str
 ) -> Hit:
     number, begin, _ = _some_entry(built, directory, rng)
-    _overwrite(directory / CATALOG, begin + offset, data)
+    overwrite(directory / CATALOG, begin + offset, data)
     touched = frozenset({number})
     what = f"{what} of recording {number}: {data.hex()}"
     return Hit(what, touched, entries=touched, visible=touched)
@@ -300,7 +295,7 @@ def torn_entry(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hi
     number, begin, length = _some_entry(built, directory, rng)
     at = rng.randrange(8, length - 8, 8)
     first, last = (0, at) if rng.random() < 0.5 else (at, length)
-    _overwrite(directory / CATALOG, begin + first, bytes(last - first))
+    overwrite(directory / CATALOG, begin + first, bytes(last - first))
     touched = frozenset({number})
     what = f"bytes {first} to {last} of the entry of recording {number} are zeros"
     # Possibly only the padding at its end was damaged.
@@ -335,7 +330,7 @@ def duplicate_id(built: BuiltDirectory, directory: Path, rng: random.Random) -> 
     number, begin, _ = _some_entry(built, directory, rng)
     other = rng.choice([each for each in built.originals if each != number])
     offset = begin + _BODY + layout.RECORDING_ID_OFFSET
-    _overwrite(directory / CATALOG, offset, struct.pack("<q", other))
+    overwrite(directory / CATALOG, offset, struct.pack("<q", other))
     # It may be unknown which of the two is the damaged one.
     touched = frozenset({number, other})
     return Hit(f"recording {number} has id {other} too", touched, entries=touched)
@@ -374,7 +369,7 @@ def garbage_catalog_header(built: BuiltDirectory, directory: Path, rng: random.R
     fields = {"version": (0, 4), "length": (4, 8), "alignment": (16, 20), "all": (0, 20)}
     begin, end = fields.get(what, (0, 32))
     garbage = bytes(end - begin) if what == "zeros" else b"\x55" + rng.randbytes(end - begin - 1)
-    _overwrite(directory / CATALOG, 0, data[:begin] + garbage + data[end:])
+    overwrite(directory / CATALOG, 0, data[:begin] + garbage + data[end:])
     everything = frozenset(built.originals)
     return Hit(
         f"{what} of the catalog's header: {garbage.hex()}",

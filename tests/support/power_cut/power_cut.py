@@ -27,6 +27,8 @@ from support.jvm.java import ROOT
 from support.power_cut.disk import SECTOR_LENGTH, Change, Disk, Entry, File, Folder, Kind, tree
 
 PAGE_LENGTH = 4096
+EVERYTHING = "everything"
+"""The kind of cut after which all changes are durable."""
 _FEW = 4
 _HEADER = struct.Struct("<IIIIQq")
 
@@ -133,6 +135,10 @@ class Run:
                 disk.apply(place, change)
                 if change.kind is Kind.NOTE:
                     notes.append(change.first.decode())
+
+    def kills(self) -> list[Cut]:
+        """Return the states after a SIGKILL between any two changes: all changes are visible."""
+        return [cut for cut in self.power_cuts(1, 0) if cut.kind == EVERYTHING]
 
     def places_of_forcing(self) -> list[str]:
         """Return the places in the program that force data to storage, each once."""
@@ -249,7 +255,7 @@ def _leftovers(
     def latest(_: str, file: File) -> bytes:
         return bytes(file.data)
 
-    yield "everything", tree(all_names, latest)
+    yield EVERYTHING, tree(all_names, latest)
     yield "nothing more", tree(no_names, forced)
     yield "names only", tree(all_names, forced)
     yield "content only", tree(no_names, latest)
@@ -326,12 +332,12 @@ def recorded(
 
 
 def recorded_command(directory: Path, scratch: Path, arguments: Sequence[str]) -> Run:
-    """Run a command of `aerotape tool` on a copy of a directory."""
+    """Run a command with a copy of a directory for `DIR` in its arguments."""
     root = scratch / "run"
     root.mkdir()
-    shutil.copytree(directory, root / directory.name)
-    command = [sys.executable, "-m", "support.power_cut.places", "tool"]
-    command += [str(root / directory.name), *arguments]
+    copied = shutil.copytree(directory, root / directory.name)
+    command = [sys.executable, "-m", "support.power_cut.places"]
+    command += [each.replace("DIR", str(copied)) for each in arguments]
     run = recorded(build_shim(scratch), root, scratch / "log", command, 60, may_find=True)
     run.check_complete()
     return run

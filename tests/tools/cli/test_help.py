@@ -45,10 +45,17 @@ def check(text: str) -> None:
     assert not (found := REFUSED.search(plain)), f"{found[0]!r} in {plain}"
 
 
-@pytest.mark.parametrize("command", command_files())
-def test_help_is_imperative_and_plain(command: str) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        *([command] for command in command_files()),
+        *(["segments", each] for each in ("detach", "delete", "purge", "attach", "migrate")),
+    ],
+    ids=" ".join,
+)
+def test_help_is_imperative_and_plain(command: list[str]) -> None:
     """The help of each command starts with a verb and contains no word of the list."""
-    check(aerotape(command, "--help").out)
+    check(aerotape(*command, "--help").out)
 
 
 @pytest.mark.parametrize(
@@ -66,12 +73,6 @@ def test_help_of_commands_of_groups_is_imperative_and_plain(
     with pytest.raises(SystemExit):
         parser.parse_args([*directory, command, "--help"])
     check(capsys.readouterr().out)
-
-
-@pytest.mark.parametrize("action", ["detach", "delete", "purge", "attach", "migrate"])
-def test_help_of_segment_actions_is_imperative_and_plain(action: str) -> None:
-    """The same as for the commands, also for the actions of `aerotape segments`."""
-    check(aerotape("segments", action, "--help").out)
 
 
 def test_the_overview_is_plain() -> None:

@@ -10,9 +10,10 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import in_use
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.command_line import aerotape, tool
+from support.damage.overwriting import overwrite
 from support.journals.raft_recording import record_into, records
 from support.journals.written_journal import SEGMENT_SIZE, files, write_journal
-from support.power_cut.crash_points import crashes
+from support.power_cut.power_cut import directories_after, recorded_command
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
@@ -20,7 +21,6 @@ from aerotape.catalog.seek_index.file import decode_seek_index, seek_index_path
 from aerotape.codecs.raft_journal.directory import RaftJournal
 from aerotape.codecs.raft_journal.verify import verify_journal
 from aerotape.replay.offline.directory import open_directory
-from aerotape.tools._cli.main import main
 
 FORMATS = ("1.0", "8.2", "8.3")
 SMALL = ("--term-length", "64k", "--segment-length", "128k")
@@ -119,9 +119,7 @@ def test_a_truncated_journal_is_imported_up_to_its_end(tmp_path: Path) -> None:
     last = RaftJournal.open(directory).segments()[-1].path
     tail = next(r.offset for r in RaftJournal.open(directory).records() if r.segment == last)
     offsets = [r.offset for r in RaftJournal.open(directory).records() if r.segment == last]
-    with last.open("r+b") as file:
-        file.seek(offsets[2])
-        file.write(b"\0")
+    overwrite(last, offsets[2], b"\0")
     count = len(written) - len(offsets) + 2
     assert imported(directory, archive)["last_index"] == count
     assert payloads(archive) == written[:count]
@@ -326,24 +324,22 @@ def test_a_killed_import_leaves_no_half_recording(tmp_path: Path) -> None:
     archive.mkdir()
     with Catalog.open(archive, create=True):
         pass
-    count = 0
-
-    def run(copy: Path) -> int:
-        return main(["journal", "import", str(directory), "--to", str(copy), *SMALL])
-
-    for copy, code in crashes(archive, tmp_path, run):
+    arguments = ["journal", "import", str(directory), "--to", "DIR", *SMALL]
+    run = recorded_command(archive, tmp_path, arguments)
+    kills = run.kills()
+    for number, copy in enumerate(directories_after(run, archive.name, tmp_path, kills)):
         found = [each.recording_id for each in open_directory(copy).recordings()]
         assert all(payloads(copy, each) == written for each in found)
-        if code == 0:
+        is_over = number == len(kills)
+        if is_over:
             assert found == [0]
-        count += 1
-        if count % 5 == 0 or code == 0:
+        if number % 5 == 0 or is_over:
             again = tmp_path / "again"
             shutil.copytree(copy, again)
             row = imported(directory, again, *SMALL)
             assert payloads(again, int(str(row["recording_id"]))) == written
             shutil.rmtree(again)
-    assert count > 8
+    assert len(kills) > 8
 
 
 @pytest.mark.crash
@@ -355,12 +351,10 @@ def test_a_killed_export_leaves_no_half_journal(tmp_path: Path) -> None:
     parent = tmp_path / "parent"
     parent.mkdir()
 
-    def run(copy: Path) -> int:
-        return main(["journal", "export", "0", str(copy / "out"), "--from", str(archive)])
-
-    count = 0
-    for copy, _ in crashes(parent, tmp_path, run):
-        count += 1
+    arguments = ["journal", "export", "0", "DIR/out", "--from", str(archive)]
+    run = recorded_command(parent, tmp_path, arguments)
+    kills = run.kills()
+    for copy in directories_after(run, parent.name, tmp_path, kills):
         if (copy / "out").exists():
             assert files(copy / "out") == files(directory)
-    assert count > 5
+    assert len(kills) > 5

@@ -184,7 +184,9 @@ def test_replicate(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
     assert payloads == [payload for payload, _, _ in made.sent]
     half = made.sent[19][1]
     part = cli.json("replicate", *source, "--stop-position", half, "--session-id", 77, "--follow")
-    assert (part["position"], client.stop_position(part["dst_recording_id"])) == (half, half)
+    descriptor = client.list_recording(part["dst_recording_id"])
+    assert descriptor is not None
+    assert (part["position"], descriptor.stop_position, descriptor.session_id) == (half, half, 77)
     rest = cli.json("replicate", *source, "--extend", part["dst_recording_id"], "--follow")
     assert "extend" in rest["signals"]
     assert client.stop_position(part["dst_recording_id"]) == made.end

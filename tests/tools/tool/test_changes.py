@@ -15,6 +15,7 @@ from support.builders.mark_files import in_use
 from support.builders.offline_directory import SEGMENT_LENGTH, build, content
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.command_line import aerotape, tool
+from support.damage.overwriting import overwrite
 from support.jvm.java import archive_tool
 
 from aerotape.catalog import layout
@@ -84,9 +85,7 @@ def test_an_impossible_state_is_repaired_by_mark(directory: Path, target: str) -
     """It is damage to the entry, even if the recording counts as being in that state."""
     with Catalog.open(directory, read_only=True) as catalog:
         place = catalog.entry(0).offset + layout.STATE_OFFSET
-    with (directory / "archive.catalog").open("r+b") as file:
-        file.seek(place)
-        file.write(struct.pack("<i", 7))
+    overwrite(directory / "archive.catalog", place, struct.pack("<i", 7))
     before = content(directory)
     command = ["tool", str(directory), f"mark-{target.lower()}", "0"]
     assert aerotape(*command, "--dry-run", "--json").json["changed"] is True
@@ -177,9 +176,7 @@ def test_a_damaged_entry_prevents_compaction_and_retains_its_files(directory: Pa
     """Compaction refuses; orphans of all others are deleted, and the exit code is 3."""
     with Catalog.open(directory, read_only=True) as catalog:
         offset = catalog.entry(0).offset
-    with (directory / "archive.catalog").open("r+b") as file:
-        file.seek(offset + 32 + 80)
-        file.write(struct.pack("<i", 1 << 30))
+    overwrite(directory / "archive.catalog", offset + 32 + 80, struct.pack("<i", 1 << 30))
     before = content(directory)
     assert f"entry at offset {offset}" in tool(directory, "compact", "--yes", expect=1).err
     assert content(directory) == before
@@ -238,31 +235,6 @@ def test_capacity_is_printed_and_grows(directory: Path) -> None:
     assert content(directory)["archive.catalog"] == grown
     tool(directory, "capacity", "31", expect=2)
     assert archive_tool(directory, "count-entries").stdout == "3\n"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["mark-invalid", "0"],
-        ["mark-valid", "2"],
-        ["capacity", "4000000"],
-        ["checksum", "crc-32", "0"],
-        ["compact", "--yes"],
-        ["delete-orphaned-segments", "--yes"],
-    ],
-    ids=lambda arguments: arguments[0],
-)
-def test_writing_commands_are_refused_while_an_archive_uses_the_directory(
-    directory: Path, arguments: list[str]
-) -> None:
-    """A dry run is not refused, nor are commands that only read."""
-    with in_use(directory):
-        before = content(directory)
-        assert "is in use by another archive" in tool(directory, *arguments, expect=1).err
-        tool(directory, *arguments, "--dry-run")
-        for reading in ("describe", "describe-all", "count-entries", "capacity", "pid", "errors"):
-            tool(directory, reading)
-        assert content(directory) == before
 
 
 def test_a_damaged_start_does_not_orphan_the_last_segment(tmp_path: Path) -> None:

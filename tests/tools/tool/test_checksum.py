@@ -11,6 +11,7 @@ from support.builders.built_archive import add_recording
 from support.builders.offline_directory import SEGMENT_LENGTH, build, content
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.daemon.command_line import aerotape, tool
+from support.damage.overwriting import overwrite
 from support.jvm.java import archive_tool
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
@@ -23,12 +24,6 @@ def directory(tmp_path: Path) -> Path:
     directory = build(tmp_path / "archive")
     (directory / "2-0.rec").write_bytes((directory / "0-0.rec").read_bytes())
     return directory
-
-
-def overwrite(path: Path, offset: int, data: bytes) -> None:
-    with path.open("r+b") as file:
-        file.seek(offset)
-        file.write(data)
 
 
 @pytest.mark.jvm

@@ -1,6 +1,6 @@
-"""Commands that write, interrupted at each change to a file: no data is lost, and a rerun works.
+"""Commands that write, and a power cut at each change to a file: no data is lost, a rerun works.
 
-They are killed, or the power fails.
+Among the states after a power cut is that after a kill, in which all changes are visible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from support.builders.built_archive import add_recording
 from support.builders.offline_directory import build, content
 from support.builders.old_directory import build_old, version
 from support.builders.segment_builder import SegmentBuilder, crc32
-from support.power_cut.crash_points import crashes
 from support.power_cut.power_cut import Cut, Run, directories_after, recorded_command, unnoticed
 
 from aerotape.catalog.file.catalog import Catalog
@@ -44,35 +43,19 @@ MIN_CUTS = 5
 SEGMENT_LENGTH = 65_536
 
 
-@pytest.fixture(params=["killed", "power cut"])
-def cut_short(request: pytest.FixtureRequest, tmp_path: Path) -> CutShort:
+@pytest.fixture
+def cut_short(tmp_path: Path) -> CutShort:
     """A function that runs a command of `aerotape tool` on a directory, and interrupts it."""
 
-    def killed(
-        directory: Path, *arguments: str, step: int = 1
-    ) -> Iterator[tuple[Path, int | None]]:
-        return crashes(
-            directory, tmp_path, lambda copy: main(["tool", str(copy), *arguments]), step=step
-        )
-
-    def power_cut(
-        directory: Path, *arguments: str, step: int = 1
-    ) -> Iterator[tuple[Path, int | None]]:
-        run = recorded_command(directory, tmp_path, arguments)
-        return with_code(run, directory, tmp_path, list(run.power_cuts(1, 1, step)))
-
-    cut = killed if request.param == "killed" else power_cut
-
-    def counted(
-        directory: Path, *arguments: str, step: int = 1
-    ) -> Iterator[tuple[Path, int | None]]:
+    def cut(directory: Path, *arguments: str, step: int = 1) -> Iterator[tuple[Path, int | None]]:
+        run = recorded_command(directory, tmp_path, ["tool", "DIR", *arguments])
         count = 0
-        for left in cut(directory, *arguments, step=step):
+        for left in with_code(run, directory, tmp_path, list(run.power_cuts(1, 1, step))):
             count += 1
             yield left
         assert count > MIN_CUTS
 
-    return counted
+    return cut
 
 
 def with_code(
@@ -378,7 +361,7 @@ def test_a_missing_force_to_storage_is_detected(
             directory: Path, *arguments: str, step: int = 1
         ) -> Iterator[tuple[Path, int | None]]:
             if not runs:
-                runs.append(recorded_command(directory, scratch, arguments))
+                runs.append(recorded_command(directory, scratch, ["tool", "DIR", *arguments]))
             return with_code(runs[0], directory, scratch, cuts or [next(runs[0].power_cuts(1, 1))])
 
         SCENARIOS[name](scratch, cut_short, capsys)

@@ -12,6 +12,7 @@ import pytest
 from support.builders.offline_directory import content
 from support.builders.old_directory import build_old, version
 from support.daemon.command_line import tool
+from support.damage.overwriting import overwrite
 from support.jvm.java import archive_tool
 
 from aerotape.catalog.file.catalog import Catalog
@@ -89,27 +90,19 @@ def _no_mark_file(directory: Path) -> None:
 
 
 def _damaged_entry(directory: Path) -> None:
-    with (directory / "archive.catalog").open("r+b") as file:
-        file.seek(1024 + 32 + 80)
-        file.write(b"\xff\xff\xff\x7f")
+    overwrite(directory / "archive.catalog", 1024 + 32 + 80, b"\xff\xff\xff\x7f")
 
 
 def _hidden_entries(directory: Path) -> None:
-    with (directory / "archive.catalog").open("r+b") as file:
-        file.seek(2048)
-        file.write(bytes(4))
+    overwrite(directory / "archive.catalog", 2048, bytes(4))
 
 
 def _hidden_entry(directory: Path) -> None:
-    with (directory / "archive.catalog").open("r+b") as file:
-        file.seek(2048)
-        file.write(struct.pack("<i", 2000))
+    overwrite(directory / "archive.catalog", 2048, struct.pack("<i", 2000))
 
 
 def _in_use(directory: Path) -> None:
-    with (directory / "archive-mark.dat").open("r+b") as file:
-        file.seek(8)
-        file.write(struct.pack("<q", time.time_ns() // 1_000_000))
+    overwrite(directory / "archive-mark.dat", 8, struct.pack("<q", time.time_ns() // 1_000_000))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from support.builders.built_archive import add_recording
-from support.builders.mark_files import in_use
 from support.builders.offline_directory import content
 from support.builders.segment_builder import BuiltMessage, SegmentBuilder, crc32
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
@@ -364,19 +363,6 @@ def test_a_damaged_start_position_does_not_make_a_recording_empty(
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["ok"], row["repaired"], row["refused"]) == (False, False, told)
     assert content(tmp_path) == before
-
-
-def test_repair_is_refused_while_an_archive_uses_the_directory(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A dry run is not refused."""
-    overwrite(archive, 96, b"\xee" * 64)
-    with in_use(archive):
-        before = content(archive)
-        assert main(["tool", str(archive), "repair"]) == 1
-        assert "in use" in capsys.readouterr().err
-        assert main(["tool", str(archive), "repair", "--dry-run"]) == 3
-        assert content(archive) == before
 
 
 @pytest.mark.jvm

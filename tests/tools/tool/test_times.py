@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.builders.mark_files import in_use
 from support.builders.offline_directory import content
 from support.builders.timed_directory import SECOND, START_NS, Built, build
 from support.daemon.command_line import tool
@@ -201,14 +200,3 @@ def test_valid_points_are_retained_and_missing_ones_estimated(built: Built) -> N
         START_NS + 40 * SECOND,
         stop_ns,
     ]
-
-
-def test_a_directory_in_use_is_not_written_to(built: Built) -> None:
-    with in_use(built.archive_dir):
-        content_before = built.path.read_bytes()
-        err = tool(built.archive_dir, "time-index", "--rebuild", "--json", expect=1).err
-        assert "is in use by another archive" in err
-        assert built.path.read_bytes() == content_before
-        assert tool(built.archive_dir, "time-index", "--json").json[0]["points"] == len(
-            built.points
-        )

@@ -14,6 +14,7 @@ from support.builders.built_archive import add_entry
 from support.builders.mark_files import acquire
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.daemon.command_line import aerotape, tool
+from support.damage.overwriting import overwrite
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
@@ -51,12 +52,6 @@ def archive(tmp_path: Path) -> Path:
 
 def snapshot(directory: Path) -> dict[str, tuple[bytes, int]]:
     return {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in directory.iterdir()}
-
-
-def overwrite(path: Path, offset: int, data: bytes) -> None:
-    with path.open("r+b") as file:
-        file.seek(offset)
-        file.write(data)
 
 
 def test_describe_shows_mark_file_catalog_and_recordings(archive: Path) -> None:
@@ -222,12 +217,6 @@ def test_mistakes_are_one_line(
     assert message in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
-
-
-def test_a_path_that_is_not_an_archive_directory_exits_1(tmp_path: Path) -> None:
-    """A path that does not exist and a directory without a catalog have distinct errors."""
-    assert "no such directory" in tool(tmp_path / "nowhere", "describe", expect=1).err
-    assert "no catalog" in tool(tmp_path, "verify", expect=1).err
 
 
 @pytest.mark.parametrize("command", ["parquet", "plot", "errors", "retain", "diff"])

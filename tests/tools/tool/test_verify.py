@@ -12,6 +12,7 @@ import pytest
 from support.builders.mark_files import in_use
 from support.builders.offline_directory import SEGMENT_LENGTH, build, content
 from support.daemon.command_line import aerotape, tool
+from support.damage.overwriting import overwrite
 from support.jvm.java import archive_tool
 
 from aerotape.catalog.file.catalog import Catalog
@@ -32,12 +33,6 @@ def directory(tmp_path: Path) -> Path:
     directory = build(tmp_path / "archive")
     (directory / "4-0.rec").write_bytes(bytes(SEGMENT_LENGTH))
     return directory
-
-
-def overwrite(path: Path, offset: int, data: bytes) -> None:
-    with path.open("r+b") as file:
-        file.seek(offset)
-        file.write(data)
 
 
 def stop_at(directory: Path, position: int) -> None:

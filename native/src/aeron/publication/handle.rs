@@ -4,6 +4,7 @@ use super::super::client::ClientHandle;
 use super::super::guarded::Guarded;
 use super::super::last_error;
 use crate::errors::{Error, Result};
+use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
@@ -20,8 +21,9 @@ pub fn is_held_up(result: i64) -> bool {
 }
 
 /// What does not change about a publication.
+#[pyclass(frozen, get_all, subclass, module = "aerotape._native")]
 #[derive(Clone, Debug)]
-pub(super) struct Constants {
+pub struct PublicationConstants {
     pub(super) channel: String,
     pub(super) stream_id: i32,
     pub(super) session_id: i32,
@@ -32,7 +34,7 @@ pub(super) struct Constants {
     pub(super) max_payload_length: usize,
 }
 
-impl Constants {
+impl PublicationConstants {
     pub(super) fn closed(&self) -> Error {
         Error::Closed(format!("the publication to {} is closed", self.channel))
     }
@@ -76,7 +78,7 @@ macro_rules! publication_handle {
         /// An open publication of a client; closed when dropped.
         pub struct $handle {
             pub(super) cell: Guarded<c::$ctype>,
-            pub(super) constants: Constants,
+            pub(super) constants: PublicationConstants,
         }
 
         impl $handle {
@@ -85,7 +87,7 @@ macro_rules! publication_handle {
                 // SAFETY: C has just given us the publication and fills in the struct.
                 let constants = unsafe {
                     c::$constants(publication, raw.as_mut_ptr());
-                    Constants::from_c(&raw.assume_init())
+                    PublicationConstants::from_c(&raw.assume_init())
                 };
                 Self {
                     cell: Guarded::new(client, publication, $what),

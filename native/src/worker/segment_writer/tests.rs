@@ -1,7 +1,6 @@
 use super::*;
-use crate::test_support::frames::{data_frame, padding_frame};
+use crate::test_support::frames::data_frame;
 use crate::test_support::scratch_dir::ScratchDir;
-use crate::worker::failure::code;
 
 const TERM: i64 = 65_536;
 const INITIAL_TERM_ID: i32 = i32::MAX;
@@ -11,30 +10,20 @@ const GEOMETRY: StreamGeometry = StreamGeometry {
     stream_id: 1001,
 };
 
-fn storage(dir: &ScratchDir, sync_level: SyncLevel, checksum: Option<Checksum>) -> Arc<Storage> {
-    Arc::new(Storage {
+fn open(dir: &ScratchDir, start: i64, join: i64) -> Result<SegmentWriter, Failure> {
+    let storage = Storage {
         archive_dir: dir.path().to_owned(),
-        sync_level,
-        checksum,
-    })
-}
-
-fn placement(start_position: i64, join_position: i64) -> Placement {
-    Placement {
+        sync_level: SyncLevel::Normal,
+        checksum: None,
+    };
+    let placement = Placement {
         recording_id: 4,
-        start_position,
-        join_position,
+        start_position: start,
+        join_position: join,
         segment_length: TERM,
         geometry: GEOMETRY,
-    }
-}
-
-fn open(dir: &ScratchDir, start: i64, join: i64) -> Result<SegmentWriter, Failure> {
-    SegmentWriter::open(
-        storage(dir, SyncLevel::Normal, None),
-        placement(start, join),
-        None,
-    )
+    };
+    SegmentWriter::open(Arc::new(storage), placement, None)
 }
 
 /// The data frame at `position` that is `length` bytes long with header and alignment.
@@ -52,116 +41,6 @@ fn scratch() -> Vec<u8> {
 }
 
 #[test]
-fn blocks_stand_verbatim_at_their_offset_in_a_file_of_full_length() {
-    let dir = ScratchDir::new();
-    let mut writer = open(&dir, 65_536 + 96, 65_536 + 96).expect("open");
-    let block = [frame_at(65_632, 64), frame_at(65_696, 1_024)].concat();
-    writer.write_block(&block, &mut scratch()).expect("write");
-    assert_eq!(writer.written_position(), 66_720);
-    let file = dir.read("4-65536.rec");
-    assert_eq!(file.len(), 65_536);
-    assert_eq!(file[..96], [0; 96]);
-    assert_eq!(file[96..1_184], block);
-    assert!(file[1_184..].iter().all(|&byte| byte == 0));
-}
-
-#[test]
-fn a_full_segment_is_followed_at_once_by_the_next_file() {
-    let dir = ScratchDir::new();
-    let mut writer = open(&dir, 0, 0).expect("open");
-    writer
-        .write_block(&frame_at(0, 65_536), &mut scratch())
-        .expect("write");
-    assert_eq!(dir.read("4-65536.rec"), vec![0; 65_536]);
-    let second = frame_at(65_536, 64);
-    writer.write_block(&second, &mut scratch()).expect("write");
-    assert_eq!(dir.read("4-65536.rec")[..64], second);
-    assert_eq!(writer.written_position(), 65_600);
-}
-
-#[test]
-fn of_a_padding_frame_only_the_header_is_written() {
-    let dir = ScratchDir::new();
-    let mut writer = open(&dir, 0, 0).expect("open");
-    writer
-        .write_block(&frame_at(0, 64), &mut scratch())
-        .expect("write");
-    let mut padding = padding_frame(64, INITIAL_TERM_ID, 65_536 - 64);
-    padding[32..].fill(0xEE);
-    writer.write_block(&padding, &mut scratch()).expect("write");
-    assert_eq!(writer.written_position(), 65_536);
-    let file = dir.read("4-0.rec");
-    assert_eq!(file[64..96], padding[..32]);
-    assert!(file[96..].iter().all(|&byte| byte == 0));
-}
-
-#[test]
-fn checksums_take_the_place_of_session_ids_and_of_nothing_else() {
-    for checksum in [Checksum::Crc32, Checksum::Crc32c] {
-        let dir = ScratchDir::new();
-        let storage = storage(&dir, SyncLevel::Normal, Some(checksum));
-        let placement = Placement {
-            segment_length: 1 << 20,
-            geometry: StreamGeometry {
-                term_length: 1 << 20,
-                ..GEOMETRY
-            },
-            ..placement(0, 0)
-        };
-        let mut writer = SegmentWriter::open(storage, placement, None).expect("open");
-        // More than a scratch buffer holds, and frames that do not divide it.
-        let mut block = Vec::new();
-        while block.len() + 1_440 < 3 * SCRATCH_LENGTH {
-            let payload = vec![block.len() as u8; 1_397];
-            block.extend(data_frame(block.len() as i32, INITIAL_TERM_ID, &payload));
-        }
-        writer.write_block(&block, &mut scratch()).expect("write");
-        let mut file = dir.read("4-0.rec");
-        for start in (0..block.len()).step_by(1_440) {
-            let expected = checksum
-                .compute(&block[start + 32..start + 1_440])
-                .to_le_bytes();
-            assert_eq!(file[start + 12..start + 16], expected, "frame at {start}");
-            file[start + 12..start + 16].copy_from_slice(&block[start + 12..start + 16]);
-        }
-        assert_eq!(file[..block.len()], block);
-        assert_eq!(writer.written_position(), block.len() as i64);
-    }
-}
-
-#[test]
-fn a_segment_that_already_exists_at_roll_over_stops_there_and_is_left_alone() {
-    let dir = ScratchDir::new();
-    dir.write("4-65536.rec", b"someone's");
-    let mut writer = open(&dir, 0, 0).expect("open");
-    let failure = writer
-        .write_block(&frame_at(0, 65_536), &mut scratch())
-        .expect_err("refused");
-    assert!(failure.message.contains("4-65536.rec"), "{failure}");
-    assert_eq!(
-        (failure.code, writer.written_position()),
-        (code::GENERIC, 65_536)
-    );
-    assert_eq!(dir.read("4-65536.rec"), b"someone's");
-    assert!(
-        writer
-            .write_block(&frame_at(65_536, 64), &mut scratch())
-            .is_err()
-    );
-    assert_eq!(dir.read("4-65536.rec"), b"someone's");
-}
-
-#[test]
-fn a_new_recording_never_takes_over_a_file_with_data() {
-    let dir = ScratchDir::new();
-    let mut file = vec![0; 65_536];
-    file[40_000] = 1;
-    dir.write("4-0.rec", &file);
-    assert!(open(&dir, 0, 0).is_err());
-    assert_eq!(dir.read("4-0.rec"), file);
-}
-
-#[test]
 fn an_empty_recordings_blank_file_is_used() {
     let dir = ScratchDir::new();
     dir.write("4-0.rec", &[0; 65_536]);
@@ -169,21 +48,6 @@ fn an_empty_recordings_blank_file_is_used() {
     let block = frame_at(0, 64);
     writer.write_block(&block, &mut scratch()).expect("write");
     assert_eq!(dir.read("4-0.rec")[..64], block);
-}
-
-#[test]
-fn going_on_in_a_segment_keeps_what_it_holds() {
-    let dir = ScratchDir::new();
-    let before = frame_at(0, 128);
-    dir.write("4-0.rec", &before);
-    let mut writer = open(&dir, 0, 128).expect("open");
-    let block = frame_at(128, 64);
-    writer.write_block(&block, &mut scratch()).expect("write");
-    let file = dir.read("4-0.rec");
-    assert_eq!(
-        (file.len(), &file[..128], &file[128..192]),
-        (65_536, &before[..], &block[..])
-    );
 }
 
 #[test]
@@ -195,46 +59,6 @@ fn going_on_needs_the_segment_and_its_expected_length() {
     let failure = open(&dir, 0, 128).err().expect("too long");
     assert!(failure.message.contains("65537 bytes"), "{failure}");
     assert_eq!(dir.read("4-0.rec"), longer);
-}
-
-#[test]
-fn a_block_that_does_not_follow_the_last_one_is_not_written() {
-    let dir = ScratchDir::new();
-    let mut writer = open(&dir, 0, 0).expect("open");
-    let failure = writer
-        .write_block(&frame_at(64, 64), &mut scratch())
-        .expect_err("gap");
-    assert!(
-        failure.message.contains("does not follow position 0"),
-        "{failure}"
-    );
-    assert_eq!(
-        (writer.written_position(), dir.read("4-0.rec")),
-        (0, vec![0; 65_536])
-    );
-}
-
-#[test]
-fn a_write_that_fails_keeps_the_whole_frames_and_poisons_the_writer() {
-    let dir = ScratchDir::new();
-    let mut writer = open(&dir, 0, 0).expect("open");
-    writer
-        .write_block(&frame_at(0, 64), &mut scratch())
-        .expect("write");
-    let read_only = File::open(dir.path().join("4-0.rec")).expect("read only");
-    writer.file = Some(Arc::new(read_only));
-    let failure = writer
-        .write_block(&frame_at(64, 64), &mut scratch())
-        .expect_err("read only");
-    assert!(
-        failure.message.contains("cannot write segment file"),
-        "{failure}"
-    );
-    assert_eq!(
-        (failure.code, writer.written_position()),
-        (code::GENERIC, 64)
-    );
-    assert!(writer.file.is_none());
 }
 
 #[test]

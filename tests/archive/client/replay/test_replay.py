@@ -19,6 +19,7 @@ from support.daemon.recording import (
     stop,
     wait_until,
 )
+from support.damage.overwriting import overwrite
 from support.model.archive_model import REPLAY_SESSIONS
 from support.model.messages import message
 
@@ -118,18 +119,12 @@ def test_length_that_cuts_a_message(client: aerotape.ArchiveClient) -> None:
     assert [each.payload for each in replay] == [b"small"]
 
 
-def test_length_beyond_the_end(client: aerotape.ArchiveClient) -> None:
-    """A replay with a length past the stop position ends with the recording."""
-    made = recorded(client, 10)
-    replay = client.replay(made.recording_id, None, 1 << 40)
-    assert _received(list(replay)) == made.sent
-
-
 def test_aerons_special_lengths(client: aerotape.ArchiveClient) -> None:
-    """-1 and -2 have the meaning of Aeron's clients; other negative lengths are refused."""
+    """-1 and -2 have the meaning of Aeron's clients, other negative lengths are refused, and a
+    length past the stop position ends there."""
     made = recorded(client, 10)
-    assert _received(list(client.replay(made.recording_id, -1, -1))) == made.sent
-    assert _received(list(client.replay(made.recording_id, -1, -2))) == made.sent
+    for position, length in ((-1, -1), (-1, -2), (None, 1 << 40)):
+        assert _received(list(client.replay(made.recording_id, position, length))) == made.sent
     with pytest.raises(ConfigurationError, match="-3"):
         client.replay(made.recording_id, length=-3)
 
@@ -202,54 +197,6 @@ def test_waiting_for_a_live_recording_can_time_out(client: aerotape.ArchiveClien
     stop(client, made)
 
 
-def test_bounded_by_a_counter(client: aerotape.ArchiveClient) -> None:
-    """A bounded replay follows the value of a counter, and ends at the length."""
-    made = recorded(client, 20)
-    first, last = made.sent[4][1], made.sent[19][1]
-    counter = client.aeron.native.add_counter(1001, b"", "how far a replay may go")
-    counter.set(first)
-    with client.replay(
-        made.recording_id, 0, last, limit_counter_id=counter.id, timeout_ns=300_000_000
-    ) as replay:
-        assert _received(_patiently(replay, 5)) == made.sent[:5]
-        with pytest.raises(AeronTimeoutError):
-            next(replay)
-        counter.set(last)
-        assert _received(_patiently(replay, 15)) == made.sent[5:]
-        assert list(replay) == []
-    counter.close()
-
-
-def test_file_io_max_length(client: aerotape.ArchiveClient) -> None:
-    """A replay with small reads returns the same; less than a frame is refused."""
-    made = recorded(client, 50)
-    replay = client.replay(made.recording_id, file_io_max_length=4096)
-    assert _received(list(replay)) == made.sent
-    with pytest.raises(ArchiveError, match=r"(?i)mtu"):
-        client.replay(made.recording_id, file_io_max_length=64)
-
-
-def test_unknown_recording(client: aerotape.ArchiveClient) -> None:
-    """An unknown recording is refused with the reference's code."""
-    with pytest.raises(ArchiveError) as caught:
-        client.replay(9999)
-    assert caught.value.error_code == aerotape.ErrorCode.UNKNOWN_RECORDING
-    with pytest.raises(ArchiveError) as caught:
-        client.start_replay(9999, "aeron:ipc", new_stream_id())
-    assert caught.value.error_code == aerotape.ErrorCode.UNKNOWN_RECORDING
-
-
-@pytest.mark.parametrize("position", [32, 100, 1 << 40])
-def test_invalid_position(client: aerotape.ArchiveClient, position: int) -> None:
-    """A position within a frame, unaligned, or past the end is refused."""
-    made = start_recording(client)
-    made.send([b"x" * 200, b"y"])
-    wait_until(lambda: client.recording_position(made.recording_id) == made.end, "the recording")
-    stop(client, made)
-    with pytest.raises(ArchiveError):
-        list(client.replay(made.recording_id, position))
-
-
 def test_bad_replay_channel(client: aerotape.ArchiveClient) -> None:
     """An invalid channel is refused before a request is sent."""
     made = recorded(client, 1)
@@ -273,30 +220,6 @@ def test_start_replay_to_a_subscription(client: aerotape.ArchiveClient) -> None:
     assert {each.session_id & 0xFFFFFFFF for each in messages} == {replay_session_id & 0xFFFFFFFF}
     assert {each.stream_id for each in messages} == {stream_id}
     client.stop_replay(replay_session_id)
-
-
-@pytest.mark.parametrize("way", ["one", "all of it", "all"])
-def test_stopped_by_another_client(
-    archive: ServedArchive, client: aerotape.ArchiveClient, way: str
-) -> None:
-    """A replay that another client stops raises an error with the position reached."""
-    made = start_recording(client, count=3)
-    replay = client.replay(made.recording_id)
-    assert _received([next(replay) for _ in range(3)]) == made.sent
-    assert replay.replay_session_id is not None
-    with archive.connect() as other:
-        if way == "one":
-            # The Java archive does not report that there was no such replay.
-            assert other.stop_replay(9999) == (archive.kind == "java")
-            assert other.stop_replay(replay.replay_session_id)
-        else:
-            other.stop_all_replays(made.recording_id if way == "all of it" else None)
-    with pytest.raises(ReplayError, match="ended early") as caught:
-        next(replay)
-    assert caught.value.recording_id == made.recording_id
-    assert caught.value.position == made.end
-    assert list(replay) == []
-    stop(client, made)
 
 
 def test_abandoned_replays_are_stopped(client: aerotape.ArchiveClient) -> None:
@@ -337,9 +260,7 @@ def test_an_error_received_before_the_messages(
         made = recorded(client, 20)
         # The stream holds only so few before any is read.
         begin = made.sent[4][1]
-        with (own_archive.archive_dir / f"{made.recording_id}-0.rec").open("r+b") as file:
-            file.seek(begin)
-            file.write(bytes(64))
+        overwrite(own_archive.archive_dir / f"{made.recording_id}-0.rec", begin, bytes(64))
         counters = client.aeron.native.counters()
         with client.replay(made.recording_id, channel=channel) as replay:
             wait_until(lambda: counters.rows(REPLAY_SESSIONS)[0][7] == 0, "the replay's end")

@@ -1,4 +1,4 @@
-"""Extending, truncating, purging and renaming recordings."""
+"""Requests that change recordings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from support.daemon.recording import (
 import aerotape
 from aerotape.errors import (
     ActiveRecordingError,
-    ArchiveError,
-    ConfigurationError,
     UnknownRecordingError,
 )
+
+TERM = 65536
 
 
 def continuing(client: aerotape.ArchiveClient, made: Made) -> str:
@@ -49,68 +49,6 @@ def test_extend(client: aerotape.ArchiveClient) -> None:
     assert payloads == [payload for payload, _, _ in made.sent] + [b"more"]
 
 
-def test_extend_refused(client: aerotape.ArchiveClient) -> None:
-    """A live recording, an unknown one, and a stream that does not match are refused."""
-    live = start_recording(client, count=1)
-    found = client.list_recording(live.recording_id)
-    assert found is not None
-    with pytest.raises(ConfigurationError, match=f"recording {live.recording_id} is live"):
-        aerotape.extension_channel(found, "aeron:ipc")
-    with pytest.raises(ActiveRecordingError) as active:
-        client.extend_recording(live.recording_id, "aeron:ipc", live.stream_id)
-    assert active.value.error_code == aerotape.ErrorCode.ACTIVE_RECORDING
-    stop(client, live)
-    with pytest.raises(UnknownRecordingError, match="extend recording 9999 from") as unknown:
-        client.extend_recording(9999, "aeron:ipc", live.stream_id)
-    assert unknown.value.recording_id == 9999
-    with pytest.raises(ArchiveError, match=r"existing streamId|it has streamId"):
-        client.extend_recording(live.recording_id, "aeron:ipc", live.stream_id + 100_000)
-
-
-def test_extend_with_auto_stop(client: aerotape.ArchiveClient) -> None:
-    """With auto_stop, the end of the stream ends the recording subscription too."""
-    made = recorded(client, 2)
-    channel = continuing(client, made)
-    subscription_id = client.extend_recording(
-        made.recording_id, channel, made.stream_id, aerotape.SourceLocation.LOCAL, auto_stop=True
-    )
-    with client.aeron.add_exclusive_publication(channel, made.stream_id) as publication:
-        end = publication.send(b"more")
-        wait_until(lambda: client.recording_position(made.recording_id) == end, "the extension")
-    wait_until(lambda: client.stop_position(made.recording_id) == end, "the stop")
-    wait_until(
-        lambda: not client.try_stop_recording_subscription(subscription_id), "the automatic stop"
-    )
-
-
-def test_truncate(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """Data past the position is removed, and segment files with only such data are deleted."""
-    made = recorded(client, 200)
-    position = made.sent[9][1]
-    deleted = client.truncate_recording(made.recording_id, position)
-    assert deleted == made.end // 65536 - position // 65536
-    assert client.stop_position(made.recording_id) == position
-    payloads = [message.payload for message in client.replay(made.recording_id)]
-    assert payloads == [payload for payload, _, _ in made.sent[:10]]
-    files = [each.name for each in archive.archive_dir.glob(f"{made.recording_id}-*.rec")]
-    assert files == [f"{made.recording_id}-0.rec"]
-
-
-def test_truncate_refused(client: aerotape.ArchiveClient) -> None:
-    """Refused within a frame, past the end, and for live or unknown recordings; no data is lost."""
-    made = recorded(client, 3)
-    for position in (made.end + 32, 8):
-        with pytest.raises(ArchiveError):
-            client.truncate_recording(made.recording_id, position)
-    assert client.stop_position(made.recording_id) == made.end
-    with pytest.raises(UnknownRecordingError):
-        client.truncate_recording(9999, 0)
-    live = start_recording(client, count=1)
-    with pytest.raises(ActiveRecordingError):
-        client.truncate_recording(live.recording_id, 0)
-    stop(client, live)
-
-
 def test_purge(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """A purged recording is removed from listing and directory; a live one is refused."""
     live = start_recording(client, count=100)
@@ -122,20 +60,6 @@ def test_purge(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     with pytest.raises(UnknownRecordingError):
         client.purge_recording(live.recording_id)
     wait_until(lambda: not list(archive.archive_dir.glob(f"{live.recording_id}-*")), "the deletion")
-
-
-def test_update_channel(client: aerotape.ArchiveClient) -> None:
-    """The descriptor has the new channel, stripped and original; other fields are unchanged."""
-    made = recorded(client, 1)
-    channel = "aeron:udp?endpoint=localhost:20121|term-length=64k"
-    client.update_channel(made.recording_id, channel)
-    found = client.list_recording(made.recording_id)
-    assert found is not None
-    assert found.original_channel == channel
-    assert found.stripped_channel == "aeron:udp?endpoint=localhost:20121"
-    assert (found.stop_position, found.stream_id) == (made.end, made.stream_id)
-    with pytest.raises(UnknownRecordingError):
-        client.update_channel(9999, channel)
 
 
 def test_stop_recording_session(client: aerotape.ArchiveClient) -> None:
@@ -182,3 +106,44 @@ def test_list_recording_subscriptions(
     for subscription_id in ids:
         client.stop_recording_subscription(subscription_id)
     assert list(client.list_recording_subscriptions("localhost:20777")) == []
+
+
+def test_migrate(client: aerotape.ArchiveClient) -> None:
+    """Segments of a recording are prepended to the recording that continues it."""
+    term = f"aeron:ipc?term-length={TERM}|init-term-id=7"
+    source_channel = f"{term}|term-id=7|term-offset=0"
+    stream_id = recorded(client, 1).stream_id + 500_000
+    with client.add_recorded_exclusive_publication(source_channel, stream_id) as publication:
+        while publication.send(b"x" * 992) < 2 * TERM:
+            pass
+        end = publication.position
+        wait_until(
+            lambda: any(
+                client.recording_position(each.recording_id) == end
+                for each in client.list_recordings_for_uri("", stream_id)
+            ),
+            "the recording",
+        )
+    (source,) = client.list_recordings_for_uri("", stream_id)
+    wait_until(lambda: client.stop_position(source.recording_id) == end, "the stop")
+    assert end == 2 * TERM
+    channel = f"{term}|term-id=9|term-offset=0"
+    with client.add_recorded_exclusive_publication(channel, stream_id) as publication:
+        assert publication.send(b"y" * 992) == end + 1024
+        wait_until(
+            lambda: any(
+                client.recording_position(each.recording_id) == end + 1024
+                for each in client.list_recordings_for_uri("", stream_id)
+                if each.recording_id != source.recording_id
+            ),
+            "the second recording",
+        )
+    (_, target) = client.list_recordings_for_uri("", stream_id)
+    wait_until(lambda: client.stop_position(target.recording_id) == end + 1024, "the second stop")
+    assert target.start_position == end
+    moved = client.migrate_segments(source.recording_id, target.recording_id)
+    assert moved == 2
+    assert client.start_position(target.recording_id) == 0
+    payloads = [message.payload for message in client.replay(target.recording_id)]
+    assert payloads == [b"x" * 992] * 128 + [b"y" * 992]
+    assert client.start_position(source.recording_id) == client.stop_position(source.recording_id)

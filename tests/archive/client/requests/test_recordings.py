@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 from support.daemon.archives import EMBEDDED_DRIVER, ServedArchive
-from support.daemon.recording import new_stream_id, recorded, start_recording, stop, wait_until
+from support.daemon.recording import new_stream_id, recorded, wait_until
 from support.jvm.java import free_port
 
 import aerotape
@@ -105,18 +105,6 @@ def test_stop_by_subscription(client: aerotape.ArchiveClient) -> None:
     assert client.try_stop_recording_subscription(another) is True
 
 
-def test_stop_by_identity(client: aerotape.ArchiveClient) -> None:
-    """The recording id stops it: False if already stopped, an error if unknown."""
-    made = start_recording(client, count=2)
-    assert client.stop_recording_by_identity(made.recording_id) is True
-    wait_until(lambda: client.stop_position(made.recording_id) == made.end, "the stop")
-    assert client.stop_recording_by_identity(made.recording_id) is False
-    unknown = _code(lambda: client.stop_recording_by_identity(9999))
-    assert unknown == aerotape.ErrorCode.UNKNOWN_RECORDING
-    client.try_stop_recording_subscription(made.subscription_id)
-    made.publication.close()
-
-
 def test_auto_stop(client: aerotape.ArchiveClient) -> None:
     """With auto_stop, the end of the stream ends the recording subscription too."""
     stream_id = new_stream_id()
@@ -168,27 +156,6 @@ def test_recorded_publication(client: aerotape.ArchiveClient) -> None:
         other.close()
 
 
-def test_positions(client: aerotape.ArchiveClient) -> None:
-    """A live recording has a recording position and no stop position, a stopped one inversely."""
-    made = start_recording(client, count=5)
-    recording_id, end = made.recording_id, made.end
-    assert client.start_position(recording_id) == 0
-    assert client.recording_position(recording_id) == end
-    assert client.max_recorded_position(recording_id) == end
-    assert client.stop_position(recording_id) == -1
-    stop(client, made)
-    assert client.recording_position(recording_id) == -1
-    assert client.max_recorded_position(recording_id) == end
-    assert client.stop_position(recording_id) == end
-    for ask in (
-        client.start_position,
-        client.recording_position,
-        client.max_recorded_position,
-        client.stop_position,
-    ):
-        assert _code(partial(ask, 9999)) == aerotape.ErrorCode.UNKNOWN_RECORDING
-
-
 def test_descriptor(client: aerotape.ArchiveClient) -> None:
     """list_recording returns a recording's descriptor, None for an unknown recording."""
     made = recorded(client, 3)
@@ -234,15 +201,6 @@ def test_listings_may_interleave(client: aerotape.ArchiveClient) -> None:
     first = next(listing)
     assert client.start_position(first.recording_id) == 0
     assert next(client.list_recordings()) == first
-
-
-def test_find_last_matching_recording(client: aerotape.ArchiveClient) -> None:
-    """The last recording of channel, stream and session; -1 when nothing matches."""
-    made = recorded(client, 1)
-    find = client.find_last_matching_recording
-    assert find(0, "ipc", made.stream_id, made.session_id) == made.recording_id
-    assert find(0, "ipc", made.stream_id, made.session_id ^ 1) == -1
-    assert find(0, "no such channel", made.stream_id, made.session_id) == -1
 
 
 def test_signals(client: aerotape.ArchiveClient) -> None:

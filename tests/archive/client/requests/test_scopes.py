@@ -207,9 +207,7 @@ def test_aerons_protocol_has_no_other_scope(tmp_path: Path, aeron_dir: Path) -> 
     properties = {"aeron.archive.id": str(OWN)}
     with (
         JavaArchive(tmp_path / "archive", aeron_dir, properties=properties) as archive,
-        aerotape.connect(
-            aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
-        ) as client,
+        archive.connect() as client,
     ):
         assert client.get_archive_id() == OWN != NULL_VALUE
         for scope_id in (None, 0, OWN):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.builders.built_archive import add_entry, fill
 from support.builders.segment_builder import SegmentBuilder
+from support.damage.overwriting import overwrite
 
 from aerotape.archive.recording.extension import clear_stale_tail
 from aerotape.archive.recording.truncation import cut_back
@@ -96,9 +97,7 @@ def test_data_truncated_in_one_recording_remains_in_the_other(
 
 
 def test_padding_that_fills_a_gap_is_written_to_one_recording(shared: Shared) -> None:
-    with (shared.path / f"{KEPT}-0.rec").open("r+b") as file:
-        file.seek(shared.stream.messages[3].position)
-        file.write(b"\xff" * 32)
+    overwrite(shared.path / f"{KEPT}-0.rec", shared.stream.messages[3].position, b"\xff" * 32)
     before = shared.files(KEPT)
     assert main(["tool", str(shared.path), "repair", str(OTHER)]) == 3
     assert shared.files(KEPT) == before

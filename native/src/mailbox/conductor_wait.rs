@@ -2,9 +2,8 @@
 //! until there is something for Python.
 
 use crate::aeron::{Sending, Subscription, SubscriptionHandle};
-use crate::event::Event;
 use crate::idle::{Backoff, sleep_precisely};
-use crate::mailbox::MailboxHandle;
+use crate::mailbox::{Event, MailboxHandle};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::time::{Duration, Instant};

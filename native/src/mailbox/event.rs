@@ -77,9 +77,7 @@ impl Event {
                 )
                     .into_pyobject(py)
             }
-            Self::ImageAvailable(image) => {
-                ("image_available", Py::new(py, Image::new(image))?).into_pyobject(py)
-            }
+            Self::ImageAvailable(image) => ("image_available", Image::new(image)).into_pyobject(py),
             Self::ImageUnavailable {
                 subscription_registration_id: subscription_id,
                 image_correlation_id: image_id,

@@ -2,9 +2,15 @@
 //!
 //! `conductor_wait` takes them out; `aeron` and `worker` only post here.
 
-use crate::event::Event;
+mod conductor_wait;
+mod event;
+
+pub use conductor_wait::Mailbox;
+pub use event::Event;
+
+use crate::aeron::lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Longest part of a message that is assembled: one byte more than the conductor accepts, so that
@@ -56,7 +62,7 @@ impl MailboxHandle {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.queue)
     }
 
     /// Take the events that were posted.
