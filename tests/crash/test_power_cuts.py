@@ -164,7 +164,7 @@ FORCED = (
     "catalog.py Catalog.recording_stopped",
     "catalog.py Catalog.set_start_position",
     "catalog.py Catalog.set_stop_position",
-    "mapped_file.py CatalogFile._force_beginning",
+    "mapped_file.py CatalogFile._initialise",
     "mapped_file.py CatalogFile.grow",
     "mapped_file.py CatalogFile.rewrite",
     "mark_file.py MarkFile._signal",
