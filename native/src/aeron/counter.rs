@@ -11,7 +11,6 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// A counter of this client, shared between the threads that write and read it.
@@ -229,9 +228,6 @@ impl ForeignCounter {
 const ALLOCATED: i32 = 1;
 /// The longest sleep of a thread that waits for a value.
 const AWAIT_PARK: Duration = Duration::from_micros(50);
-/// Sleeps last as long as the wait so far divided by this: so they end little after the value has
-/// arrived, whatever time that takes.
-const AWAIT_DIVISOR: u32 = 8;
 /// Bytes of key in a counter's metadata record.
 const KEY_LENGTH: usize = 112;
 /// Most bytes of label in a counter's metadata record.
@@ -349,9 +345,8 @@ impl CountersReader {
     ) -> Result<Option<i64>> {
         py.detach(|| {
             sleep_precisely();
-            let began = Instant::now();
-            let deadline = began + Duration::from_nanos(timeout_ns);
-            let mut idle = Backoff::default();
+            let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
+            let mut idle = Backoff::new(10, 20, Duration::from_micros(1), AWAIT_PARK);
             loop {
                 // The value first: it is that of the registration if this is still the same.
                 let value = self.value(counter_id)?;
@@ -364,13 +359,10 @@ impl CountersReader {
                 if self.state(counter_id)? != ALLOCATED {
                     return Ok(None);
                 }
-                let now = Instant::now();
-                if now >= deadline {
+                if Instant::now() >= deadline {
                     return Ok(Some(value));
                 }
-                if idle.next_park().is_some() {
-                    thread::sleep(((now - began) / AWAIT_DIVISOR).min(AWAIT_PARK));
-                }
+                idle.idle();
             }
         })
     }
