@@ -16,11 +16,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle, Thread};
+use std::thread::{self, Builder, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 /// Sync threads of a recorder.
 const SYNC_THREADS: usize = 16;
+
+/// How long one sync thread polls the queue before it sleeps: to be woken takes a good part of the
+/// time of a sync, and the next message follows soon where a writer waits for each.
+const POLL_TIME: Duration = Duration::from_micros(50);
 
 /// Bytes that a recording may have written and not synced, unless it is synced on request only.
 /// Its image is not polled beyond that, so that only its publisher is held up by a slow disk, and
@@ -62,6 +66,8 @@ pub struct SyncTime {
 #[derive(Default)]
 struct Waiting {
     recordings: VecDeque<Arc<RecordingSync>>,
+    /// Whether a thread polls, so that none need be woken.
+    is_polled: bool,
     is_closed: bool,
 }
 
@@ -77,13 +83,38 @@ impl SyncQueue {
     }
 
     fn push(&self, recording: Arc<RecordingSync>) {
-        lock(&self.waiting).recordings.push_back(recording);
-        self.arrived.notify_one();
+        let mut waiting = lock(&self.waiting);
+        waiting.recordings.push_back(recording);
+        if !waiting.is_polled {
+            drop(waiting);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Poll for a recording, unless another thread does.
+    fn poll(&self) -> MutexGuard<'_, Waiting> {
+        let began = Instant::now();
+        let mut waiting = lock(&self.waiting);
+        if waiting.is_polled {
+            return waiting;
+        }
+        waiting.is_polled = true;
+        while waiting.recordings.is_empty() && !waiting.is_closed && began.elapsed() < POLL_TIME {
+            drop(waiting);
+            thread::yield_now();
+            waiting = lock(&self.waiting);
+        }
+        waiting.is_polled = false;
+        // This thread takes the first one.
+        for _ in 1..waiting.recordings.len() {
+            self.arrived.notify_one();
+        }
+        waiting
     }
 
     /// Wait for a recording to sync; `None` once the pool is closed.
     fn next(&self) -> Option<Arc<RecordingSync>> {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.poll();
         loop {
             if waiting.is_closed {
                 return None;
