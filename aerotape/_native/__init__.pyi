@@ -195,6 +195,9 @@ from aerotape._native._scan import (
     _RecordedMessage as _RecordedMessage,
 )
 from aerotape._native._scan import (
+    entity_journals as entity_journals,
+)
+from aerotape._native._scan import (
     single_append as single_append,
 )
 from aerotape._native._scan import (

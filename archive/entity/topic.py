@@ -126,3 +126,13 @@ def recordings_of(
             topic,
         )
     return dict(sorted(found.items(), key=lambda item: item[0].index))
+
+
+def existing_recordings_of(
+    topic: str, recordings: Iterable[RecordingDescriptor]
+) -> dict[Partition, RecordingDescriptor]:
+    """As `recordings_of`, of a topic that has recordings (EntityError: it has none)."""
+    found = recordings_of(topic, recordings)
+    if not found:
+        raise EntityError(f"topic {topic} has no recording: check its name", topic)
+    return found

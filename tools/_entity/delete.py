@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from aerotape.tools._cli.output import emit
-from aerotape.tools._entity._common import Commands, add_journal_command, existing_journals, seq_nr
+from aerotape.tools._entity._common import Commands, add_journal_command, journals, seq_nr
 
 
 def add_commands(commands: Commands) -> None:
@@ -26,8 +26,8 @@ def _delete(args: argparse.Namespace) -> int:
 
     Nothing is written when there is no journal.
     """
-    with existing_journals(args) as entities:
-        place = None if entities is None else entities.delete(args.key, args.to_seq_nr)
+    with journals(args) as entities:
+        place = entities.delete(args.key, args.to_seq_nr)
     written = {} if place is None else place._asdict()
     emit({"topic": args.topic, "key": args.key, "deleted": place is not None, **written}, args)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from aerotape.tools._cli.output import emit
-from aerotape.tools._entity._common import Commands, add_journal_command, existing_journals
+from aerotape.tools._entity._common import Commands, add_journal_command, journals
 
 
 def add_commands(commands: Commands) -> None:
@@ -15,7 +15,7 @@ def add_commands(commands: Commands) -> None:
 
 def _pointer(args: argparse.Namespace) -> int:
     """Print the last sequence number of a journal; none when there is no journal."""
-    with existing_journals(args) as entities:
-        last = None if entities is None else entities.pointer(args.key)
+    with journals(args) as entities:
+        last = entities.pointer(args.key)
     emit({"topic": args.topic, "key": args.key, "seq_nr": last}, args)
     return 0

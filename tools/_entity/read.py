@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import Commands, add_journal_command, existing_journals, seq_nr
+from aerotape.tools._entity._common import Commands, add_journal_command, journals, seq_nr
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.records import EventRecord
@@ -26,8 +26,8 @@ def _read(args: argparse.Namespace) -> int:
 
     With --json, the payload of a json event is a JSON value, that of a binary event hexadecimal.
     """
-    with existing_journals(args) as entities:
-        records = () if entities is None else entities.read(args.key, args.from_seq_nr)
+    with journals(args) as entities:
+        records = entities.read(args.key, args.from_seq_nr)
         for record in records:
             row = _row(record)
             text = row["payload"] if record.event.payload_type != "json" else _text(record)
