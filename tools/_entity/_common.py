@@ -64,6 +64,12 @@ def add_journal_command(
         help="the number of recordings of the topic (default: as it has, 1 for a new one)",
     )
     parser.add_argument(
+        "--type",
+        choices=("PD_JOURNAL", "VD_JOURNAL"),
+        help="acknowledge records on storage or in the page cache (default: as the topic has, "
+        "VD_JOURNAL for a new one)",
+    )
+    parser.add_argument(
         "--channel",
         metavar="CHANNEL",
         type=channel,
@@ -131,5 +137,5 @@ def journals(args: argparse.Namespace, *, may_be_new: bool = False) -> Iterator[
         if not may_be_new:
             existing_recordings_of(topic, client.list_recordings())
         yield stack.enter_context(
-            client.entities(topic, args.partitions, store, channel=args.channel)
+            client.entities(topic, args.partitions, store, type=args.type, channel=args.channel)
         )
