@@ -17,6 +17,7 @@ from aerotape.archive.entity.topic import existing_recordings_of
 from aerotape.catalog.segment.migrate import base_positions
 from aerotape.codecs.entity.messages import read_header
 from aerotape.errors import ArchiveError, ConfigurationError
+from aerotape.formatting import argument
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
@@ -74,7 +75,11 @@ def retain(
         ArchiveError: the archive refuses: a replay has not passed a segment.
     """
     if not stores and not force:
-        raise ConfigurationError("no store: its pointers limit what is purged; or force", "store")
+        raise ConfigurationError(
+            "no store: its pointers limit what is purged; give "
+            f"{argument('stores', '--store')}, or {argument('force', '--force')}",
+            "store",
+        )
     cutoff_ms = (time.time_ns() - max_age_ns) // _NS_PER_MS
     found = existing_recordings_of(topic, client.list_recordings())
     purged = []
