@@ -259,5 +259,25 @@ def single_append(
         empty where the append has none. None for an append of another form, or a damaged one.
     """
 
+def entity_journals(
+    batch: ArrowRecordBatch, segments: int
+) -> tuple[ArrowRecordBatch, ArrowRecordBatch, list[tuple[int, int, int]]]:
+    """Compute the journals that exist after all actions of some entities.
+
+    Args:
+        batch: actions (`aerotape.spark.entities.rows.ACTIONS`), sorted by id and position.
+        segments: the number of segments of heads.
+
+    Returns:
+        The heads: rows of their first, last and, if it may set an expiry, last append; sequence
+        number, `delete_to`, segment and record id. The events of appends that `single_append`
+        takes apart: row, index of the head, sequence number, tags and payload. The other appends
+        with events to store: row, index of the head, and the last event that is left out.
+
+    Raises:
+        TypeError: a column is missing or has another type.
+        ValueError: an action is invalid.
+    """
+
 def string_hash(text: str) -> int:
     """Return Java's `String.hashCode` of a text."""

@@ -29,8 +29,10 @@ from aerotape.errors import CodecError, ConfigurationError, EntityError
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
+    from aerotape.archive.client.ledger.requests import LedgerTypeName
 
 DEFAULT_CHANNEL: Final = "aeron:ipc"
+_TYPES: Final[tuple[LedgerTypeName, LedgerTypeName]] = ("VD_JOURNAL", "PD_JOURNAL")
 
 
 class Entities(Closing):
@@ -39,6 +41,7 @@ class Entities(Closing):
     Attributes:
         topic: the topic's name.
         partitions: the number of its partitions.
+        type: ``PD_JOURNAL`` or ``VD_JOURNAL``.
         statistics: what reads took from the log.
     """
 
@@ -49,6 +52,7 @@ class Entities(Closing):
         partitions: int | None = None,
         store: Store | None = None,
         *,
+        type: LedgerTypeName | None = None,
         channel: str = DEFAULT_CHANNEL,
         origin: str = "",
         timeout_ns: int | None = None,
@@ -57,7 +61,8 @@ class Entities(Closing):
         """Open a topic. Use `ArchiveClient.entities`, which documents the arguments."""
         self.topic = check_topic(topic)
         existing = recordings_of(topic, client.list_recordings())
-        count = next((partition.count for partition in existing), None)
+        found = next(iter(existing), None)
+        count = None if found is None else found.count
         if partitions is None:
             partitions = count or 1
         if not 1 <= partitions <= MAX_PARTITIONS:
@@ -68,6 +73,12 @@ class Entities(Closing):
             raise ConfigurationError(
                 f"partitions={partitions}: topic {topic} has {count} partitions", "partitions"
             )
+        known = None if found is None else found.type
+        if known is not None and type not in (None, known):
+            raise ConfigurationError(f"type={type}: topic {topic} is of type {known}", "type")
+        self.type = type or known or "VD_JOURNAL"
+        if self.type not in _TYPES:
+            raise ConfigurationError(f"type={type}: expected {' or '.join(_TYPES)}", "type")
         self.partitions = partitions
         self.statistics = LogStatistics()
         self._client = client
@@ -237,7 +248,7 @@ class Entities(Closing):
             head = self._store.head(self.topic, id)
         tail = Tail(
             self._client,
-            Partition(self.topic, index, self.partitions),
+            self._partition(index),
             writer.recording_id,
             Selector(id),
             place.offset,
@@ -297,6 +308,9 @@ class Entities(Closing):
     def _partition_of(self, id: str) -> int:
         return partition_of(id, self.partitions)
 
+    def _partition(self, index: int) -> Partition:
+        return Partition(self.topic, index, self.partitions, self.type == "PD_JOURNAL")
+
     def _writer(self, index: int) -> PartitionWriter:
         writer = self._writers.get(index)
         if writer is not None and writer.is_open:
@@ -310,7 +324,7 @@ class Entities(Closing):
                     self._writers[index] = writer
                     return writer
                 writer.close()
-            partition = Partition(self.topic, index, self.partitions)
+            partition = self._partition(index)
             writer = PartitionWriter(self._client, partition, self._channel, self._timeout_ns)
             self._writers[index] = writer
             self._marks.pop(index, None)

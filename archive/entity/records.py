@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from aerotape.codecs.entity.actions import Event
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.ledger.requests import LedgerTypeName
 
 
 class EntityOptions(TypedDict, total=False):
     """Options of `ArchiveClient.entities`.
 
     Attributes:
+        type: when a record is acknowledged: once it is on storage (``PD_JOURNAL``), or once it is
+            in the page cache of the archive's host (``VD_JOURNAL``). Default: as the topic has,
+            ``VD_JOURNAL`` for a new one.
         channel: of the publications, on the archive's media driver. Default: ``aeron:ipc``.
         origin: written into each record: the host or the application.
         timeout_ns: how long to wait until a record is recorded. Default: the client's timeout.
         buffer_length: how much of the log a read may buffer, bytes. Default: 16 MiB.
     """
 
+    type: LedgerTypeName | None
     channel: str
     origin: str
     timeout_ns: int | None

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.entity.records import Pointer
 from aerotape.archive.entity.stores.base import REPLICATOR_LOCK, EntityStore
-from aerotape.archive.entity.topic import Partition, check_topic, recordings_of
+from aerotape.archive.entity.topic import (
+    Partition,
+    check_topic,
+    existing_recordings_of,
+    recordings_of,
+)
 from aerotape.archive.entity.transitions import Change, LoggedAction, collapse
 from aerotape.context import Closing
 from aerotape.errors import (
@@ -157,11 +162,10 @@ class Replicator(Closing):
         self._ensure_open()
         now = time.monotonic()
         if now >= self._listed_at + _LIST_S or must_exist:
-            found = recordings_of(self.topic, self._client.list_recordings())
+            find = existing_recordings_of if must_exist else recordings_of
+            found = find(self.topic, self._client.list_recordings())
             self._recordings = {part: each.recording_id for part, each in found.items()}
             self._listed_at = now
-        if must_exist and not self._recordings:
-            raise EntityError(f"topic {self.topic} has no recording: check its name", self.topic)
         for partition, recording_id in self._recordings.items():
             yield from self._replicate(partition.index, recording_id)
 

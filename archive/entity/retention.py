@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.entity.stores.base import EntityStore
-from aerotape.archive.entity.topic import recordings_of
+from aerotape.archive.entity.topic import existing_recordings_of
 from aerotape.catalog.segment.migrate import base_positions
 from aerotape.codecs.entity.messages import read_header
-from aerotape.errors import ArchiveError, ConfigurationError, EntityError
+from aerotape.errors import ArchiveError, ConfigurationError
+from aerotape.formatting import argument
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
@@ -74,11 +75,13 @@ def retain(
         ArchiveError: the archive refuses: a replay has not passed a segment.
     """
     if not stores and not force:
-        raise ConfigurationError("no store: its pointers limit what is purged; or force", "store")
+        raise ConfigurationError(
+            "no store: its pointers limit what is purged; give "
+            f"{argument('stores', '--store')}, or {argument('force', '--force')}",
+            "store",
+        )
     cutoff_ms = (time.time_ns() - max_age_ns) // _NS_PER_MS
-    found = recordings_of(topic, client.list_recordings())
-    if not found:
-        raise EntityError(f"topic {topic} has no recording: check its name", topic)
+    found = existing_recordings_of(topic, client.list_recordings())
     purged = []
     for partition, recording in found.items():
         pointers = [store.pointer(topic, partition.index) for store in stores]

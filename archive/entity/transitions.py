@@ -27,7 +27,7 @@ from typing import Final
 from aerotape.archive.entity.records import Head
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append, Events
 from aerotape.codecs.entity.messages import SingleAppend, decode, read_header, single_append
-from aerotape.codecs.entity.payload import check_json, events_of
+from aerotape.codecs.entity.payload import events_of
 from aerotape.errors import CodecError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -72,13 +72,6 @@ class LoggedAction:
             assert isinstance(append, Append)
             self._append = append
         return self._append
-
-    def check_json(self, payload: str) -> None:
-        """Check that the payload of the only event is JSON (CodecError)."""
-        try:
-            check_json(payload)
-        except CodecError as error:
-            raise self._damaged(error) from error
 
     @property
     def events(self) -> Events:

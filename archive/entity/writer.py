@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import struct
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape.aeron import Publication
@@ -93,6 +94,11 @@ class PartitionWriter(Closing):
         self._max_payload_length = self._publication.max_payload_length
         self.max_length = self._publication.max_message_length
         self._counters = client.aeron.counters()
+        # Of a persistent topic, recorded is what is on storage.
+        is_persistent = partition.is_persistent
+        self._counter_type: int = (
+            CounterType.LEDGER_CONFIRMED if is_persistent else CounterType.RECORDING_POSITION
+        )
         self._counter_id: int | None = None
 
     # -- opening -------------------------------------------------------------------------------
@@ -124,10 +130,13 @@ class PartitionWriter(Closing):
         recording = recordings_of(partition.topic, own).get(partition)
         if recording is None:
             for other in recordings_of(partition.topic, client.list_recordings()):
-                if other.count != partition.count:
+                if replace(other, index=partition.index) != partition:
+                    now, then = (
+                        f"{each.count} partitions of type {each.type}"
+                        for each in (other, partition)
+                    )
                     raise EntityError(
-                        f"topic {other.topic} has {other.count} partitions by now, not "
-                        f"{partition.count}; open it again",
+                        f"topic {other.topic} has {now} by now, not {then}; open it again",
                         other.topic,
                     )
         return recording
@@ -151,8 +160,8 @@ class PartitionWriter(Closing):
             publication.close()
             # Or the last writer of this driver has just left, and the recording stops in a moment.
             raise _BusyError(
-                f"a writer on another media driver is writing to recording "
-                f"{recording.recording_id}; write through that driver, or close the writer"
+                f"a writer on another media driver or channel is writing to recording "
+                f"{recording.recording_id}; use that driver and channel, or close the writer"
             )
         return publication
 
@@ -245,7 +254,7 @@ class PartitionWriter(Closing):
         return frames + (align_frame(rest + HEADER_LENGTH) if rest else 0)
 
     def await_recorded(self, position: int) -> None:
-        """Wait until the recording has reached a position.
+        """Wait until the recording has reached a position: on storage, for a persistent topic.
 
         Raises:
             EntityError: it stopped at a lower one; what was sent may be lost.
@@ -270,7 +279,14 @@ class PartitionWriter(Closing):
         if self._counter_id is None:
             self._counter_id = self._find_counter()
         if self._counter_id is None:  # an archive with another driver, or a stopped recording
-            return self._client.recording_position(self.recording_id)
+            position = self._client.recording_position(self.recording_id)
+            if self._partition.is_persistent and position != NULL_POSITION:
+                raise EntityError(
+                    f"recording {self.recording_id} of {self._partition} has no confirmed position:"
+                    " topics of type PD_JOURNAL need an aerotape archive on this media driver",
+                    self._partition.topic,
+                )
+            return position
         position = self._counters.value(self._counter_id)
         if self._is_counter(self._counter_id):
             return position
@@ -279,7 +295,7 @@ class PartitionWriter(Closing):
 
     def _find_counter(self) -> int | None:
         archive_id = struct.pack("<q", self._client.archive_id)
-        for row in self._counters.rows(CounterType.RECORDING_POSITION):
+        for row in self._counters.rows(self._counter_type):
             if row[2][:8] == struct.pack("<q", self.recording_id) and archive_id in row[2]:
                 return row[0]
         return None
@@ -287,7 +303,7 @@ class PartitionWriter(Closing):
     def _is_counter(self, counter_id: int) -> bool:
         return (
             self._counters.state(counter_id) == 1
-            and self._counters.type_id(counter_id) == CounterType.RECORDING_POSITION
+            and self._counters.type_id(counter_id) == self._counter_type
             and self._counters.key(counter_id)[:8] == struct.pack("<q", self.recording_id)
         )
 

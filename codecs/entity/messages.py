@@ -145,7 +145,7 @@ class SingleAppend(NamedTuple):
         version: None: unknown.
         metadata: of the append, JSON; empty: none.
         tags: a JSON array; None: none.
-        payload: of the event, JSON, not checked.
+        payload: of the event, JSON.
     """
 
     origin: str | None

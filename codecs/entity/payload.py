@@ -69,14 +69,6 @@ def encode_events(
         raise CodecError(f"events cannot be encoded: {error}") from error
 
 
-def check_json(text: str) -> None:
-    """Check that a payload is JSON (CodecError)."""
-    try:
-        _loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CodecError(f"payload is not JSON: {error}") from None
-
-
 def decode_events(payload: bytes, payload_type: PayloadType) -> Events:
     """Decode the payload of an append.
 

@@ -12,6 +12,7 @@ archive directory with two cores, and writes them as Parquet. Figures are median
 from __future__ import annotations
 
 import random
+import shutil
 import statistics
 import sys
 import time
@@ -100,15 +101,14 @@ class Bench:
         from pyspark.sql import SparkSession
 
         from aerotape.spark.entities.actions import read_actions
-        from aerotape.spark.entities.tables import entity_tables
+        from aerotape.spark.entities.tables import write_tables
 
         session = SparkSession.getActiveSession()
         assert session is not None
+        tables = self.folder / "tables"
+        shutil.rmtree(tables, ignore_errors=True)
         began = time.perf_counter()
-        tables = entity_tables(read_actions(session, self.archive_dir, TOPIC), TOPIC)
-        for name in ("metajournal", "journal", "pointer2"):
-            out = str(self.folder / "tables" / name)
-            getattr(tables, name).write.mode("overwrite").parquet(out)
+        write_tables(read_actions(session, self.archive_dir, TOPIC), TOPIC, tables)
         return float(self.options.events / (time.perf_counter() - began))
 
 

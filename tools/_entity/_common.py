@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING
 from aerotape.tools._cli.arguments import channel, integer
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.group import Commands, add_command
-from aerotape.tools._cli.output import note
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
     from aerotape.archive.entity.entities import Entities
-    from aerotape.archive.entity.stores.store import Store
 
 
 def add_journal_command(
@@ -36,6 +33,12 @@ def add_journal_command(
         metavar="N",
         type=partitions,
         help="the number of recordings of the topic (default: as it has, 1 for a new one)",
+    )
+    parser.add_argument(
+        "--type",
+        choices=("PD_JOURNAL", "VD_JOURNAL"),
+        help="acknowledge records on storage or in the page cache (default: as the topic has, "
+        "VD_JOURNAL for a new one)",
     )
     parser.add_argument(
         "--channel",
@@ -85,41 +88,25 @@ def seq_nr(text: str) -> int:
 
 
 @contextmanager
-def journals(args: argparse.Namespace) -> Iterator[Entities]:
-    """Open the topic of a command of `add_journal_command`; a new topic is created."""
-    with _client_and_store(args) as (client, store), _entities(args, client, store) as entities:
-        yield entities
+def journals(args: argparse.Namespace, *, may_be_new: bool = False) -> Iterator[Entities]:
+    """Open the topic of a command of `add_journal_command`.
 
-
-@contextmanager
-def existing_journals(args: argparse.Namespace) -> Iterator[Entities | None]:
-    """Open the topic as `journals` does, unless it is new: then yield None and print a note.
-
-    Reading writes a mark, so it would create the topic, with the default number of partitions.
+    Args:
+        may_be_new: create a topic that has no recording. Else it is refused: also reading writes,
+            a mark, and would create it.
     """
-    from aerotape.archive.entity.topic import check_topic, recordings_of
+    from aerotape.archive.entity.topic import check_topic, existing_recordings_of
 
-    check_topic(args.topic)
-    with _client_and_store(args) as (client, store):
-        is_new = not recordings_of(args.topic, client.list_recordings())
-        if is_new and (store is None or store.pointer(args.topic, 0) is None):
-            note(f"topic {args.topic} has no recording: it is new, or its name is another")
-            yield None
-            return
-        with _entities(args, client, store) as entities:
-            yield entities
-
-
-@contextmanager
-def _client_and_store(args: argparse.Namespace) -> Iterator[tuple[ArchiveClient, Store | None]]:
+    topic = check_topic(args.topic)
     with ExitStack() as stack:
         store = None
         if args.store is not None:
             from aerotape.archive.entity.stores.url import open_store
 
             store = stack.enter_context(open_store(args.store))
-        yield stack.enter_context(connect(args)), store
-
-
-def _entities(args: argparse.Namespace, client: ArchiveClient, store: Store | None) -> Entities:
-    return client.entities(args.topic, args.partitions, store, channel=args.channel)
+        client = stack.enter_context(connect(args))
+        if not may_be_new:
+            existing_recordings_of(topic, client.list_recordings())
+        yield stack.enter_context(
+            client.entities(topic, args.partitions, store, type=args.type, channel=args.channel)
+        )

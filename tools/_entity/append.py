@@ -64,7 +64,7 @@ def _append(args: argparse.Namespace) -> None:
     """
     given = list(_given(args.events))
     metadata = None if args.metadata is None else _parsed(args.metadata, "--metadata")
-    with journals(args) as entities:
+    with journals(args, may_be_new=True) as entities:
         numbered = ["seq_nr" in fields for fields in given]
         if any(numbered) and not all(numbered):
             raise ConfigurationError("some events have a seq_nr and others not", "EVENT")

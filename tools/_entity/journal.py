@@ -6,7 +6,7 @@ import argparse
 
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
-from aerotape.tools._entity._common import add_journal_command, existing_journals, journals, seq_nr
+from aerotape.tools._entity._common import add_journal_command, journals, seq_nr
 
 
 def add_commands(commands: Commands) -> None:
@@ -26,8 +26,8 @@ def add_commands(commands: Commands) -> None:
 
 def _pointer(args: argparse.Namespace) -> None:
     """Print the last sequence number of a journal; none when there is no journal."""
-    with existing_journals(args) as entities:
-        last = None if entities is None else entities.pointer(args.key)
+    with journals(args) as entities:
+        last = entities.pointer(args.key)
     emit({"topic": args.topic, "key": args.key, "seq_nr": last}, args)
 
 
@@ -36,8 +36,8 @@ def _delete(args: argparse.Namespace) -> None:
 
     Nothing is written when there is no journal.
     """
-    with existing_journals(args) as entities:
-        place = None if entities is None else entities.delete(args.key, args.to_seq_nr)
+    with journals(args) as entities:
+        place = entities.delete(args.key, args.to_seq_nr)
     written = {} if place is None else place._asdict()
     emit({"topic": args.topic, "key": args.key, "deleted": place is not None, **written}, args)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from datetime import date
 
 from aerotape.tools._cli.connection import add_connection_options, connect
@@ -34,12 +35,13 @@ def _purge_expired(args: argparse.Namespace) -> None:
     """
     from aerotape.archive.entity.expiry import purge_expired
     from aerotape.archive.entity.stores.url import open_store
+    from aerotape.archive.entity.topic import check_topic, existing_recordings_of
 
-    with (
-        open_store(args.store) as store,
-        connect(args) as client,
-        client.entities(args.topic, None, store) as entities,
-    ):
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(args.store))
+        client = stack.enter_context(connect(args))
+        existing_recordings_of(check_topic(args.topic), client.list_recordings())
+        entities = stack.enter_context(client.entities(args.topic, None, store))
         for each in purge_expired(entities, store, args.day, dry_run=args.dry_run):
             done = "purged" if each.is_purged else "not purged"
             row = {

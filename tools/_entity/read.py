@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import add_journal_command, existing_journals, seq_nr
+from aerotape.tools._entity._common import add_journal_command, journals, seq_nr
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.records import EventRecord
@@ -27,8 +27,8 @@ def _read(args: argparse.Namespace) -> None:
 
     With --json, the payload of a json event is a JSON value, that of a binary event hexadecimal.
     """
-    with existing_journals(args) as entities:
-        records = () if entities is None else entities.read(args.key, args.from_seq_nr)
+    with journals(args) as entities:
+        records = entities.read(args.key, args.from_seq_nr)
         for record in records:
             row = _row(record)
             text = row["payload"] if record.event.payload_type != "json" else _text(record)

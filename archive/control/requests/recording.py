@@ -10,6 +10,7 @@ from aerotape.archive.control.requests.handling import (
     check_no_ledger,
     check_no_listing,
 )
+from aerotape.archive.entity.topic import durability_of
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
@@ -40,6 +41,7 @@ def _start_recording(
         source_location=request.source_location,
         auto_stop=getattr(request, "auto_stop", None) is codecs.BooleanType.TRUE,
         extends=extends,
+        durability=durability_of(request.channel, request.stream_id),
     )
 
 

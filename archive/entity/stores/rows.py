@@ -77,7 +77,6 @@ def event_rows(topic: str, change: Change) -> Iterator[tuple[Any, ...]]:
             )
             continue
         origin, version, metadata, tags, payload = single
-        action.check_json(payload)
         seq_nr = header.to_seq_nr
         yield (
             *key,

@@ -377,7 +377,9 @@ def test_writer_of_another_driver(
         journal.append("k", events(1))
         with (
             elsewhere.entities(topic, timeout_ns=200_000_000) as other,
-            pytest.raises(EntityError, match="another media driver is writing to recording"),
+            pytest.raises(
+                EntityError, match="another media driver or channel is writing to recording"
+            ),
         ):
             other.append("k", events(2))
         assert numbers(journal.read("k")) == [1]
@@ -414,7 +416,7 @@ def test_partitions_of_a_topic_that_begins(client: aerotape.ArchiveClient) -> No
     topic = new_topic()
     with client.entities(topic, 2) as first, client.entities(topic, 3) as second:
         first.append("k", events(1))
-        with pytest.raises(EntityError, match="has 2 partitions by now, not 3"):
+        with pytest.raises(EntityError, match="has 2 partitions of type VD_JOURNAL by now, not 3"):
             second.append("k", events(1))
 
 

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow
 import pytest
+from pyspark.errors import PySparkException
 from support.daemon.served import connect, launch
 from support.entity.built_topic import build_topic
 from support.entity.logged import DAY_NS, append, append_events, delete, mark, purge
+from support.entity.model import Model
 
 from aerotape import _native
+from aerotape.archive.entity.records import EventRecord
 from aerotape.archive.entity.replicator import Replicator
-from aerotape.archive.entity.stores.rows import EVENT_COLUMNS, HEAD_COLUMNS
+from aerotape.archive.entity.stores.rows import EVENT_COLUMNS, HEAD_COLUMNS, EventRow, event_of
 from aerotape.archive.entity.stores.url import open_store
-from aerotape.codecs.entity.actions import Action, Event
-from aerotape.errors import EntityError
+from aerotape.codecs.entity.actions import Action, Append, Delete, Event, Purge
+from aerotape.codecs.entity.payload import events_of
+from aerotape.errors import ConfigurationError, EntityError
 from aerotape.spark.entities.actions import COLUMNS, read_actions, with_partitions
-from aerotape.spark.entities.tables import EntityTables, entity_tables
+from aerotape.spark.entities.tables import EntityTables, read_tables, write_tables
+from aerotape.spark.entities.task import whole_entities
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,6 +100,12 @@ def rows(frame: DataFrame, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
     return sorted(plain, key=repr)
 
 
+def computed(actions: DataFrame, topic: str, folder: Path) -> EntityTables:
+    """Return the tables that Spark computes and writes."""
+    write_tables(actions, topic, folder, segments=100, segment_size=3)
+    return read_tables(actions.sparkSession, folder)
+
+
 def check_equal(tables: EntityTables, path: Path) -> None:
     """Check that tables are those of an SQLite store."""
     assert rows(tables.metajournal, HEAD_COLUMNS) == stored(path, "metajournal", HEAD_COLUMNS)
@@ -100,7 +114,38 @@ def check_equal(tables: EntityTables, path: Path) -> None:
     assert rows(tables.pointer2, pointer) == stored(path, "pointer2", pointer)
 
 
-def test_tables_equal_the_replicators(
+def model_of(actions: list[Action]) -> Model:
+    """Return the model after these actions."""
+    model = Model()
+    for action in actions:
+        match action:
+            case Append():
+                events = events_of(action).events
+                model.append(action.id, [EventRecord(event, 0, 0, 0) for event in events])
+            case Delete():
+                model.delete(action.id, action.to_seq_nr)
+            case Purge():
+                model.purge(action.id)
+    return model
+
+
+def check_model(tables: EntityTables, model: Model) -> None:
+    """Check that heads and events are those of the model."""
+    heads = rows(tables.metajournal, ("id", "seq_nr", "delete_to"))
+    assert heads == sorted(
+        ((id, each.seq_nr, each.delete_to or None) for id, each in model.journals.items()), key=repr
+    )
+    events: dict[str, list[Event]] = {id: [] for id in model.journals}
+    for row in sorted(map(EventRow._make, rows(tables.journal, EVENT_COLUMNS)), key=_seq_nr):
+        events[row.id].append(event_of(row).event)
+    assert events == {id: [each.event for each in model.read(id)] for id in model.journals}
+
+
+def _seq_nr(row: EventRow) -> int:
+    return row.seq_nr
+
+
+def test_tables_equal_the_replicators_and_the_model(
     spark: SparkSession,
     archive_dir: Path,
     tmp_path: Path,
@@ -108,15 +153,15 @@ def test_tables_equal_the_replicators(
     aeron_dir: Path,
     seeds: range,
 ) -> None:
-    """Random histories: heads, events and pointers are what the replicator stores in SQLite.
+    """Random histories: Spark's tables, the replicator's in SQLite and the model are equal.
 
     Also from a Parquet table of the actions.
     """
-    for seed in seeds:
-        chance = random.Random(seed)
-        build_topic(archive_dir, f"{TOPIC}-{seed}", 3, random_actions(chance, 400))
+    histories = {seed: random_actions(random.Random(seed), 400) for seed in seeds}
+    for seed, history in histories.items():
+        build_topic(archive_dir, f"{TOPIC}-{seed}", 3, history)
     with launch(archive_dir, aeron_dir):
-        for seed in seeds:
+        for seed, history in histories.items():
             topic, path = f"{TOPIC}-{seed}", tmp_path / f"{seed}.db"
             url = f"sqlite:{path}?segment_size=3&segments=100"
             opening = partial(open_store, url)
@@ -124,26 +169,55 @@ def test_tables_equal_the_replicators(
             with Replicator(topic, connecting, opening, batch_records=37) as replicator:
                 assert sum(each.records for each in replicator.run(until_caught_up=True)) == 400
             actions = read_actions(spark, archive_dir, topic)
-            check_equal(entity_tables(actions, topic, segments=100, segment_size=3), path)
+            tables = computed(actions, topic, tmp_path / topic)
+            check_equal(tables, path)
+            check_model(tables, model_of(history))
     partitions = {row.recording_id: row.partition for row in
                   actions.select("recording_id", "partition").distinct().collect()}  # fmt: skip
     table = str(tmp_path / "actions")
     actions.select(*COLUMNS).write.parquet(table)
     lake = with_partitions(spark.read.parquet(table), partitions)
-    check_equal(entity_tables(lake, topic, segments=100, segment_size=3), path)
+    check_equal(computed(lake, topic, tmp_path / "lake"), path)
 
 
-def test_nothing_is_collected(spark: SparkSession, archive_dir: Path) -> None:
-    """Making the tables runs no Spark job."""
-    build_topic(archive_dir, TOPIC, 1, [append("a", 1)])
-    context = spark.sparkContext
-    context.setJobGroup("entities", "tables of entities")
-    entity_tables(read_actions(spark, archive_dir, TOPIC), TOPIC)
-    assert list(context.statusTracker().getJobIdsForGroup("entities")) == []
+def test_a_damaged_append(spark: SparkSession, archive_dir: Path, tmp_path: Path) -> None:
+    """A payload that is not what its action says fails the job, which names the position."""
+    damaged = replace(append("a", 1), payload=b'{"events":[{"seqNr":1,"tags":[],"payload":x}]}')
+    build_topic(archive_dir, TOPIC, 1, [append("a", 1), damaged])
+    with pytest.raises(PySparkException, match="partition 0: invalid record at 192"):
+        write_tables(read_actions(spark, archive_dir, TOPIC), TOPIC, tmp_path / "tables")
 
 
-def test_unknown_topic(spark: SparkSession, archive_dir: Path) -> None:
-    """A topic that the directory does not have is an error with its name."""
+def test_arguments(spark: SparkSession, archive_dir: Path, tmp_path: Path) -> None:
+    """A topic that the directory does not have, and a folder that is used, are refused."""
     build_topic(archive_dir, TOPIC, 1, [append("a", 1)])
     with pytest.raises(EntityError, match="no recording of topic other"):
         read_actions(spark, archive_dir, "other")
+    actions = read_actions(spark, archive_dir, TOPIC)
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "file").touch()
+    with pytest.raises(ConfigurationError, match="has files: expected a new folder"):
+        write_tables(actions, TOPIC, tmp_path / "tables")
+    with pytest.raises(ConfigurationError, match="segment_size=1: must be at least 2"):
+        write_tables(actions, TOPIC, tmp_path / "new", segment_size=1)
+
+
+def test_no_actions(spark: SparkSession, archive_dir: Path, tmp_path: Path) -> None:
+    """A topic without actions has empty tables."""
+    build_topic(archive_dir, TOPIC, 1, [])
+    tables = computed(read_actions(spark, archive_dir, TOPIC), TOPIC, tmp_path / "tables")
+    assert [tables.metajournal.count(), tables.journal.count(), tables.pointer2.count()] == [0] * 3
+
+
+def test_batches_are_cut_between_entities() -> None:
+    """Actions of an entity are in one batch, wherever Spark ends its batches."""
+    chance = random.Random(1)
+    ids = [b"%03d" % (number // 7) for number in range(700)]
+    for _ in range(20):
+        cuts = sorted({0, *chance.choices(range(1, 700), k=chance.randrange(40)), 700})
+        batches = [
+            pyarrow.record_batch({"entityId": ids[begin:end]}) for begin, end in pairwise(cuts)
+        ]
+        whole = [batch["entityId"].to_pylist() for batch in whole_entities(batches)]
+        assert [id for batch in whole for id in batch] == ids
+        assert all(one[-1] != other[0] for one, other in pairwise(whole))

@@ -27,8 +27,9 @@ class Model:
     def append(self, id: str, events: list[EventRecord]) -> None:
         first = events[0].seq_nr
         journal = self.journals.setdefault(id, Journal(0, first - 1))
-        journal.seq_nr = events[-1].seq_nr
-        journal.events |= {each.seq_nr: each for each in events}
+        after = max(journal.seq_nr, journal.delete_to)
+        journal.events |= {each.seq_nr: each for each in events if each.seq_nr > after}
+        journal.seq_nr = max(journal.seq_nr, events[-1].seq_nr)
 
     def delete(self, id: str, to: int) -> None:
         journal = self.journals.setdefault(id, Journal(to, to))

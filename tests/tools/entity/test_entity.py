@@ -105,12 +105,12 @@ def test_appending_what_read_printed(cli: CommandLine) -> None:
 
 
 def test_an_unknown_topic_is_not_created(cli: CommandLine) -> None:
-    """Commands that only look find no journal and say why; the topic's name may be wrong."""
+    """All commands but append refuse it: its name may be wrong."""
     topic = new_topic()
     order = journal(topic)
-    assert "has no recording" in cli.run("entity", "read", *order, "--json").stderr.decode()
-    assert cli.json("entity", "pointer", *order)["seq_nr"] is None
-    assert cli.json("entity", "delete", *order, "--to", 3)["deleted"] is False
+    for command, *rest in (("read",), ("pointer",), ("delete", "--to", 3), ("purge",)):
+        error = cli.error("entity", command, *order, *rest, "--json")
+        assert f"topic {topic} has no recording: check its name" in error
     assert topic not in cli.run("list", "--json").stdout.decode()
     cli.run("entity", "append", *order, "{}", "--partitions", 3)
 
@@ -123,7 +123,12 @@ def test_help_is_not_indented(cli: CommandLine) -> None:
 
 def test_delete_without_a_journal(cli: CommandLine) -> None:
     """A delete of nothing reports that it wrote nothing."""
-    assert cli.json("entity", "delete", *journal(new_topic()), "--to", 3)["deleted"] is False
+    topic = new_topic()
+    cli.run("entity", "append", *journal(topic), "{}")
+    other = journal(topic, "other")
+    assert cli.json("entity", "delete", *other, "--to", 3)["deleted"] is False
+    assert cli.json("entity", "pointer", *other)["seq_nr"] is None
+    assert lines(cli, "entity", "read", *other) == []
 
 
 def test_partitions(cli: CommandLine) -> None:

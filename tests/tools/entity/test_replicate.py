@@ -109,8 +109,13 @@ def test_unusable_stores(
 
 def test_unknown_topic(cli: CommandLine, url: str) -> None:
     """A topic without recordings is an error."""
-    error = cli.error("entity", "replicate", "--topic", "none", "--store", url, "--until-caught-up")
-    assert "topic none has no recording" in error
+    topic = ("--topic", "none", "--store", url)
+    for command, *rest in (
+        ("replicate", "--until-caught-up"),
+        ("purge-expired",),
+        ("retention", "--max-age", "24h"),
+    ):
+        assert "topic none has no recording" in cli.error("entity", command, *topic, *rest)
 
 
 def test_purge_expired(cli: CommandLine, url: str) -> None:
@@ -136,7 +141,7 @@ def test_retention(cli: CommandLine, url: str) -> None:
     topic = new_topic()
     append(cli, topic, "a")
     retention = "entity", "retention", "--topic", topic, "--max-age", "24h"
-    assert "no store" in cli.error(*retention, code=2)
+    assert "give --store, or --force" in cli.error(*retention, code=2)
     (row,) = lines(cli, *retention, "--store", url)
     assert (row["partition"], row["segment_files"], row["replicated_to"]) == (0, 0, None)
     (row,) = lines(cli, *retention, "--force")

@@ -1,7 +1,11 @@
 //! Actions of entities (`codecs/entity/`): the append that a replicator meets most often, taken
-//! apart in one call, and the hash that segments of heads are computed with.
+//! apart in one call, journals computed from all their actions, and the hash that segments of heads
+//! are computed with.
+
+mod journals;
 
 use pyo3::prelude::*;
+use serde::de::IgnoredAny;
 
 const LENGTH_LENGTH: usize = 4;
 const BEGIN: &[u8] = br#"{"events":[{"seqNr":"#;
@@ -34,8 +38,12 @@ fn not_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The tags, a JSON array, and the payload of the only event of an append in JSON, if it is written
-/// as aerotape writes it.
+fn is_json(text: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(text).is_ok()
+}
+
+/// The tags, a JSON array, and the payload, JSON, of the only event of an append in JSON, if it is
+/// written as aerotape writes it.
 fn single_event(payload: &[u8], seq_nr: u64) -> Option<(&str, &str)> {
     let inner = text(payload.strip_prefix(BEGIN)?.strip_suffix(END)?)?;
     let digits = inner.bytes().take_while(u8::is_ascii_digit).count();
@@ -47,7 +55,8 @@ fn single_event(payload: &[u8], seq_nr: u64) -> Option<(&str, &str)> {
     let end = tags.find([']', '{', '}'])? + 1;
     let (tags, inner) = tags.split_at_checked(end)?;
     let payload = text(inner.as_bytes().strip_prefix(PAYLOAD)?)?;
-    tags.ends_with(']').then_some((tags, payload))
+    (tags.ends_with(']') && is_json(tags.as_bytes()) && is_json(payload.as_bytes()))
+        .then_some((tags, payload))
 }
 
 /// See `aerotape/_native/`.
@@ -73,6 +82,7 @@ fn string_hash(text: &str) -> i32 {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(single_append, module)?)?;
+    module.add_function(wrap_pyfunction!(journals::entity_journals, module)?)?;
     module.add_function(wrap_pyfunction!(string_hash, module)?)
 }
 
@@ -86,6 +96,9 @@ mod tests {
             br#"{"events":[{"seqNr":7,"tags":["a"],"payloadType":"json","payload":1}],"metadata":{}}"#;
         assert_eq!(single_event(one, 7), Some((r#"["a"]"#, "1")));
         assert_eq!(single_event(one, 8), None);
+        let invalid =
+            br#"{"events":[{"seqNr":7,"tags":["a"],"payloadType":"json","payload":x}],"metadata":{}}"#;
+        assert_eq!(single_event(invalid, 7), None);
         assert_eq!(single_event(&one[..one.len() - 1], 7), None);
         let text = br#"{"events":[{"seqNr":7,"tags":[],"payloadType":"text","payload":"1"}],"metadata":{}}"#;
         assert_eq!(single_event(text, 7), None);
