@@ -60,6 +60,7 @@ impl Entry<'_> {
 }
 
 /// Parse an entry; of a configuration only its head.
+#[inline(always)]
 pub fn parse(blob: &[u8]) -> Result<Entry<'_>, String> {
     let (block_length, _) = LOG_ENTRY.check(blob, 0)?;
     let body = MESSAGE_HEADER + block_length;
@@ -110,6 +111,7 @@ pub fn parse(blob: &[u8]) -> Result<Entry<'_>, String> {
 }
 
 /// Check an entry to its end, and return where that is.
+#[inline(always)]
 pub fn end(blob: &[u8], entry: &Entry<'_>) -> Result<usize, String> {
     if entry.kind != CONFIGURATION {
         if entry.data.is_some() && entry.highest_asqn < entry.lowest_asqn {

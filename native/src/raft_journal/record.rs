@@ -1,4 +1,7 @@
 //! The layout of a record: a frame, the metadata and the data, the latter two SBE messages.
+//!
+//! What parses a record is inlined always: results that are returned through memory would take
+//! longer than the checksum.
 
 use std::io;
 
@@ -99,30 +102,23 @@ pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 impl Message {
     /// Check a message's header; return the length of its block and its schema version.
+    #[inline(always)]
     pub fn check(&self, bytes: &[u8], at: usize) -> Result<(usize, u16), String> {
-        let header = (
-            u16_at(bytes, at),
-            u16_at(bytes, at + 2),
-            u16_at(bytes, at + 4),
-            u16_at(bytes, at + 6),
-        );
-        let (Some(block_length), Some(template_id), Some(schema_id), Some(version)) = header else {
+        let Some(header) = u64_at(bytes, at) else {
             return Err("a message header exceeds the end of the bytes".to_owned());
         };
-        if (schema_id, template_id) != (self.schema_id, self.template_id) {
+        let field = |number: u32| (header >> (16 * number)) as u16;
+        let (block_length, template_id, schema_id) = (usize::from(field(0)), field(1), field(2));
+        if (schema_id, template_id) != (self.schema_id, self.template_id)
+            || block_length < self.block_length
+        {
             return Err(format!(
-                "a message of schema {schema_id} and template {template_id}, expected {} and {}",
-                self.schema_id, self.template_id
+                "a message of schema {schema_id}, template {template_id} and a block of \
+                 {block_length} bytes, expected {}, {} and at least {}",
+                self.schema_id, self.template_id, self.block_length
             ));
         }
-        let block_length = usize::from(block_length);
-        if block_length < self.block_length {
-            return Err(format!(
-                "a block of {block_length} bytes of template {template_id}, expected at least {}",
-                self.block_length
-            ));
-        }
-        Ok((block_length, version))
+        Ok((block_length, field(3)))
     }
 }
 
@@ -144,6 +140,7 @@ fn corrupt(why: String) -> Damage {
 
 /// Parse frame and metadata. `None` at the end of the records; `left` is the bytes up to the end
 /// of the segment.
+#[inline(always)]
 fn head(bytes: &[u8], left: u64) -> Result<Option<Head>, Damage> {
     match bytes.first() {
         None | Some(&END_FRAME) => return Ok(None),
@@ -184,6 +181,7 @@ fn head(bytes: &[u8], left: u64) -> Result<Option<Head>, Damage> {
 }
 
 /// Parse the data message; return index, asqn and blob.
+#[inline(always)]
 fn data(bytes: &[u8]) -> Result<(u64, i64, &[u8]), String> {
     let (block_length, _) = DATA.check(bytes, 0)?;
     let blob = MESSAGE_HEADER + block_length + VAR_DATA_LENGTH;
@@ -203,6 +201,7 @@ fn data(bytes: &[u8]) -> Result<(u64, i64, &[u8]), String> {
     }
 }
 
+#[inline(always)]
 fn whole(bytes: &[u8], head: Head) -> Result<Record<'_>, Damage> {
     let with_length = |problem, why| Damage {
         problem,
@@ -245,6 +244,7 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, Damage> {
 }
 
 /// Read the record at an offset; `None` where the records end. `limit` is the segment's end.
+#[inline(always)]
 pub fn read<'a>(
     reader: &'a mut Reader<'_>,
     offset: u64,

@@ -40,6 +40,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Return `length` bytes at `offset`, fewer only where the limit or the file ends.
+    #[inline(always)]
     pub fn at(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
         let end = offset + length as u64;
         if offset < self.begin || end > self.begin + self.filled as u64 {
