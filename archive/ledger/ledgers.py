@@ -84,8 +84,7 @@ class Ledgers:
         # Ledgers that a request is changing.
         self._changing: set[QualifiedId] = set()
         self._writers: dict[QualifiedId, Attachment] = {}
-        # Recordings whose stop position is on storage.
-        self._forced: set[int] = set()
+        self._forced: set[int] = set()  # recordings whose stop position is on storage
         # The last confirmed entry that was looked up, by recording.
         self._marks: dict[int, EntryMark] = {}
 

@@ -42,8 +42,13 @@ class Run:
         self.seen = dict.fromkeys(range(4), -1)
         self.exits = ExitStack()
         self.client = self.exits.enter_context(archives.client(LEADER))
-        self.writer = archives.create(self.client, kind, ACK_QUORUM)
-        self.ledger = self.writer.qualified_id
+        self.ledger = self.client.declare_ledger(
+            kind,  # type: ignore[arg-type]
+            write_quorum=3,
+            ack_quorum=ACK_QUORUM,
+            mirrors=archives.mirrors,
+        )
+        until(self.attach)
 
     @property
     def last(self) -> int:
@@ -187,13 +192,21 @@ class Run:
         with contextlib.suppress(AerotapeError):
             self.exits.close()
         self.client = self.exits.enter_context(self.archives.client(LEADER, timeout_s=30.0))
-        self.writer = self.client.open_ledger_writer(self.ledger)
+        until(self.attach)
         last = self.writer.last_add_pushed
         assert least <= last <= self.last
         del self.payloads[last + 1 :]
         self.acknowledged = last
         # A mirror drops what was not confirmed when another writer begins.
         self.seen = dict.fromkeys(range(4), -1)
+
+    def attach(self) -> bool:
+        """Open the ledger for writing; a mirror that has just returned may not respond in time."""
+        try:
+            self.writer = self.client.open_ledger_writer(self.ledger)
+        except ArchiveError:
+            return False
+        return True
 
     def check_entries(self) -> None:
         self.sync()
