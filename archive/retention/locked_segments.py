@@ -10,13 +10,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from aerotape.archive.retention.plan import Holding, RetentionPlan, make_plan
 from aerotape.archive.retention.policy import RetentionPolicy
-from aerotape.archive.retention.survey import Usage, paused, survey
+from aerotape.archive.retention.survey import Usage, survey
 from aerotape.catalog.segment.placement import is_long_enough, misplaced_head, read_heads
 from aerotape.catalog.segment_files import segment_file_name
 
@@ -30,7 +29,6 @@ def plan_directory(
     policy: RetentionPolicy,
     now_ns: int,
     usage: Usage = _NO_USAGE,
-    pause: Callable[[], None] = lambda: None,
 ) -> RetentionPlan:
     """Return what a policy deletes from a directory, of the data that is not in use.
 
@@ -39,26 +37,25 @@ def plan_directory(
         policy: the policy.
         now_ns: the time, nanoseconds since 1970.
         usage: the recordings in use by the archive.
-        pause: as for `survey`.
 
     Raises:
         CatalogError: the catalog cannot be read.
         StorageError: the directory cannot be read.
     """
-    holdings = {each.recording_id: each for each in survey(archive_dir, usage, pause)}
+    holdings = {each.recording_id: each for each in survey(archive_dir, usage)}
     sound: set[int] = set()
     while True:
         plan = make_plan(holdings.values(), policy, now_ns)
         # A limit of several recordings may take from others what is in use in one: planned again.
         held_back = False
-        for removal in paused(plan.removals, pause):
+        for removal in plan.removals:
             holding = holdings[removal.recording_id]
             free, in_use = 0, ""
             if removal.recording_id not in sound:
-                in_use = _problem(archive_dir, holding, pause)
+                in_use = _problem(archive_dir, holding)
             if not in_use:
                 sound.add(removal.recording_id)
-                free, in_use = _count_free(archive_dir, holding, removal.segments, pause)
+                free, in_use = _count_free(archive_dir, holding, removal.segments)
             if free < removal.segments:
                 held_back = True
                 holdings[removal.recording_id] = replace(
@@ -68,7 +65,7 @@ def plan_directory(
             return plan
 
 
-def _problem(archive_dir: Path, holding: Holding, pause: Callable[[], None]) -> str:
+def _problem(archive_dir: Path, holding: Holding) -> str:
     """Describe the first segment that is too short or misplaced, "" without one.
 
     The recording is then spared, because its other segments may be damaged as well.
@@ -76,7 +73,7 @@ def _problem(archive_dir: Path, holding: Holding, pause: Callable[[], None]) -> 
     descriptor = holding.descriptor
     paths = _paths(archive_dir, holding)
     heads = zip(paths, holding.segments, read_heads(paths), strict=True)
-    for path, segment, head in paused(heads, pause):
+    for path, segment, head in heads:
         if not is_long_enough(descriptor, head, segment.base_position, holding.end_position):
             return f"{Path(path).name} is damaged"
         if reason := misplaced_head(descriptor, head, segment.base_position):
@@ -84,11 +81,9 @@ def _problem(archive_dir: Path, holding: Holding, pause: Callable[[], None]) -> 
     return ""
 
 
-def _count_free(
-    archive_dir: Path, holding: Holding, count: int, pause: Callable[[], None]
-) -> tuple[int, str]:
+def _count_free(archive_dir: Path, holding: Holding, count: int) -> tuple[int, str]:
     """Return how many of the first `count` segments can be deleted, and why not all."""
-    for index, path in enumerate(paused(_paths(archive_dir, holding)[:count], pause)):
+    for index, path in enumerate(_paths(archive_dir, holding)[:count]):
         if is_read(path):
             return index, "it is being read"
     return count, ""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
 
 _MAX_UNDER_WAY: Final = 8
-# Each pause of the planning thread, which lets the conductor run.
-_PAUSE_S: Final = 0.0005
 
 
 class _Requester:
@@ -99,53 +98,39 @@ class _Requester:
             self._audience.pass_on(self.session_id, message)
 
 
+@dataclass(eq=False, kw_only=True)
 class Retention:
-    """Applies a policy. For the conductor's thread."""
+    """Applies a policy; the first pass is due after an interval. For the conductor's thread.
 
-    def __init__(
-        self,
-        *,
-        policy_file: Path,
-        interval_ns: int,
-        archive_dir: Path,
-        catalog: Catalog,
-        recordings: Recordings,
-        replays: Replays,
-        replications: Replications,
-        ask: Callable[[Any, Any], None],
-        counters: Sequence[Counter],
-        errors: ErrorLog,
-        wake: Callable[[], None],
-        audience: SignalAudience | None,
-        monotonic_ns: Callable[[], int] = time.monotonic_ns,
-        epoch_ns: Callable[[], int] = time.time_ns,
-    ) -> None:
-        """Create it; the first pass is due after an interval.
+    Attributes:
+        interval_ns: from the start of one pass to that of the next.
+        ask: handles a request of a requester, as of a client.
+        counters: of deleted segment files, and of their allocated bytes.
+        wake: makes the conductor call `do_work` soon; called from other threads.
+        audience: receives the signals.
+    """
 
-        Args:
-            policy_file: the policy.
-            interval_ns: from the start of one pass to that of the next.
-            ask: handles a request of a requester, as of a client.
-            counters: of deleted segment files, and of their allocated bytes.
-            wake: makes the conductor call `do_work` soon; called from other threads.
-            audience: receives the signals.
-        """
-        self._policy_file = policy_file
-        self._interval_ns = interval_ns
-        self._archive_dir = archive_dir
-        self._catalog = catalog
-        self._recordings = recordings
-        self._replays = replays
-        self._replications = replications
-        self._ask = ask
-        self._requester = _Requester(counters, audience)
-        self._errors = errors
-        self._worker = FileWorker("archive-retention", wake)
-        self._monotonic_ns = monotonic_ns
-        self._epoch_ns = epoch_ns
-        self._due_ns = monotonic_ns() + interval_ns
-        self._tasks = BackgroundTasks()
-        self._is_removing = False
+    policy_file: Path
+    interval_ns: int
+    archive_dir: Path
+    catalog: Catalog
+    recordings: Recordings
+    replays: Replays
+    replications: Replications
+    ask: Callable[[Any, Any], None]
+    counters: Sequence[Counter]
+    errors: ErrorLog
+    wake: Callable[[], None]
+    audience: SignalAudience | None
+    monotonic_ns: Callable[[], int] = time.monotonic_ns
+    epoch_ns: Callable[[], int] = time.time_ns
+    _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
+    _is_removing: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._requester = _Requester(self.counters, self.audience)
+        self._worker = FileWorker("archive-retention", self.wake)
+        self._due_ns = self.monotonic_ns() + self.interval_ns
 
     @property
     def wants_within_ns(self) -> int | None:
@@ -160,16 +145,16 @@ class Retention:
 
     def do_work(self) -> None:
         """Start a pass when it is due, or advance the current one by one step."""
-        now_ns = self._monotonic_ns()
+        now_ns = self.monotonic_ns()
         if self.is_at_work:
             self._tasks.advance()
         elif now_ns >= self._due_ns:
-            self._due_ns = now_ns + self._interval_ns
+            self._due_ns = now_ns + self.interval_ns
             self._tasks.start(self._pass())
 
     def _pass(self) -> Task[None]:
         try:
-            usage, now_ns = self._usage(), self._epoch_ns()
+            usage, now_ns = self._usage(), self.epoch_ns()
             planning = self._worker.submit(lambda: self._plan(usage, now_ns))
             yield  # no removal in the duty cycle that starts a pass
             plan = yield from outcome(planning)
@@ -186,42 +171,40 @@ class Retention:
             while len(self._requester):
                 yield
         except AerotapeError as error:
-            self._errors.record("retention failed", error)
+            self.errors.record("retention failed", error)
         finally:
             self._is_removing = False
 
     def _plan(self, usage: Usage, now_ns: int) -> RetentionPlan:
-        policy = read_policy(self._policy_file)
-        return plan_directory(
-            self._archive_dir, policy, now_ns, usage, pause=lambda: time.sleep(_PAUSE_S)
-        )
+        policy = read_policy(self.policy_file)
+        return plan_directory(self.archive_dir, policy, now_ns, usage)
 
     def _usage(self) -> Usage:
-        recordings = self._recordings
+        recordings = self.recordings
         live = {session.recording_id: session.position for session in recordings}
         held = {
             recording_id: "a replication to it is starting"
-            for recording_id in self._replications.recording_ids()
+            for recording_id in self.replications.recording_ids()
             if recording_id not in live
         }
         for source in recordings.subscriptions.listed():
             if source.extends is not None and source.extends not in live:
                 held[source.extends] = "an extension of it is starting"
-        return Usage(live, self._replays.lowest_positions(), held)
+        return Usage(live, self.replays.lowest_positions(), held)
 
     def _is_as_planned(self, removal: Removal) -> bool:
         """Whether a recording is unchanged and unused since the plan."""
         recording_id = removal.recording_id
-        if not self._catalog.has_recording(recording_id):
+        if not self.catalog.has_recording(recording_id):
             return False
-        descriptor, planned = self._catalog.descriptor(recording_id), removal.descriptor
+        descriptor, planned = self.catalog.descriptor(recording_id), removal.descriptor
         if descriptor.start_position != planned.start_position:
             return False
         if removal.new_start_position is None and (
             descriptor.stop_position != planned.stop_position or recording_id in self._usage().held
         ):
             return False
-        return not self._recordings.are_segments_changing(recording_id)
+        return not self.recordings.are_segments_changing(recording_id)
 
     def _remove(self, removal: Removal) -> None:
         correlation_id = self._requester.begin(removal)
@@ -239,7 +222,7 @@ class Retention:
                 recording_id=removal.recording_id,
                 new_start_position=removal.new_start_position,
             )
-        self._ask(self._requester, request)
+        self.ask(self._requester, request)
 
     def close(self) -> None:
         """Cancel the removals that were not requested yet."""

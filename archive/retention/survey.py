@@ -1,39 +1,26 @@
 """Survey of a directory's recordings: their segments, sizes and ages.
 
 The age of a segment counts from the last write to its file, when all of it had been recorded. The
-files of a copy may have been written later: if the recording had stopped before, its time index
-gives the time. Without one a segment counts as younger than its data, never older.
+files of a copy may have been written later: then a segment counts as younger than its data.
 
 A recording that is damaged, marked as suspect or lacks segment files is not touched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, TypeVar
 
 from aerotape import _native
 from aerotape.archive.retention.plan import HeldSegment, Holding
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
-from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.file.entries import CatalogEntry, entry_damage
+from aerotape.catalog.file.entries import entry_damage
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.suspect_marks import marked_recording
-from aerotape.catalog.segment_files import SegmentFile, segment_file_name
-from aerotape.catalog.time_index.file import parse_time_index_name
-from aerotape.catalog.time_index.index import TimeIndex, read_points
-
-_PAUSE_AFTER: Final = 64
-_NS_PER_MS: Final = 1_000_000
-# The longest time between the last write to a recording and its stop timestamp.
-_SLACK_NS: Final = 10_000 * _NS_PER_MS
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +38,12 @@ class Usage:
     held: Mapping[int, str] = field(default_factory=dict)
 
 
-def survey(
-    archive_dir: Path, usage: Usage = Usage(), pause: Callable[[], None] = lambda: None
-) -> list[Holding]:
+def survey(archive_dir: Path, usage: Usage = Usage()) -> list[Holding]:
     """Return all valid recordings of a directory; an archive may be using it.
 
     Args:
         archive_dir: the directory.
         usage: the recordings in use.
-        pause: called regularly, so that other threads can run.
 
     Raises:
         CatalogError: the catalog cannot be read.
@@ -70,32 +54,18 @@ def survey(
         recording_id: [HeldSegment(*each) for _, *each in group]
         for recording_id, group in groupby(listed, key=itemgetter(0))
     }
-    indexed = {parse_time_index_name(name) for name in others}
     found = []
     # Deleting a suspect recording would delete what was quarantined from it.
     marked = {marked_recording(name): "it is marked as suspect" for name in others}
     held = {recording_id: why for recording_id, why in marked.items() if recording_id is not None}
     usage = replace(usage, held={**held, **usage.held})
     with Catalog.open(archive_dir, read_only=True) as catalog:
-        for entry in paused(catalog.entries(), pause):
+        for entry in catalog.entries():
             if entry.state != RecordingState.VALID or entry_damage(entry):
                 continue
             segments = files.get(entry.recording_id, [])
-            holding = _holding(entry.descriptor, segments, usage)
-            is_stopped = entry.recording_id not in usage.live and holding.end_position >= 0
-            if is_stopped and entry.recording_id in indexed:
-                dated = _dated(archive_dir, entry, segments, holding.segments)
-                holding = replace(holding, segments=dated)
-            found.append(holding)
+            found.append(_holding(entry.descriptor, segments, usage))
     return found
-
-
-def paused(items: Iterable[T], pause: Callable[[], None]) -> Iterator[T]:
-    """Iterate over items, calling `pause` regularly."""
-    for number, item in enumerate(items):
-        if number % _PAUSE_AFTER == 0:
-            pause()
-        yield item
 
 
 def _holding(
@@ -143,33 +113,3 @@ def _is_whole(
         return False
     bases = [segment.base_position for segment in segments]
     return bases == list(range(first, first + len(bases) * length, length))
-
-
-def _dated(
-    archive_dir: Path,
-    entry: CatalogEntry,
-    files: Sequence[HeldSegment],
-    segments: Sequence[HeldSegment],
-) -> Sequence[HeldSegment]:
-    """Use the times of a stopped recording's time index for files that were written later."""
-    descriptor = entry.descriptor
-    stopped_ns = (descriptor.stop_timestamp_ms + 1) * _NS_PER_MS
-    if all((segment.recorded_by_ns or 0) <= stopped_ns + _SLACK_NS for segment in segments):
-        return segments
-    end_position = descriptor.stop_position
-    paths = [
-        SegmentFile(
-            archive_dir / segment_file_name(entry.recording_id, file.base_position),
-            file.base_position,
-        )
-        for file in files
-    ]
-    points, _ = read_points(StoredRecording(archive_dir, entry, []), paths, end_position)
-    index = TimeIndex(points, descriptor.start_position, end_position)
-    dated = []
-    for segment in segments:
-        last = min(segment.base_position + descriptor.segment_file_length, end_position) - 1
-        known = [segment.recorded_by_ns, index.time_at(last).not_after_ns]
-        bounds = [each for each in known if each is not None]
-        dated.append(segment._replace(recorded_by_ns=min(bounds, default=None)))
-    return dated
