@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, Unpack
 
 from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
 from aerotape.archive.client.connection import ConnectOptions
@@ -25,22 +25,21 @@ from aerotape.archive.client.replay.async_streams import (
     AsyncSignals,
     S,
 )
-from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
 from aerotape.archive.client.replay.signal_stream import await_signal
-from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
+from aerotape.archive.client.replay.signals import signal_filter
+from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.requests import (
+    messages,
     queries,
     recordings,
     replays,
     replication,
     segments,
 )
-from aerotape.archive.client.requests import recorded_publication as publications
+from aerotape.archive.client.requests.request import Steps
 from aerotape.archive.client.session.client_properties import ClientProperties
-from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
-from aerotape.errors import ArchiveError
-from aerotape.protocol import NULL_VALUE
+from aerotape.context import Closing
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.async_entities import AsyncEntities
@@ -50,11 +49,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
-C = TypeVar("C", bound=_Closable)
+C = TypeVar("C", bound=Closing)
 
 
 def connect_async(**options: Unpack[ConnectOptions]) -> Opening[AsyncArchiveClient]:
@@ -116,18 +111,17 @@ def _stepped(
 
 
 def _replaying(
-    request: Callable[P, ReplayOptions],
+    request: Callable[P, Steps[ReplayStream]],
 ) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[AsyncReplay]]:
     """Return a method that opens a replay, iterated in the loop."""
 
     def method(
         self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs
     ) -> Opening[AsyncReplay]:
-        options = request(*args, **kwargs)
-        channel = self._client._replay_channel
+        kwargs["channel"] = kwargs.get("channel") or self._client._replay_channel
+        steps = request(*args, **kwargs)
 
         async def open_it() -> AsyncReplay:
-            steps = open_replay(self._aeron.native, self._session, options, channel)
             return AsyncReplay(await self._run(steps), self)
 
         return Opening(open_it)
@@ -165,10 +159,8 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
     truncate_recording = asynchronous(recordings.truncate_recording)
     purge_recording = asynchronous(recordings.purge_recording)
     update_channel = asynchronous(recordings.update_channel)
-    add_recorded_publication = asynchronous(publications.add_recorded_publication)
-    add_recorded_exclusive_publication = asynchronous(
-        publications.add_recorded_exclusive_publication
-    )
+    add_recorded_publication = asynchronous(recordings.add_recorded_publication)
+    add_recorded_exclusive_publication = asynchronous(recordings.add_recorded_exclusive_publication)
 
     # -- segments and replication --------------------------------------------------------------
 
@@ -233,26 +225,8 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
 
     # -- asynchronous messages -----------------------------------------------------------------
 
-    async def poll_for_errors(self) -> list[ArchiveError]:
-        """Return the errors that belong to no pending request, oldest first.
-
-        Raises:
-            ClosedError: the archive went away.
-        """
-        self._session.ensure_open("poll for errors")
-        return self._session.take_errors()
-
-    async def poll_for_recording_signals(self) -> list[RecordingSignalEvent]:
-        """Return the signals (start, stop, …) received since the last call, oldest first.
-
-        The last 4096 are stored.
-
-        Raises:
-            ClosedError: the archive went away.
-        """
-        self._session.ensure_open("poll for recording signals")
-        self._reader.wake()
-        return self._session.signals.take_all()
+    poll_for_errors = asynchronous(messages.poll_for_errors)
+    poll_for_recording_signals = asynchronous(messages.poll_for_recording_signals)
 
     def signals(
         self,
@@ -274,15 +248,7 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
     # -- the session ---------------------------------------------------------------------------
 
     ping = asynchronous(queries.ping)
-
-    async def keep_alive(self) -> None:
-        """Send a keep-alive to the archive."""
-        what = "keep the session alive"
-        self._session.ensure_open(what)
-        message = codecs.KeepAliveRequest(
-            control_session_id=self.control_session_id, correlation_id=NULL_VALUE
-        )
-        await self._send(message.encode(), what)
+    keep_alive = asynchronous(messages.keep_alive)
 
     async def close(self) -> None:
         """End the session; requests that are still awaited raise ClosedError. Idempotent."""

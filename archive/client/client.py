@@ -6,34 +6,45 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Unpack
 
-from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
+from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, Subscription
 from aerotape.archive.client import channels
 from aerotape.archive.client.connection import ConnectionSettings, prepare
 from aerotape.archive.client.credentials import Credentials
 from aerotape.archive.client.executors.blocking import blocking, blocking_pages, describe_as
 from aerotape.archive.client.ledger.client_methods import LedgerMethods
-from aerotape.archive.client.live.merged_streams import MergedStreams
+from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
+from aerotape.archive.client.live.persistent_types import (
+    PersistentEvent,
+    PersistentOptions,
+    Start,
+    start_position,
+)
+from aerotape.archive.client.live.replay_merge import (
+    DEFAULT_PROGRESS_TIMEOUT_NS,
+    ReplayMerge,
+    ReplayMergeOptions,
+)
 from aerotape.archive.client.replay import opening
-from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
 from aerotape.archive.client.replay.replay import Replay
 from aerotape.archive.client.replay.signal_stream import Signals, await_signal
-from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
+from aerotape.archive.client.replay.signals import signal_filter
+from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.requests import (
+    messages,
     queries,
     recordings,
     replays,
     replication,
     segments,
 )
-from aerotape.archive.client.requests import recorded_publication as publications
+from aerotape.archive.client.requests.request import Steps
 from aerotape.archive.client.session.client_properties import ClientProperties
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
-from aerotape.codecs.generated import archive as codecs
+from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.context import Closing
-from aerotape.errors import ArchiveError
-from aerotape.protocol import NULL_VALUE
+from aerotape.errors import UnknownRecordingError
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.entities import Entities
@@ -113,20 +124,19 @@ def connect(
 
 
 def _replaying(
-    request: Callable[P, ReplayOptions],
+    request: Callable[P, Steps[ReplayStream]],
 ) -> Callable[Concatenate[ArchiveClient, P], Replay]:
     """Return a method that opens a replay."""
 
     def method(self: ArchiveClient, /, *args: P.args, **kwargs: P.kwargs) -> Replay:
-        options = request(*args, **kwargs)
-        steps = open_replay(self._aeron.native, self._session, options, self._replay_channel)
-        return Replay(self._run(steps), self._run)
+        kwargs["channel"] = kwargs.get("channel") or self._replay_channel
+        return Replay(self._run(request(*args, **kwargs)), self._run)
 
     describe_as(method, request, returns="Replay")
     return method
 
 
-class ArchiveClient(MergedStreams, LedgerMethods, ClientProperties, Closing):
+class ArchiveClient(LedgerMethods, ClientProperties, Closing):
     """A connection to an archive. Created by `connect`; thread-safe.
 
     Every request raises `ConfigurationError` for invalid arguments, before anything is sent;
@@ -170,8 +180,8 @@ class ArchiveClient(MergedStreams, LedgerMethods, ClientProperties, Closing):
     truncate_recording = blocking(recordings.truncate_recording)
     purge_recording = blocking(recordings.purge_recording)
     update_channel = blocking(recordings.update_channel)
-    add_recorded_publication = blocking(publications.add_recorded_publication)
-    add_recorded_exclusive_publication = blocking(publications.add_recorded_exclusive_publication)
+    add_recorded_publication = blocking(recordings.add_recorded_publication)
+    add_recorded_exclusive_publication = blocking(recordings.add_recorded_exclusive_publication)
 
     # -- segments and replication --------------------------------------------------------------
 
@@ -207,6 +217,124 @@ class ArchiveClient(MergedStreams, LedgerMethods, ClientProperties, Closing):
 
     replay = _replaying(opening.replay)
 
+    # -- from a recording into the live stream --------------------------------------------------
+
+    def replay_merge(
+        self,
+        recording_id: int,
+        live_destination: str,
+        position: int | None = None,
+        *,
+        subscription: Subscription | None = None,
+        replay_channel: str | None = None,
+        replay_destination: str | None = None,
+        progress_timeout_ns: int = DEFAULT_PROGRESS_TIMEOUT_NS,
+    ) -> ReplayMerge:
+        """Replay a live recording and merge into the live stream, without a gap.
+
+        >>> live = "aeron:udp?endpoint=localhost:0|control=localhost:24326"
+        >>> with client.replay_merge(recording_id, live) as messages:
+        ...     for message in messages:
+        ...         print(messages.is_merged, message.position)
+
+        For UDP streams whose publisher sends to several receivers: by ``control-mode=dynamic`` or
+        multicast. When the live stream drops later, the iteration ends; a
+        `persistent_subscription` returns to the recording instead.
+
+        Args:
+            live_destination: the channel of a subscription to the live stream.
+            position: from where, bytes: the beginning of a frame. None: from the start.
+            subscription: one with ``control-mode=manual`` and the live stream's stream id. It is
+                left open, with the live destination. Default: a new one.
+            replay_channel: the channel of the replay, with the session id of the live stream.
+                The endpoint is filled in. Default: UDP, with the session id of
+                the recording.
+            replay_destination: where to receive the replay, with an address of this host that
+                the archive can reach; port 0 lets the driver choose. Default: that of the
+                control responses, if it is UDP, else ``localhost``.
+            progress_timeout_ns: how long there may be no progress; reading is progress.
+
+        Raises:
+            UnknownRecordingError: there is no such recording.
+            ConfigurationError: a channel that cannot be merged, like one for IPC.
+        """
+        descriptor = self.list_recording(recording_id)
+        if descriptor is None:
+            raise UnknownRecordingError(
+                f"cannot merge a replay of recording {recording_id}: there is no such recording",
+                recording_id,
+            )
+        session_id = descriptor.session_id
+        if replay_destination is None:
+            replay_destination = self._replay_channel
+            if ChannelUri.parse(replay_destination).is_ipc:
+                replay_destination = "aeron:udp?endpoint=localhost:0"
+        options = ReplayMergeOptions(
+            recording_id,
+            descriptor.start_position if position is None else position,
+            replay_channel or f"aeron:udp?session-id={session_id}",
+            replay_destination,
+            live_destination,
+            progress_timeout_ns,
+        )
+        owned = None
+        if subscription is None:
+            channel = f"aeron:udp?control-mode=manual|session-id={session_id}"
+            options.check(channel)
+            subscription = owned = self._aeron.add_subscription(
+                channel, descriptor.stream_id, self._session.timeout_ns
+            )
+        return ReplayMerge(self._session, options, subscription, owned is not None)
+
+    def persistent_subscription(
+        self,
+        recording_id: int,
+        live_channel: str,
+        live_stream_id: int | None = None,
+        *,
+        start: Start = "live",
+        replay_channel: str | None = None,
+        replay_stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID,
+        on_event: Callable[[PersistentEvent], None] | None = None,
+    ) -> PersistentSubscription:
+        """Read a recorded stream continuously: the recording, then live, and back on a live drop.
+
+        >>> with client.persistent_subscription(
+        ...     recording_id, "aeron:udp?control=localhost:24326", start="start"
+        ... ) as messages:
+        ...     for message in messages:
+        ...         print(messages.is_live, message.end_position)
+
+        It has a separate connection to the archive, with the options of this client's, and
+        continues when this client is closed, unless the Aeron client is closed with it.
+
+        Args:
+            recording_id: the recording of the live stream.
+            live_channel: the channel of a subscription to the live stream, UDP or IPC.
+            live_stream_id: stream on that channel. Default: that of the recording.
+            start: where to begin: at a position in the recording, bytes (the beginning of a
+                frame, like the `end_position` of the last message that you are done with); with
+                the ``"start"`` of the recording; or with the ``"live"`` stream as it is now.
+            replay_channel: where the archive replays to: ``aeron:ipc``, an endpoint of this
+                host, with port 0 at best, or a response channel. Default: as the control
+                responses.
+            replay_stream_id: stream on that channel.
+            on_event: called, while polling, when the live stream was joined or left and for
+                errors that are retried.
+
+        Raises:
+            ConfigurationError: an argument is invalid. Other errors are raised while polling.
+        """
+        options = PersistentOptions(
+            recording_id,
+            start_position(start),
+            live_channel,
+            live_stream_id,
+            replay_channel or self._replay_channel,
+            replay_stream_id,
+        )
+        return PersistentSubscription(self._connecting, options, on_event)
+
     # -- journals of entities ------------------------------------------------------------------
 
     def entities(
@@ -240,25 +368,8 @@ class ArchiveClient(MergedStreams, LedgerMethods, ClientProperties, Closing):
 
     # -- asynchronous messages -----------------------------------------------------------------
 
-    def poll_for_errors(self) -> list[ArchiveError]:
-        """Return the errors that belong to no pending request, oldest first.
-
-        Raises:
-            ClosedError: the archive went away.
-        """
-        self._session.ensure_connected("poll for errors")
-        return self._session.take_errors()
-
-    def poll_for_recording_signals(self) -> list[RecordingSignalEvent]:
-        """Return the signals (start, stop, …) received since the last call, oldest first.
-
-        The last 4096 are stored.
-
-        Raises:
-            ClosedError: the archive went away.
-        """
-        self._session.ensure_connected("poll for recording signals")
-        return self._session.signals.take_all()
+    poll_for_errors = blocking(messages.poll_for_errors)
+    poll_for_recording_signals = blocking(messages.poll_for_recording_signals)
 
     def signals(
         self,
@@ -288,16 +399,7 @@ class ArchiveClient(MergedStreams, LedgerMethods, ClientProperties, Closing):
     # -- the session ---------------------------------------------------------------------------
 
     ping = blocking(queries.ping)
-
-    def keep_alive(self) -> None:
-        """Send a keep-alive to the archive."""
-        what = "keep the session alive"
-        session = self._session
-        session.ensure_connected(what)
-        message = codecs.KeepAliveRequest(
-            control_session_id=self.control_session_id, correlation_id=NULL_VALUE
-        )
-        session.send(message.encode(), what)
+    keep_alive = blocking(messages.keep_alive)
 
     def close(self) -> None:
         """End the session. Idempotent."""

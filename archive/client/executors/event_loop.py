@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
 from aerotape.archive.client.executors.blocking import describe_as
 from aerotape.archive.client.executors.step_runner import StepRunner
@@ -227,15 +227,6 @@ async def _each(requests: AsyncRequests, pages: Pages[T]) -> AsyncIterator[T]:
             yield item
 
 
-class AsyncClosable(Protocol):
-    """An object with an asynchronous `close`."""
-
-    async def close(self) -> None: ...
-
-
-C = TypeVar("C", bound=AsyncClosable)
-
-
 class AsyncClosing:
     """Lets a class with an asynchronous `close` be used in an `async with` statement."""
 
@@ -253,6 +244,9 @@ class AsyncClosing:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+C = TypeVar("C", bound=AsyncClosing)
 
 
 class Opening(Generic[C]):

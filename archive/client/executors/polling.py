@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Generic, TypeVar
+from collections.abc import Generator
+from typing import Any, Generic, TypeVar, cast
 
 from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.request import Call, Listing, Pause, Step, Steps
 from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
-from aerotape.archive.client.session.pending_request import PendingRequest
 
 T = TypeVar("T")
 
@@ -43,18 +43,15 @@ class PollingExecutor(Generic[T]):
                 those of `open_session`.
         """
         self.is_done = False
-        self._session = session
-        self._runner = StepRunner(steps)
+        self._result: T | None = None
         self._step: Step | None = None
-        self._pending: PendingRequest | None = None
-        self._unsent: bytes | None = None
-        self._deadline_ns = 0
+        self._duty_cycles = _duty_cycles(steps, session)
 
     @property
     def result(self) -> T:
         """The return value of the steps, once they are done."""
         assert self.is_done, "the result is available once the steps are done"
-        return self._runner.result
+        return cast(T, self._result)
 
     def advance(self) -> bool:
         """Do the work that is possible now; return whether there was any.
@@ -67,72 +64,59 @@ class PollingExecutor(Generic[T]):
         """
         if self.is_done:
             return False
-        if self._step is not None:
-            try:
-                if not self._perform(self._step):
-                    return False
-            except Exception as error:  # for the steps to handle
-                self._runner.error = error
-        self._begin_next_step()
-        return True
-
-    def close(self) -> None:
-        """Cancel: a request that the archive may have granted is undone. Idempotent."""
-        if self._pending is not None and isinstance(self._step, Call | Listing):
-            self._connected.abandon(self._pending, self._step, self._unsent is None)
-            self._pending = None
-        self.is_done = True
-        self._runner.close()
-
-    @property
-    def _connected(self) -> ControlSession:
-        assert self._session is not None, "steps without a session only pause"
-        return self._session
-
-    def _begin_next_step(self) -> None:
-        self._step = self._pending = self._unsent = None
         try:
-            self._step = self._runner.next_step()
+            before, self._step = self._step, next(self._duty_cycles)
+        except StopIteration as end:
+            self.is_done, self._result = True, end.value
+            return True
         except BaseException:
             self.is_done = True
             raise
-        if self._step is None:
-            self.is_done = True
-            return
-        step = self._step
-        wait_ns = step.duration_ns if isinstance(step, Pause) else self._connected.timeout_ns
-        self._deadline_ns = time.monotonic_ns() + wait_ns
+        return self._step is not before
 
-    def _perform(self, step: Step) -> bool:
-        """Return whether the step is done; the runner then has its result."""
-        if isinstance(step, Pause):
-            if self._session is not None:
-                self._session.service(what=step.what)
-            return time.monotonic_ns() >= self._deadline_ns
-        assert isinstance(step, Call | Listing), "streams are polled by the caller"
-        pending = self._completed(step)
-        if pending is None:
-            return False
-        self._runner.value = (
-            result_of(step, pending) if isinstance(step, Call) else items_of(pending)
-        )
-        return True
+    def close(self) -> None:
+        """Cancel: a request that the archive may have granted is undone. Idempotent."""
+        self.is_done = True
+        self._duty_cycles.close()
 
-    def _completed(self, step: Call[Any] | Listing) -> PendingRequest | None:
-        """Try to send the request; return it once its response has arrived."""
-        session = self._connected
-        if self._pending is None:
-            count = step.count if isinstance(step, Listing) else 0
-            self._pending, self._unsent = session.begin(step.message, step.what, count)
-        if self._unsent is not None and session.offer(self._unsent, step.what):
-            self._unsent = None
-        session.service(what=step.what)
-        if self._pending.is_done:
-            return self._pending
-        if time.monotonic_ns() < self._deadline_ns:
-            return None
-        if self._unsent is not None:
-            session.forget(self._pending)
-            raise session.back_pressure(step.what)
-        session.abandon(self._pending, step)
-        raise session.no_answer(self._pending)
+
+def _duty_cycles(steps: Steps[T], session: ControlSession | None) -> Generator[Step, None, T]:
+    """Perform steps; each yield ends a duty cycle, with the step that is not done yet."""
+    runner = StepRunner(steps)
+    for step in runner:
+        with runner:
+            if isinstance(step, Pause):
+                deadline_ns = time.monotonic_ns() + step.duration_ns
+                is_over = False
+                while not is_over:
+                    yield step
+                    if session is not None:
+                        session.service(what=step.what)
+                    is_over = time.monotonic_ns() >= deadline_ns
+            else:
+                assert session is not None, "steps without a session only pause"
+                assert isinstance(step, Call | Listing), "streams are polled by the caller"
+                runner.value = yield from _exchanged(session, step)
+    return runner.result
+
+
+def _exchanged(session: ControlSession, request: Call[Any] | Listing) -> Generator[Step, None, Any]:
+    count = request.count if isinstance(request, Listing) else 0
+    pending, data = session.begin(request.message, request.what, count)
+    deadline_ns = time.monotonic_ns() + session.timeout_ns
+    is_sent = False
+    try:
+        while True:
+            is_sent = is_sent or session.offer(data, request.what)
+            session.service(what=request.what)
+            if pending.is_done:
+                break
+            if time.monotonic_ns() >= deadline_ns:
+                if is_sent:
+                    raise session.no_answer(pending)
+                raise session.back_pressure(request.what)
+            yield request
+    except BaseException:
+        session.abandon(pending, request, is_sent)
+        raise
+    return result_of(request, pending) if isinstance(request, Call) else items_of(pending)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
@@ -29,31 +30,24 @@ def is_same_stream(image: _native.Image, recording: RecordingDescriptor) -> bool
     )
 
 
+@dataclass(eq=False)
 class LiveSubscription:
-    """A subscription to the live stream, added and closed on demand."""
+    """A subscription to the live stream, added and closed on demand.
 
-    def __init__(
-        self,
-        aeron: _native.AeronClient,
-        channel: str,
-        timeout_ns: int,
-        on_error: Callable[[Exception], None],
-    ) -> None:
-        """Create it without a subscription.
+    Attributes:
+        timeout_ns: after how long without a publisher `on_error` is called, once.
+    """
 
-        Args:
-            timeout_ns: after how long without a publisher `on_error` is called, once.
-        """
-        self._aeron = aeron
-        self._channel = channel
-        self._timeout_ns = timeout_ns
-        self._on_error = on_error
-        self._recording: RecordingDescriptor | None = None
-        self._adding: PollingExecutor[_native.Subscription] | None = None
-        self._subscription: _native.Subscription | None = None
-        self._image: _native.Image | None = None
-        self._deadline_ns: int | None = None
-        self._retry_at_ns = 0
+    aeron: _native.AeronClient
+    channel: str
+    timeout_ns: int
+    on_error: Callable[[Exception], None]
+    _recording: RecordingDescriptor | None = field(default=None, init=False)
+    _adding: PollingExecutor[_native.Subscription] | None = field(default=None, init=False)
+    _subscription: _native.Subscription | None = field(default=None, init=False)
+    _image: _native.Image | None = field(default=None, init=False)
+    _deadline_ns: int | None = field(default=None, init=False)
+    _retry_at_ns: int = field(default=0, init=False)
 
     @property
     def is_wanted(self) -> bool:
@@ -67,7 +61,7 @@ class LiveSubscription:
             return
         self._recording = recording
         self._adding = PollingExecutor(
-            subscribed(self._aeron, self._channel, recording.stream_id, self._timeout_ns)
+            subscribed(self.aeron, self.channel, recording.stream_id, self.timeout_ns)
         )
         self._adding.advance()
 
@@ -102,22 +96,22 @@ class LiveSubscription:
         except AeronTimeoutError as error:
             self._adding = None
             self._retry_at_ns = time.monotonic_ns() + _RETRY_AFTER_NS
-            self._on_error(error)
+            self.on_error(error)
             return
         if adding.is_done:
             self._adding = None
             self._subscription = adding.result
-            self._deadline_ns = time.monotonic_ns() + self._timeout_ns
+            self._deadline_ns = time.monotonic_ns() + self.timeout_ns
 
     def _check_deadline(self) -> None:
         if self._deadline_ns is None or time.monotonic_ns() < self._deadline_ns:
             return
         self._deadline_ns = None
         stream_id = None if self._recording is None else self._recording.stream_id
-        self._on_error(
+        self.on_error(
             AeronTimeoutError(
-                f"no publisher on the live channel {self._channel} stream {stream_id} "
-                f"within {self._timeout_ns / 1e9:g} s: check that it is running, the channel and "
+                f"no publisher on the live channel {self.channel} stream {stream_id} "
+                f"within {self.timeout_ns / 1e9:g} s: check that it is running, the channel and "
                 "stream id, and firewalls; still waiting"
             )
         )
@@ -125,7 +119,7 @@ class LiveSubscription:
     def put_off(self) -> None:
         """Close the subscription, and add none again before the timeout is up."""
         self.close()
-        self._retry_at_ns = time.monotonic_ns() + self._timeout_ns
+        self._retry_at_ns = time.monotonic_ns() + self.timeout_ns
 
     def close(self) -> None:
         """Close the subscription. Idempotent."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Callable, Generator
+from dataclasses import InitVar, dataclass, field
 from typing import Final, TypeVar
 
 from aerotape import _native
@@ -26,7 +27,7 @@ from aerotape.archive.client.live.persistent_types import (
     PersistentOptions,
     PersistentState,
 )
-from aerotape.archive.client.replay.opening import ReplayOptions, start_stream
+from aerotape.archive.client.replay.opening import start_stream
 from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
 from aerotape.archive.client.requests.request import Pause, Steps, performed
@@ -65,6 +66,7 @@ class _Switch(enum.Enum):
     LIVE_LOST = 3
 
 
+@dataclass(eq=False)
 class PersistentStateMachine:
     """The duty cycles of a persistent subscription, and its state.
 
@@ -77,32 +79,28 @@ class PersistentStateMachine:
         slice_ns: how long a duty cycle may wait for a message.
     """
 
-    def __init__(
-        self,
-        aeron: _native.AeronClient,
-        connection: ReconnectingSession,
-        options: PersistentOptions,
-        timeout_ns: int,
-        on_state: Callable[[], None],
-        on_event: Callable[[PersistentEvent], None],
-    ) -> None:
-        self.state = PersistentState.AWAIT_ARCHIVE_CONNECTION
-        self.position = options.start
-        self.join_difference: int | None = None
-        self.backlog = MessageBuffer()
-        self.fragment_limit = 0
-        self.slice_ns = 0
-        self._aeron = aeron
-        self._connection = connection
-        self._options = options
-        self._on_state = on_state
-        self._on_event = on_event
-        self._reader = _native.MessageReader()
-        self._live = LiveSubscription(aeron, options.live_channel, timeout_ns, self.report)
-        # The highest position of a publisher so far.
-        self._seen_live = NULL_POSITION
-        # The image that was last reported as another stream than the recorded one.
-        self._other_id = NULL_POSITION
+    aeron: _native.AeronClient
+    connection: ReconnectingSession
+    options: PersistentOptions
+    timeout_ns: InitVar[int]
+    on_state: Callable[[], None]
+    on_event: Callable[[PersistentEvent], None]
+    state: PersistentState = field(default=PersistentState.AWAIT_ARCHIVE_CONNECTION, init=False)
+    join_difference: int | None = field(default=None, init=False)
+    backlog: MessageBuffer = field(default_factory=MessageBuffer, init=False)
+    fragment_limit: int = field(default=0, init=False)
+    slice_ns: int = field(default=0, init=False)
+    _reader: _native.MessageReader = field(default_factory=_native.MessageReader, init=False)
+    # The highest position of a publisher so far.
+    _seen_live: int = field(default=NULL_POSITION, init=False)
+    # The image that was last reported as another stream than the recorded one.
+    _other_id: int = field(default=NULL_POSITION, init=False)
+
+    def __post_init__(self, timeout_ns: int) -> None:
+        self.position = self.options.start
+        self._live = LiveSubscription(
+            self.aeron, self.options.live_channel, timeout_ns, self.report
+        )
 
     def report(self, error: Exception) -> None:
         """Report an error that is retried."""
@@ -129,7 +127,7 @@ class PersistentStateMachine:
                 try:
                     image = yield from self._until_live()
                 except (ClosedError, AeronTimeoutError) as error:
-                    if self._aeron.is_closed:
+                    if self.aeron.is_closed:
                         raise
                     if isinstance(error, AeronTimeoutError):
                         self.report(error)
@@ -167,8 +165,8 @@ class PersistentStateMachine:
             return None
 
     def _connected(self) -> DutyCycles[ControlSession]:
-        while (session := self._connection.session) is None:
-            if self._aeron.is_closed:
+        while (session := self.connection.session) is None:
+            if self.aeron.is_closed:
                 raise ClosedError("cannot continue: the Aeron client is closed")
             self._enter(PersistentState.AWAIT_ARCHIVE_CONNECTION)
             yield from self._wait_a_cycle()
@@ -176,11 +174,11 @@ class PersistentStateMachine:
 
     def _look_up(self, session: ControlSession) -> DutyCycles[RecordingDescriptor]:
         self._enter(PersistentState.AWAIT_LIST_RECORDING_RESPONSE)
-        recording_id = self._options.recording_id
+        recording_id = self.options.recording_id
         recording = yield from self._perform(session, list_recording(recording_id))
         if recording is None:
             raise self._terminal(Reason.RECORDING_NOT_FOUND, "there is no such recording")
-        live_stream_id = self._options.live_stream_id
+        live_stream_id = self.options.live_stream_id
         if live_stream_id not in (None, recording.stream_id):
             raise self._terminal(
                 Reason.STREAM_ID_MISMATCH,
@@ -216,7 +214,7 @@ class PersistentStateMachine:
         """
         if not 0 <= self.position <= self._seen_live:
             return False
-        asked = performed(max_recorded_position(self._options.recording_id))
+        asked = performed(max_recorded_position(self.options.recording_id))
         end = yield from self._perform(session, asked)
         if end >= self.position:
             return False
@@ -270,13 +268,13 @@ class PersistentStateMachine:
     def _opened(
         self, session: ControlSession, recording: RecordingDescriptor
     ) -> Steps[ReplayStream]:
-        options = ReplayOptions(
-            self._options.recording_id,
-            channel=self._options.replay_channel,
-            stream_id=self._options.replay_stream_id,
-        )
         replay = yield from start_stream(
-            self._aeron, session, options, recording, self.position, None, None
+            session,
+            recording,
+            self.position,
+            None,
+            channel=self.options.replay_channel,
+            stream_id=self.options.replay_stream_id,
         )
         try:
             yield from replay.await_image()
@@ -295,7 +293,7 @@ class PersistentStateMachine:
         """Return when no more than `distance` bytes are left of the recording."""
         while True:
             try:
-                end: int = yield max_recorded_position(self._options.recording_id)
+                end: int = yield max_recorded_position(self.options.recording_id)
             except AeronTimeoutError:
                 continue
             if self.position >= end - distance:
@@ -426,26 +424,26 @@ class PersistentStateMachine:
             executor.close()
 
     def _ensure_connected(self, session: ControlSession) -> None:
-        if self._connection.session is not session:
+        if self.connection.session is not session:
             raise ClosedError("the archive went away")
 
     def _see_live(self, position: int) -> None:
         self._seen_live = max(self._seen_live, position)
 
     def _terminal(self, reason: Reason, why: str) -> PersistentSubscriptionError:
-        what = f"cannot read recording {self._options.recording_id}"
+        what = f"cannot read recording {self.options.recording_id}"
         text = f"{what}: {why}"
-        return PersistentSubscriptionError(text, reason, self._options.recording_id, self.position)
+        return PersistentSubscriptionError(text, reason, self.options.recording_id, self.position)
 
     def _enter(self, state: PersistentState) -> None:
         if state is not self.state:
             self.state = state
-            self._on_state()
+            self.on_state()
 
     def _set_join_difference(self, difference: int | None) -> None:
         self.join_difference = difference
-        self._on_state()
+        self.on_state()
 
     def _emit(self, kind: str, error: Exception | None = None) -> None:
         position = self.position if self.position >= 0 else -1
-        self._on_event(PersistentEvent(kind, position, error))  # type: ignore[arg-type]
+        self.on_event(PersistentEvent(kind, position, error))  # type: ignore[arg-type]

@@ -33,17 +33,17 @@ _SLICE_NS: Final = 50_000_000
 _ITERATION_NS: Final = 1_000_000_000
 _REPLAYING: Final = (PersistentState.REPLAY, PersistentState.ATTEMPT_SWITCH)
 
-# AeronCounters of the reference: type ids and label prefixes.
-_STATE_COUNTER: Final = (114, "Persistent Subscription State")
-_JOIN_DIFFERENCE_COUNTER: Final = (115, "Persistent Subscription Join Difference")
-_LIVE_LEFT_COUNTER: Final = (116, "Persistent Subscription Live Left Count")
-_LIVE_JOINED_COUNTER: Final = (117, "Persistent Subscription Live Joined Count")
-_COUNTERS: Final = (
-    _STATE_COUNTER,
-    _JOIN_DIFFERENCE_COUNTER,
-    _LIVE_LEFT_COUNTER,
-    _LIVE_JOINED_COUNTER,
-)
+# AeronCounters of the reference: type ids by the ends of labels' prefixes.
+_STATE_COUNTER: Final = "State"
+_JOIN_DIFFERENCE_COUNTER: Final = "Join Difference"
+_LIVE_LEFT_COUNTER: Final = "Live Left Count"
+_LIVE_JOINED_COUNTER: Final = "Live Joined Count"
+_COUNTERS: Final = {
+    _STATE_COUNTER: 114,
+    _JOIN_DIFFERENCE_COUNTER: 115,
+    _LIVE_LEFT_COUNTER: 116,
+    _LIVE_JOINED_COUNTER: 117,
+}
 _NO_DIFFERENCE: Final = -(1 << 63)
 _MAX_LABEL_LENGTH: Final = 380
 
@@ -254,15 +254,15 @@ class PersistentSubscription(Closing):
 
     # -- counters ------------------------------------------------------------------------------
 
-    def _add_counters(self, options: PersistentOptions) -> dict[tuple[int, str], _native.Counter]:
+    def _add_counters(self, options: PersistentOptions) -> dict[str, _native.Counter]:
         what = (
             f"{options.replay_stream_id} {options.replay_channel} "
             f"{options.live_stream_id or ''} {options.live_channel}"
         )
         add = self._aeron.native.add_counter
         return {
-            (type_id, name): add(type_id, b"", f"{name}: {what}"[:_MAX_LABEL_LENGTH])
-            for type_id, name in _COUNTERS
+            name: add(type_id, b"", f"Persistent Subscription {name}: {what}"[:_MAX_LABEL_LENGTH])
+            for name, type_id in _COUNTERS.items()
         }
 
     def _show(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from aerotape.archive.client.executors.event_loop import (
     MAX_POLL_S,
@@ -17,6 +17,10 @@ from aerotape.archive.client.replay.signal_stream import SignalReader
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, SignalFilter
 from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.message import Message
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
+    from aerotape.archive.client.live.replay_merge import ReplayMerge
 
 
 class AsyncReplay(ReplayProperties, AsyncClosing, AsyncIterator[Message]):
@@ -76,22 +80,7 @@ class AsyncSignals(SignalReader, AsyncClosing, AsyncIterator[RecordingSignalEven
         self._requests._notify_news()
 
 
-class SteppedStream(Protocol):
-    """A stream that is polled without blocking: a replay merge, a persistent subscription."""
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether there will be no further message."""
-        ...
-
-    def poll(self) -> list[Message]:
-        """Do one duty cycle, and return the messages read."""
-        ...
-
-    def close(self) -> None: ...
-
-
-S = TypeVar("S", bound=SteppedStream)
+S = TypeVar("S", "ReplayMerge", "PersistentSubscription")
 
 
 class AsyncMessages(AsyncClosing, AsyncIterator[Message], Generic[S]):
@@ -103,7 +92,7 @@ class AsyncMessages(AsyncClosing, AsyncIterator[Message], Generic[S]):
 
     def __init__(self, stream: S, requests: AsyncRequests) -> None:
         """Read an open stream."""
-        self.stream = stream
+        self.stream: S = stream
         self._requests = requests
         self._batch: Iterator[Message] = iter(())
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-from aerotape import _native
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.executors.driver_steps import subscribed, with_bound_port
 from aerotape.archive.client.replay.stream import ReplayParameters, ReplayStream
@@ -13,7 +10,7 @@ from aerotape.archive.client.requests.queries import (
     max_recorded_position,
 )
 from aerotape.archive.client.requests.replays import replay_request, start_replay_for_reader
-from aerotape.archive.client.requests.request import Steps, performed
+from aerotape.archive.client.requests.request import CurrentSession, Steps, performed
 from aerotape.archive.client.requests.scopes import check_replay, check_scope
 from aerotape.archive.client.requests.scopes import replay_request as scoped_replay_request
 from aerotape.archive.client.session.control_session import ControlSession
@@ -29,25 +26,6 @@ from aerotape.protocol import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayOptions:
-    """The options of a replay; the attributes are the arguments of `replay`.
-
-    The channel may be "" for the client's.
-    """
-
-    recording_id: int
-    position: int | None = None
-    length: int | None = None
-    channel: str = ""
-    stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID
-    follow: bool = True
-    limit_counter_id: int | None = None
-    file_io_max_length: int | None = None
-    timeout_ns: int | None = None
-    scope_id: int | None = None
-
-
 def replay(
     recording_id: int,
     position: int | None = None,
@@ -60,7 +38,7 @@ def replay(
     file_io_max_length: int | None = None,
     timeout_ns: int | None = None,
     scope_id: int | None = None,
-) -> ReplayOptions:
+) -> Steps[ReplayStream]:
     """Replay a recording and return its messages.
 
     >>> with client.replay(recording_id) as messages:
@@ -87,81 +65,60 @@ def replay(
         ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
         IllegalOperationError: the archive knows no other scope than its own.
         ConfigurationError: the channel is invalid.
-    """
-    return ReplayOptions(
-        recording_id,
-        position,
-        length,
-        channel or "",
-        stream_id,
-        follow,
-        limit_counter_id,
-        file_io_max_length,
-        timeout_ns,
-        scope_id,
-    )
-
-
-def open_replay(
-    aeron: _native.AeronClient,
-    session: ControlSession,
-    options: ReplayOptions,
-    default_channel: str,
-) -> Steps[ReplayStream]:
-    """Request a replay and return its stream.
-
-    Args:
-        default_channel: where the archive replays to if the options name no channel.
-
-    Raises:
-        ArchiveError: the archive refuses: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
-        AeronTimeoutError: the archive or the media driver does not respond.
-        ConfigurationError: an argument is invalid.
         AerotapeError: the recording has an invalid start position.
     """
-    if not options.channel:
-        options = replace(options, channel=default_channel)
+    assert channel is not None, "the client's method gives its channel"
     start = None
-    if options.position not in (None, NULL_POSITION):
-        start = arguments.position("position", options.position)
-    length, follow = options.length, options.follow
+    if position not in (None, NULL_POSITION):
+        start = arguments.position("position", position)
     if length in (REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP):
         follow = follow and length == REPLAY_ALL_AND_FOLLOW
         length = None
     if length is not None and arguments.any_int64("length", length) < 0:
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
-    options = replace(options, scope_id=(yield from check_scope(options.scope_id)))
-    if options.scope_id is not None:
-        check_replay(channels.is_response_channel(options.channel), options.limit_counter_id)
-    recording = yield from list_recording(options.recording_id, scope_id=options.scope_id)
+    session: ControlSession = yield CurrentSession()
+    scope_id = yield from check_scope(scope_id)
+    if scope_id is not None:
+        check_replay(channels.is_response_channel(channel), limit_counter_id)
+    recording = yield from list_recording(recording_id, scope_id=scope_id)
     if recording is None:
         unknown = ErrorCode.UNKNOWN_RECORDING
         raise UnknownRecordingError(
-            f"cannot replay recording {options.recording_id}: there is no such recording "
+            f"cannot replay recording {recording_id}: there is no such recording "
             f"(error code {unknown} {unknown.name})",
-            options.recording_id,
+            recording_id,
         )
     if start is None:
         start = recording.start_position
         if start < 0:
             raise AerotapeError(
-                f"cannot replay recording {options.recording_id}: the archive reports the invalid "
+                f"cannot replay recording {recording_id}: the archive reports the invalid "
                 f"start position {start}; its catalog entry is damaged"
             )
     stop = recording.stop_position
     is_live = stop == NULL_POSITION
     if is_live and not follow:
-        stop, is_live = (yield max_recorded_position(options.recording_id)), False
+        stop, is_live = (yield max_recorded_position(recording_id)), False
     end = None if length is None else start + length
     if not is_live:
         end = stop if end is None else min(end, stop)
         if start == end:
             # An empty replay of the reference never ends, so it is not requested.
-            return ReplayStream.empty(session, options.recording_id, start)
-    timeout_ns = options.timeout_ns
-    if timeout_ns is None and not is_live and options.limit_counter_id is None:
+            return ReplayStream.empty(session, recording_id, start)
+    if timeout_ns is None and not is_live and limit_counter_id is None:
         timeout_ns = session.timeout_ns
-    stream = yield from start_stream(aeron, session, options, recording, start, end, timeout_ns)
+    stream = yield from start_stream(
+        session,
+        recording,
+        start,
+        end,
+        channel=channel,
+        stream_id=stream_id,
+        limit_counter_id=limit_counter_id,
+        file_io_max_length=file_io_max_length,
+        timeout_ns=timeout_ns,
+        scope_id=scope_id,
+    )
     try:
         yield from stream.await_image()
     except BaseException:
@@ -171,13 +128,17 @@ def open_replay(
 
 
 def start_stream(
-    aeron: _native.AeronClient,
     session: ControlSession,
-    options: ReplayOptions,
     recording: RecordingDescriptor,
     start: int,
     end: int | None,
-    timeout_ns: int | None,
+    *,
+    channel: str,
+    stream_id: int,
+    limit_counter_id: int | None = None,
+    file_io_max_length: int | None = None,
+    timeout_ns: int | None = None,
+    scope_id: int | None = None,
 ) -> Steps[ReplayStream]:
     """Request a replay of known bounds and return its stream, possibly without an image yet.
 
@@ -185,6 +146,7 @@ def start_stream(
         recording: the descriptor of the recording.
         start: where it begins, bytes.
         end: where it ends, bytes; None: with the recording.
+        channel: this and the others as of `replay`; `check_scope` returned the scope.
         timeout_ns: how long its reader waits for the next message; None: no limit.
 
     Raises:
@@ -192,7 +154,8 @@ def start_stream(
         AeronError: the media driver refuses the subscription.
         AeronTimeoutError: the archive or the media driver does not respond.
     """
-    channel, stream_id = arguments.channel("channel", options.channel), options.stream_id
+    aeron, id = session.aeron, recording.recording_id
+    arguments.channel("channel", channel)
     subscription = None
     archive_channel = channel
     reply_to: int | None = None
@@ -205,27 +168,21 @@ def start_stream(
         archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
     try:
         length = REPLAY_ALL_AND_FOLLOW if end is None else max(end - start, 0)
-        id, io_length = options.recording_id, options.file_io_max_length
-        if options.scope_id is not None:
-            scope_id = options.scope_id
-            request = scoped_replay_request(
-                scope_id, id, archive_channel, stream_id, start, length, io_length
-            )
+        where = id, archive_channel, stream_id, start, length
+        if scope_id is not None:
+            request = scoped_replay_request(scope_id, *where, file_io_max_length)
         else:
-            limit = options.limit_counter_id
-            request = replay_request(
-                id, archive_channel, stream_id, start, length, limit, io_length
-            )
-        call = start_replay_for_reader(request, options.recording_id, archive_channel, stream_id)
+            request = replay_request(*where, limit_counter_id, file_io_max_length)
+        call = start_replay_for_reader(request, id, archive_channel, stream_id)
         if reply_to is None:
             answer = yield from performed(call)
         else:
             answer = yield from sent_back(session, call, reply_to)
         parameters = ReplayParameters(
-            recording_id=options.recording_id,
+            recording_id=id,
             start_position=start,
             end_position=end,
-            is_bounded=options.limit_counter_id is not None,
+            is_bounded=limit_counter_id is not None,
             correlation_id=answer.correlation_id,
             replay_session_id=answer.relevant_id,
             session_id=to_int32(answer.relevant_id),

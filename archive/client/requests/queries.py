@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar, cast
+from typing import ClassVar, Final, Generic, TypeVar, cast
 
 from aerotape.archive.client import arguments
 from aerotape.archive.client.requests.request import (
@@ -40,52 +40,46 @@ class RecordingSubscription:
     stripped_channel: str
 
 
+@dataclass(eq=False)
 class Pages(Generic[D]):
     """A listing that is requested page by page, so that other requests can be sent in between.
 
     >>> while (page := run(pages.next())):
     ...     yield from page
+
+    Attributes:
+        ask: returns the request for a page, or steps that do, given its first key and length.
+        convert: converts an item for the caller.
+        key_after: returns the key of the next page, from this one's key, last item, length.
+        key: the key of the next page.
+        count: the maximum number of items; None: no limit.
     """
 
-    page_length: int = 100
+    page_length: ClassVar[int] = 100
 
-    def __init__(
-        self,
-        ask: Callable[[int, int], Listing | Steps[Listing]],
-        convert: Callable[[Item], D],
-        key_after: Callable[[int, D, int], int],
-        first: int,
-        count: int | None,
-    ) -> None:
-        """Create a listing.
+    ask: Callable[[int, int], Listing | Steps[Listing]]
+    convert: Callable[[Item], D]
+    key_after: Callable[[int, D, int], int]
+    key: int
+    count: int | None
 
-        Args:
-            ask: returns the request for a page, or steps that do, given its first key and length.
-            convert: converts an item for the caller.
-            key_after: returns the key of the next page, from this one's key, last item, length.
-            first: the key of the first page.
-            count: the maximum number of items; None: no limit.
-        """
-        self._ask = ask
-        self._convert = convert
-        self._key_after = key_after
-        self._key = first
-        self._remaining = _MAX_COUNT if count is None else arguments.count("count", count)
+    def __post_init__(self) -> None:
+        self._remaining = _MAX_COUNT if self.count is None else arguments.count("count", self.count)
 
     def next(self) -> Steps[list[D]]:
         """Return the next page; an empty one is the end."""
         if self._remaining <= 0:
             return []
         length = min(self.page_length, self._remaining)
-        asked = self._ask(self._key, length)
+        asked = self.ask(self.key, length)
         listing = asked if isinstance(asked, Listing) else (yield from asked)
         found: list[Item] = yield listing
-        page = [self._convert(item) for item in found]
+        page = [self.convert(item) for item in found]
         self._remaining -= len(page)
         if len(page) < length:
             self._remaining = 0
         if page:
-            self._key = self._key_after(self._key, page[-1], len(page))
+            self.key = self.key_after(self.key, page[-1], len(page))
         return page
 
 

@@ -16,18 +16,12 @@ from aerotape.errors import (
     EmptyRecordingError,
     InvalidExtensionError,
     InvalidPositionError,
-    LedgerClosedError,
     LedgerError,
-    LedgerExistsError,
-    LedgerInUseError,
-    LedgerPasswordError,
     LimitError,
     QualifiedIdError,
     ReplicationConnectionError,
     StorageSpaceError,
     UnauthorisedError,
-    UnconfirmedEntryError,
-    UnknownLedgerError,
     UnknownRecordingError,
     UnknownReplayError,
     UnknownReplicationError,
@@ -62,17 +56,7 @@ _CLASSES: Final[dict[int, type[ArchiveError]]] = {
     ErrorCode.INVALID_POSITION: InvalidPositionError,
 }
 
-_LEDGER_CLASSES: Final = {
-    kind.code: kind
-    for kind in (
-        UnknownLedgerError,
-        LedgerExistsError,
-        LedgerClosedError,
-        LedgerInUseError,
-        LedgerPasswordError,
-        UnconfirmedEntryError,
-    )
-}
+_LEDGER_CLASSES: Final = {kind.code: kind for kind in LedgerError.__subclasses__()}
 
 
 def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:

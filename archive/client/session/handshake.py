@@ -10,11 +10,12 @@ from typing import Final
 from aerotape import __version__, _native
 from aerotape.archive.client import channels
 from aerotape.archive.client.executors.driver_steps import published, subscribed, with_bound_port
+from aerotape.archive.client.requests.messages import sent_keep_alive
 from aerotape.archive.client.requests.queries import get_archive_id
 from aerotape.archive.client.requests.request import Pause, Steps
 from aerotape.archive.client.requests.response_errors import error_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
-from aerotape.archive.client.session.exchange import exchange, send
+from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
@@ -208,15 +209,9 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[in
             correlation_id=answer.correlation_id,
         )
     # An archive repeats its response until it receives a request.
-    keep_alive = codecs.KeepAliveRequest(
-        control_session_id=answer.control_session_id, correlation_id=NULL_VALUE
-    )
     deadline_ns = time.monotonic_ns() + session.timeout_ns
     if version < VERSION_WITH_ARCHIVE_ID:
-        data = keep_alive.encode()
-        yield from send(
-            lambda: session.offer(data, _WHAT), session.back_pressure(_WHAT), deadline_ns, _WHAT
-        )
+        yield from sent_keep_alive(session, _WHAT, deadline_ns)
         return NULL_VALUE
     call = get_archive_id()
     pending, data = session.begin(call.message, call.what)

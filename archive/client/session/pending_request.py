@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from aerotape.archive.client.requests.request import Item
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ClosedError
 
 
+@dataclass(eq=False, slots=True)
 class PendingRequest:
     """A pending request, with the messages received for it so far.
 
@@ -20,18 +22,13 @@ class PendingRequest:
         failure: the reason why there will be no response.
     """
 
-    __slots__ = ("answer", "correlation_id", "count", "failure", "items", "on_done", "what")
-
-    def __init__(
-        self, correlation_id: int, what: str, count: int, on_done: Callable[[], None] | None
-    ) -> None:
-        self.correlation_id = correlation_id
-        self.what = what
-        self.count = count
-        self.on_done = on_done
-        self.answer: codecs.ControlResponse | codecs.Challenge | None = None
-        self.items: list[Item] = []
-        self.failure: ClosedError | None = None
+    correlation_id: int
+    what: str
+    count: int
+    on_done: Callable[[], None] | None
+    answer: codecs.ControlResponse | codecs.Challenge | None = field(default=None, init=False)
+    items: list[Item] = field(default_factory=list, init=False)
+    failure: ClosedError | None = field(default=None, init=False)
 
     @property
     def is_done(self) -> bool:
