@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 _ENTRY = struct.Struct("<iiqq")
@@ -32,7 +31,15 @@ class ErrorObservation:
 
 def read_errors(data: bytes | memoryview) -> list[ErrorObservation]:
     """Read the entries of an error buffer; stops quietly at the first that cannot be one."""
-    return [observation for _, observation in _walk(data)]
+    view, offset, found = memoryview(data), 0, []
+    while offset + _ENTRY.size <= len(view):
+        length, count, last_ms, first_ms = _ENTRY.unpack_from(view, offset)
+        if length < _ENTRY.size or offset + length > len(view):
+            break
+        text = bytes(view[offset + _ENTRY.size : offset + length]).decode("utf-8", "replace")
+        found.append(ErrorObservation(count, first_ms, last_ms, text))
+        offset += (length + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+    return found
 
 
 class ErrorLog:
@@ -73,14 +80,3 @@ class ErrorLog:
         self._known[text] = offset
         self._next = offset + (length + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
         return True
-
-
-def _walk(data: bytes | memoryview) -> Iterator[tuple[int, ErrorObservation]]:
-    view, offset = memoryview(data), 0
-    while offset + _ENTRY.size <= len(view):
-        length, count, last_ms, first_ms = _ENTRY.unpack_from(view, offset)
-        if length < _ENTRY.size or offset + length > len(view):
-            return
-        text = bytes(view[offset + _ENTRY.size : offset + length]).decode("utf-8", "replace")
-        yield offset, ErrorObservation(count, first_ms, last_ms, text)
-        offset += (length + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT

@@ -59,6 +59,12 @@ def _archive_id_suffix(archive_id: int) -> str:
     return f" - archiveId={archive_id}"
 
 
+def _label(start: str, text: str, archive_id: int) -> str:
+    suffix = _archive_id_suffix(archive_id)
+    room = MAX_LABEL_LENGTH - len(start) - len(suffix)
+    return start + _ascii(text)[:room].decode("ascii") + suffix
+
+
 def recording_position_key(
     archive_id: int, recording_id: int, session_id: int, source_identity: str
 ) -> bytes:
@@ -76,9 +82,7 @@ def recording_position_label(
 ) -> str:
     """Return the label; a channel that is too long loses its end."""
     start = f"rec-pos: {recording_id} {session_id} {stream_id} "
-    suffix = _archive_id_suffix(archive_id)
-    room = MAX_LABEL_LENGTH - len(start) - len(suffix)
-    return start + _ascii(stripped_channel)[:room].decode("ascii") + suffix
+    return _label(start, stripped_channel, archive_id)
 
 
 def ledger_confirmed_key(archive_id: int, recording_id: int, ledger_key: bytes) -> bytes:
@@ -98,10 +102,7 @@ def control_session_key(archive_id: int, control_session_id: int) -> bytes:
 
 def control_session_label(archive_id: int, client_info: str) -> str:
     """Return the label; client information that is too long loses its end."""
-    suffix = _archive_id_suffix(archive_id)
-    start = "control-session: "
-    room = MAX_LABEL_LENGTH - len(start) - len(suffix)
-    return start + _ascii(client_info)[:room].decode("ascii") + suffix
+    return _label("control-session: ", client_info, archive_id)
 
 
 class CycleCounters(NamedTuple):

@@ -256,7 +256,8 @@ class ControlSession(ResponseSender):
             case State.CHALLENGED:
                 self._authenticator.challenged(self)
             case State.AUTHENTICATED:
-                self._send_authenticated()
+                if self._is_resend_due():
+                    self._offer(self._connect_response())
                 self._drain()
             case State.ACTIVE:
                 self._check_liveness()
@@ -306,10 +307,6 @@ class ControlSession(ResponseSender):
             ControlResponseCode.OK,
             version=PROTOCOL_VERSION | (KNOWS_LEDGERS if self._knows_ledgers else 0),
         )
-
-    def _send_authenticated(self) -> None:
-        if self._is_resend_due():
-            self._offer(self._connect_response())
 
     def _send_refusal(self, relevant_id: int, why: str) -> None:
         if self._is_resend_due():

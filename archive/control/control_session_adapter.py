@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive import counters
@@ -49,46 +50,32 @@ _REPLAYS = (codecs.ReplayRequest, codecs.BoundedReplayRequest)
 MAX_MESSAGE_LENGTH = 64 * 1024
 
 
+@dataclass(eq=False, kw_only=True)
 class ControlSessionAdapter:
     """Decodes and routes control messages. All methods are for the conductor's thread.
 
     Attributes:
+        subscriptions: the control subscriptions by their registration ids.
+        sessions: those in progress, to which new ones are added.
+        next_session_id: returns an unused id.
+        services: for the handlers of requests.
         audience: the sessions that signals are broadcast to; None where only the client that sent
             the request receives them.
     """
 
-    def __init__(
-        self,
-        *,
-        config: ArchiveConfig,
-        client: AeronClient,
-        subscriptions: Mapping[int, Subscription],
-        sessions: ControlSessions,
-        next_session_id: Callable[[], int],
-        services: Services,
-        authenticator: GuardedAuthenticator,
-        authorisation: GuardedAuthorisation,
-    ) -> None:
-        """Begin without messages.
+    config: ArchiveConfig
+    client: AeronClient
+    subscriptions: Mapping[int, Subscription]
+    sessions: ControlSessions
+    next_session_id: Callable[[], int]
+    services: Services
+    authenticator: GuardedAuthenticator
+    authorisation: GuardedAuthorisation
+    audience: SignalAudience | None = field(default=None, init=False)
 
-        Args:
-            subscriptions: the control subscriptions by their registration ids.
-            sessions: those in progress, to which new ones are added.
-            next_session_id: returns an unused id.
-            services: for the handlers of requests.
-        """
-        self._config = config
-        self._client = client
-        self._subscriptions = subscriptions
-        self._sessions = sessions
-        self._next_session_id = next_session_id
-        self._services = services
-        self._errors = services.errors
-        self._authenticator = authenticator
-        self._authorisation = authorisation
-        self.audience: SignalAudience | None = None
-        if config.recording_signals == "all":
-            self.audience = SignalAudience(sessions, authorisation)
+    def __post_init__(self) -> None:
+        if self.config.recording_signals == "all":
+            self.audience = SignalAudience(self.sessions, self.authorisation)
 
     def on_message(
         self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
@@ -106,7 +93,7 @@ class ControlSessionAdapter:
             message: Any = _decode(payload)
         except CodecError as error:
             # As in the reference, logged and ignored: the sender is unknown.
-            self._errors.record(
+            self.services.errors.record(
                 "unreadable control message",
                 f"{error}: {len(payload)} bytes from the stream with sessionId={session_id}",
             )
@@ -118,7 +105,7 @@ class ControlSessionAdapter:
             if session is not None:
                 self._route(session, message)
         else:
-            self._errors.record("control message is not a request", type(message).__name__)
+            self.services.errors.record("control message is not a request", type(message).__name__)
 
     def _session_of(self, message: Any, image_id: int, session_id: int) -> ControlSession | None:
         """Return the session of a message, None when this image does not own it."""
@@ -126,11 +113,11 @@ class ControlSessionAdapter:
         channel = token_replay_channel(message, image_id) if is_replay else None
         if channel is not None:
             message.replay_channel = channel
-            tokens = self._services.replay_tokens
+            tokens = self.services.replay_tokens
             session = tokens.session(message.replay_token, message.recording_id)
             fault = "request with a replay token that is unknown or has timed out"
         else:
-            session = self._sessions.get(message.control_session_id)
+            session = self.sessions.get(message.control_session_id)
             fault = "request for an unknown control session"
         if session is not None and not session.is_done:
             if channel is not None or session.image_id == image_id:
@@ -138,7 +125,7 @@ class ControlSessionAdapter:
             fault = "request from a stream that does not own the control session"
         elif isinstance(message, codecs.CloseSessionRequest):
             return None
-        self._errors.record(
+        self.services.errors.record(
             fault,
             f"{type(message).__name__} controlSessionId={message.control_session_id}"
             f" sessionId={session_id}",
@@ -153,15 +140,15 @@ class ControlSessionAdapter:
             session.on_challenge_response(message.correlation_id, message.encoded_credentials)
         elif not session.is_authenticated:
             pass
-        elif self._authorisation.is_authorised(
+        elif self.authorisation.is_authorised(
             message.SCHEMA_ID, message.TEMPLATE_ID, session.principal
         ):
             session.attempt_to_activate()
             if session.is_active:
-                requests.handle(self._services, session, message)
+                requests.handle(self.services, session, message)
         else:
             name = type(message).__name__
-            self._errors.record("unauthorised request", f"{name} of {session}")
+            self.services.errors.record("unauthorised request", f"{name} of {session}")
             session.send_error(
                 message.correlation_id,
                 ErrorCode.UNAUTHORISED_ACTION,
@@ -175,9 +162,9 @@ class ControlSessionAdapter:
         try:
             channel = self._response_channel(message.response_channel, image_id)
         except ConfigurationError as error:
-            self._errors.record("connect request with an unusable response channel", error)
+            self.services.errors.record("connect request with an unusable response channel", error)
             return
-        session_id = self._next_session_id()
+        session_id = self.next_session_id()
         source = self._source_identity(subscription_id, stream)
         session = ControlSession(
             session_id,
@@ -187,30 +174,30 @@ class ControlSessionAdapter:
             source_identity=source,
             description=f"responses to {message.response_channel}"
             f" streamId={message.response_stream_id}",
-            add_publication=lambda: self._client.async_add_exclusive_publication(
+            add_publication=lambda: self.client.async_add_exclusive_publication(
                 channel, message.response_stream_id
             ),
-            counter=self._client.async_add_counter(
+            counter=self.client.async_add_counter(
                 counters.CounterType.CONTROL_SESSION,
-                counters.control_session_key(self._services.archive_id, session_id),
+                counters.control_session_key(self.services.archive_id, session_id),
                 counters.control_session_label(
-                    self._services.archive_id, _client_info(message.client_info, source, stream)
+                    self.services.archive_id, _client_info(message.client_info, source, stream)
                 ),
             ),
-            authenticator=self._authenticator,
+            authenticator=self.authenticator,
             credentials=message.encoded_credentials,
             invalid_version=_why_invalid(message.version),
             knows_ledgers=bool((message.version or 0) & KNOWS_LEDGERS),
-            connect_timeout_ms=self._config.connect_timeout_ns // 1_000_000,
-            liveness_check_interval_ms=self._config.session_liveness_check_interval_ns // 1_000_000,
+            connect_timeout_ms=self.config.connect_timeout_ns // 1_000_000,
+            liveness_check_interval_ms=self.config.session_liveness_check_interval_ns // 1_000_000,
             now_ms=time.monotonic_ns() // 1_000_000,
         )
         if self.audience is not None:
             session.broadcast = self.audience.pass_on
-        self._sessions.add(session)
+        self.sessions.add(session)
 
     def _source_identity(self, subscription_id: int, session_id: int) -> str:
-        image = self._subscriptions[subscription_id].image_by_session_id(session_id)
+        image = self.subscriptions[subscription_id].image_by_session_id(session_id)
         if image is None:
             return ""
         source = image.source_identity
@@ -219,7 +206,7 @@ class ControlSessionAdapter:
 
     def _response_channel(self, channel: str, image_id: int) -> str:
         uri = ChannelUri.parse(channel)
-        config = self._config
+        config = self.config
         mtu = uri.get("mtu")
         term_length = uri.get("term-length")
         sparse = uri.get("sparse")

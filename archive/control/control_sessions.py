@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.control_session import (
@@ -23,37 +24,31 @@ _MAX_REJECT_REASON_LENGTH = 1_000
 _MAX_LIVENESS_INTERVAL_MS = 10
 
 
+@dataclass(eq=False, kw_only=True)
 class ControlSessions:
-    """The control sessions by their ids. All methods are for the conductor's thread."""
+    """The control sessions by their ids. All methods are for the conductor's thread.
 
-    def __init__(
-        self,
-        *,
-        subscriptions: Mapping[int, Subscription],
-        liveness_check_interval_ns: int,
-        replay_tokens: ReplayTokens,
-        session_counter: Counter,
-        errors: ErrorLog,
-    ) -> None:
-        """Begin without sessions.
+    Attributes:
+        subscriptions: the control subscriptions by their registration ids.
+        liveness_check_interval_ns: between pings of a client that requests nothing.
+        replay_tokens: tokens that end with their session.
+        session_counter: counts the sessions.
+    """
 
-        Args:
-            subscriptions: the control subscriptions by their registration ids.
-            liveness_check_interval_ns: between pings of a client that requests nothing.
-            replay_tokens: tokens that end with their session.
-            session_counter: counts the sessions.
-        """
-        self._subscriptions = subscriptions
-        self._replay_tokens = replay_tokens
-        self._session_counter = session_counter
-        self._errors = errors
-        self._sessions: dict[int, ControlSession] = {}
+    subscriptions: Mapping[int, Subscription]
+    liveness_check_interval_ns: InitVar[int]
+    replay_tokens: ReplayTokens
+    session_counter: Counter
+    errors: ErrorLog
+    _sessions: dict[int, ControlSession] = field(default_factory=dict, init=False)
+    _idle_due_ms: int = field(default=0, init=False)
+
+    def __post_init__(self, liveness_check_interval_ns: int) -> None:
         # Idle sessions are advanced at this interval: while some clients are busy duty cycles are
         # frequent, and there may be many idle ones.
         self._idle_interval_ms = min(
             _MAX_LIVENESS_INTERVAL_MS, liveness_check_interval_ns // 1_000_000
         )
-        self._idle_due_ms = 0
 
     def __iter__(self) -> Iterator[ControlSession]:
         return iter(list(self._sessions.values()))
@@ -65,7 +60,7 @@ class ControlSessions:
     def add(self, session: ControlSession) -> None:
         """Advance a session from now on."""
         self._sessions[session.session_id] = session
-        self._session_counter.add(1)
+        self.session_counter.add(1)
 
     @property
     def wants_within_ns(self) -> int | None:
@@ -113,15 +108,15 @@ class ControlSessions:
             except ClosedError:
                 pass
             except Exception as error:
-                self._errors.record("closing", error, exception=error)
+                self.errors.record("closing", error, exception=error)
 
     def _remove(self, session: ControlSession) -> None:
         del self._sessions[session.session_id]
-        self._session_counter.add(-1)
-        self._replay_tokens.forget(session)
+        self.session_counter.add(-1)
+        self.replay_tokens.forget(session)
         try:
             if session.ended_badly:
-                self._errors.record("control session ended", f"{session}: {session.end_reason}")
+                self.errors.record("control session ended", f"{session}: {session.end_reason}")
                 self._reject_stream(session)
         finally:
             session.close()
@@ -131,7 +126,7 @@ class ControlSessions:
         image_id = session.image_id
         if any(other.image_id == image_id for other in self._sessions.values()):
             return
-        for image in self._subscriptions[session.subscription_id].images():
+        for image in self.subscriptions[session.subscription_id].images():
             with contextlib.suppress(AerotapeError):
                 if image.correlation_id == image_id:
                     image.reject(session.end_reason[:_MAX_REJECT_REASON_LENGTH])

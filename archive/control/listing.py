@@ -7,7 +7,7 @@ in the same way, with SUBSCRIPTION_UNKNOWN at the end.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ MIN_RETRY_NS = 2_000
 MAX_RETRY_NS = 1_000_000
 
 
-class _Listing:
+class Listing(ABC):
     """Base of all listings.
 
     Attributes:
@@ -55,6 +55,10 @@ class _Listing:
         """Whether everything has been sent."""
         return self.is_done
 
+    @abstractmethod
+    def do_work(self) -> None:
+        """Send what can be sent now."""
+
     def _note_progress(self, any_sent: bool) -> None:
         """Continue at once while the client takes something, else after growing pauses."""
         if any_sent:
@@ -63,7 +67,7 @@ class _Listing:
             self.retry_after_ns = min(max(2 * self.retry_after_ns, MIN_RETRY_NS), MAX_RETRY_NS)
 
 
-class _RecordingListing(_Listing):
+class _RecordingListing(Listing):
     """Pages of descriptors, which are copied out of the mapped catalog and sent natively."""
 
     def __init__(
@@ -206,7 +210,7 @@ class SingleListing(_RecordingListing):
         return None
 
 
-class SubscriptionListing(_Listing):
+class SubscriptionListing(Listing):
     """Up to `count` recording subscriptions, of those with a stream id and a piece of a channel."""
 
     def __init__(

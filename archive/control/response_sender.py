@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from aerotape._native import Sending
 from aerotape.aeron import CLOSED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
@@ -24,26 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aerotape._native import ExclusivePublication
+    from aerotape.archive.control.listing import Listing
 
 _SEND_ATTEMPTS = 3
 # Bounds the memory for a client that sends requests and does not read.
 MAX_QUEUED_LENGTH = 16 * 1024 * 1024
 
 RESPONSE_NOT_CONNECTED = "control response publication is not connected"
-
-
-class Listing(Protocol):
-    """A listing that a session sends to its client page by page."""
-
-    @property
-    def is_done(self) -> bool: ...
-    @property
-    def retry_after_ns(self) -> int: ...
-    @property
-    def sending(self) -> Sending | None: ...
-    @property
-    def is_sent(self) -> bool: ...
-    def do_work(self) -> None: ...
 
 
 class ResponseSender(ABC):

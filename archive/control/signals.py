@@ -11,6 +11,7 @@ A session that meets back pressure queues signals like any response (`response_s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control import responses
@@ -21,19 +22,16 @@ if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
 
 
+@dataclass(eq=False)
 class SignalAudience:
-    """All sessions of an archive, as receivers of signals. For the conductor's thread."""
+    """All sessions of an archive, as receivers of signals. For the conductor's thread.
 
-    def __init__(
-        self, sessions: Iterable[ControlSession], authorisation: GuardedAuthorisation
-    ) -> None:
-        """Take the sessions.
+    Attributes:
+        sessions: iterates over the sessions in progress, each time it is used.
+    """
 
-        Args:
-            sessions: iterates over the sessions in progress, each time it is used.
-        """
-        self._sessions = sessions
-        self._authorisation = authorisation
+    sessions: Iterable[ControlSession]
+    authorisation: GuardedAuthorisation
 
     def pass_on(self, origin_id: int, signal: bytes) -> None:
         """Send an encoded RecordingSignalEvent to every session but its origin.
@@ -41,7 +39,7 @@ class SignalAudience:
         Args:
             origin_id: the control session whose request caused it; it may have ended.
         """
-        for session in self._sessions:
+        for session in self.sessions:
             if session.session_id == origin_id or not session.is_active:
                 continue
             try:
@@ -52,6 +50,6 @@ class SignalAudience:
                 session.abort(f"failed with exception: {error}")
 
     def _may_receive(self, session: ControlSession) -> bool:
-        return self._authorisation.is_authorised(
+        return self.authorisation.is_authorised(
             codecs.SCHEMA_ID, codecs.ListRecordingsRequest.TEMPLATE_ID, session.principal
         )

@@ -16,6 +16,7 @@ any state.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -42,49 +43,36 @@ class State(Enum):
     STOPPED = auto()
 
 
+@dataclass(eq=False)
 class RecordingSession:
-    """One image being recorded.
+    """One image being recorded; the session owns the image until the recorder takes it.
 
     Attributes:
+        start_position: the recording's, bytes.
+        pending_confirmed: the counter of the confirmed position of a ledger.
+        time_index: for the recorder; None when no time index is written.
         join_position: where in the recording the image begins, bytes: its start position, or the
             stop position that it had before it was extended.
         counter: of the recorded position; None until the recorder has the image.
         confirmed_counter: of the durable position, for recordings with a durability; likewise.
     """
 
-    def __init__(
-        self,
-        subscription: RecordingSubscription,
-        image: Image,
-        recording_id: int,
-        *,
-        start_position: int,
-        segment_file_length: int,
-        pending_counter: PendingCounter,
-        pending_confirmed: PendingCounter | None,
-        time_index: TimeIndexRequest | None,
-    ) -> None:
-        """Wait for the counters; the session owns the image until the recorder takes it.
+    subscription: RecordingSubscription
+    image: Image
+    recording_id: int
+    start_position: int
+    segment_file_length: int
+    pending_counter: PendingCounter
+    pending_confirmed: PendingCounter | None
+    time_index: TimeIndexRequest | None
+    state: State = field(default=State.INIT, init=False)
+    counter: Counter | None = field(default=None, init=False)
+    confirmed_counter: Counter | None = field(default=None, init=False)
+    # Positions to make durable, ascending, and their callers.
+    _syncs: deque[tuple[int, OnSynced]] = field(default_factory=deque, init=False)
 
-        Args:
-            start_position: the recording's, bytes.
-            pending_confirmed: the counter of the confirmed position of a ledger.
-            time_index: for the recorder; None when no time index is written.
-        """
-        self.subscription = subscription
-        self.recording_id = recording_id
-        self.join_position = image.join_position
-        self.state = State.INIT
-        self.counter: Counter | None = None
-        self.confirmed_counter: Counter | None = None
-        self._image = image
-        self._start_position = start_position
-        self._segment_file_length = segment_file_length
-        self._pending_counter = pending_counter
-        self._pending_confirmed = pending_confirmed
-        # Positions to make durable, ascending, and their callers.
-        self._syncs: deque[tuple[int, OnSynced]] = deque()
-        self._time_index = time_index
+    def __post_init__(self) -> None:
+        self.join_position = self.image.join_position
 
     @property
     def position(self) -> int:
@@ -117,13 +105,13 @@ class RecordingSession:
         assert self.counter is not None
         durability = self.subscription.durability
         recorder.record(
-            self._image,
+            self.image,
             self.counter,
             recording_id=self.recording_id,
-            start_position=self._start_position,
-            segment_length=self._segment_file_length,
+            start_position=self.start_position,
+            segment_length=self.segment_file_length,
             events=self._events() if with_events else None,
-            time_index=self._time_index,
+            time_index=self.time_index,
             durability=None if durability is None else durability.sync,
             confirmed_counter=self.confirmed_counter,
         )
@@ -137,13 +125,13 @@ class RecordingSession:
     def _are_counters_added(self) -> bool:
         try:
             if self.counter is None:
-                self.counter = self._pending_counter.poll()
-            if self._pending_confirmed is not None and self.confirmed_counter is None:
-                self.confirmed_counter = self._pending_confirmed.poll()
+                self.counter = self.pending_counter.poll()
+            if self.pending_confirmed is not None and self.confirmed_counter is None:
+                self.confirmed_counter = self.pending_confirmed.poll()
         except AerotapeError as error:
             raise AerotapeError(f"no position counter: {error}") from error
         counters = [self.counter]
-        if self._pending_confirmed is not None:
+        if self.pending_confirmed is not None:
             counters.append(self.confirmed_counter)
         for counter in counters:
             if counter is not None:
@@ -178,10 +166,10 @@ class RecordingSession:
         started = codecs.RecordingStarted(
             recording_id=self.recording_id,
             start_position=self.join_position,
-            session_id=self._image.session_id,
+            session_id=self.image.session_id,
             stream_id=self.subscription.stream_id,
             channel=self.subscription.original_channel,
-            source_identity=self._image.source_identity,
+            source_identity=self.image.source_identity,
         )
         place = {"recording_id": self.recording_id, "start_position": self.join_position}
         progress, stopped = codecs.RecordingProgress(**place), codecs.RecordingStopped(**place)
@@ -219,10 +207,10 @@ class RecordingSession:
     def close(self) -> None:
         """End as STOPPED; release what the recorder does not own."""
         if self.is_starting:
-            for pending in (self._pending_counter, self._pending_confirmed):
+            for pending in (self.pending_counter, self.pending_confirmed):
                 if pending is not None:
                     pending.cancel()
-            self._image.release()
+            self.image.release()
         for counter in (self.counter, self.confirmed_counter):
             if counter is not None:
                 counter.close()

@@ -30,7 +30,7 @@ from aerotape.archive.recording.subscriptions import (
 from aerotape.catalog.segment_files import MAX_LONG
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
-from aerotape.errors import AerotapeError
+from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
@@ -174,19 +174,24 @@ class Recordings:
             or (None if extends is None else self._refuse_extension(extends, stream_id))
             or self._storage.refuse()
         )
-        if refusal is not None:
-            requester.send_error(correlation_id, *refusal)
-            return None
-        return self.subscriptions.add(
-            requester,
-            correlation_id,
-            stream_id=stream_id,
-            channel=channel,
-            source_location=source_location,
-            auto_stop=auto_stop,
-            extends=extends,
-            durability=durability,
-        )
+        if refusal is None:
+            try:
+                subscription = RecordingSubscription(
+                    requester=requester,
+                    correlation_id=correlation_id,
+                    stream_id=stream_id,
+                    original_channel=channel,
+                    source_location=source_location,
+                    auto_stop=auto_stop,
+                    extends=extends,
+                    durability=durability,
+                )
+                return subscription if self.subscriptions.add(subscription) else None
+            except ConfigurationError as error:
+                self._errors.record("recording not started", error)
+                refusal = ErrorCode.GENERIC, str(error)
+        requester.send_error(correlation_id, *refusal)
+        return None
 
     # ---- images -------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -44,31 +45,22 @@ LOGGER = logging.getLogger(__name__)
 _MAX_SEGMENTS = 1 << 20
 
 
+@dataclass(eq=False, kw_only=True)
 class SegmentMoves:
-    """All pending requests for segments. For the conductor's thread."""
+    """All pending requests for segments. For the conductor's thread.
 
-    def __init__(
-        self,
-        *,
-        archive_dir: Path,
-        catalog: Catalog,
-        deletions: SegmentDeletions,
-        errors: ErrorLog,
-        sync: bool,
-    ) -> None:
-        """Create it without requests.
+    Attributes:
+        sync: whether changes of files are synced to storage before the response.
+    """
 
-        Args:
-            sync: whether changes of files are synced to storage before the response.
-        """
-        self._archive_dir = archive_dir
-        self._catalog = catalog
-        self._deletions = deletions
-        self._errors = errors
-        self._sync = sync
-        self._tasks = BackgroundTasks()
-        # Recordings with an attach or migrate request in progress.
-        self._moving: set[int] = set()
+    archive_dir: Path
+    catalog: Catalog
+    deletions: SegmentDeletions
+    errors: ErrorLog
+    sync: bool
+    _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
+    # Recordings with an attach or migrate request in progress.
+    _moving: set[int] = field(default_factory=set, init=False)
 
     def detach(self, recording_id: int, new_start_position: int) -> None:
         """Move a recording's start to a position that has been checked.
@@ -80,7 +72,7 @@ class SegmentMoves:
             raise ArchiveError(
                 f"segments of recording {recording_id} are being moved", ErrorCode.GENERIC
             )
-        self._catalog.set_start_position(recording_id, new_start_position)
+        self.catalog.set_start_position(recording_id, new_start_position)
 
     def attach(self, requester: Requester, correlation_id: int, recording_id: int) -> None:
         """Attach detached segments; respond with their number."""
@@ -103,14 +95,14 @@ class SegmentMoves:
     def delete_detached(self, requester: Requester, correlation_id: int, recording_id: int) -> None:
         """Delete the segments before a recording's start; respond with their number."""
         descriptor = self.descriptor(recording_id)
-        if self._deletions.allows(requester, correlation_id, recording_id):
-            self._deletions.delete(
+        if self.deletions.allows(requester, correlation_id, recording_id):
+            self.deletions.delete(
                 requester,
                 correlation_id,
                 recording_id,
                 prepare=partial(self._detached_paths, descriptor),
                 finish=partial(
-                    cut_before, self._archive_dir, recording_id, descriptor.start_position
+                    cut_before, self.archive_dir, recording_id, descriptor.start_position
                 ),
             )
 
@@ -119,16 +111,16 @@ class SegmentMoves:
     ) -> None:
         """Detach the segments before a position that has been checked, and delete them."""
         descriptor = self.descriptor(recording_id)
-        if self._deletions.allows(requester, correlation_id, recording_id):
+        if self.deletions.allows(requester, correlation_id, recording_id):
             bases = self._bases(descriptor, descriptor.start_position, new_start_position)
             # First the catalog: extra files before the start are harmless, missing ones are not.
-            self._catalog.set_start_position(recording_id, new_start_position)
-            self._deletions.delete(
+            self.catalog.set_start_position(recording_id, new_start_position)
+            self.deletions.delete(
                 requester,
                 correlation_id,
                 recording_id,
                 prepare=partial(self._paths, recording_id, bases),
-                finish=partial(cut_before, self._archive_dir, recording_id, new_start_position),
+                finish=partial(cut_before, self.archive_dir, recording_id, new_start_position),
                 end_position=bases[-1],
             )
 
@@ -139,7 +131,7 @@ class SegmentMoves:
             CatalogError: its entry is damaged.
             ArchiveError: its values are inconsistent.
         """
-        descriptor = self._catalog.descriptor(recording_id)
+        descriptor = self.catalog.descriptor(recording_id)
         problem = describe_problem(descriptor)
         if problem:
             raise ArchiveError(
@@ -162,7 +154,7 @@ class SegmentMoves:
         self, requester: Requester, correlation_id: int, recording_ids: set[int], task: Task[None]
     ) -> None:
         for recording_id in sorted(recording_ids):
-            if not self._deletions.allows(requester, correlation_id, recording_id):
+            if not self.deletions.allows(requester, correlation_id, recording_id):
                 return
         self._tasks.start(self._held(requester, correlation_id, recording_ids, task))
 
@@ -170,18 +162,18 @@ class SegmentMoves:
         self, requester: Requester, correlation_id: int, recording_ids: set[int], task: Task[None]
     ) -> Task[None]:
         """Hold the recordings during a task; respond to the client if it fails."""
-        self._deletions.hold(recording_ids)
+        self.deletions.hold(recording_ids)
         self._moving |= recording_ids
         try:
             yield from task
         except AerotapeError as error:
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
         except Exception as error:
-            self._errors.record("segments not moved", error, exception=error)
+            self.errors.record("segments not moved", error, exception=error)
             requester.send_error(correlation_id, ErrorCode.GENERIC, f"segments not moved: {error}")
         finally:
             self._moving -= recording_ids
-            self._deletions.release(recording_ids)
+            self.deletions.release(recording_ids)
 
     def _bases(self, descriptor: RecordingDescriptor, position: int, end_position: int) -> range:
         """Return the base positions of the segments from that of `position` to `end_position`.
@@ -194,12 +186,12 @@ class SegmentMoves:
             raise StorageError(
                 f"recording {descriptor.recording_id} cannot have {len(bases)} segments from"
                 f" position {position} to {end_position}",
-                self._archive_dir,
+                self.archive_dir,
             )
         return bases
 
     def _paths(self, recording_id: int, bases: Iterable[int]) -> list[Path]:
-        return [self._archive_dir / segment_file_name(recording_id, base) for base in bases]
+        return [self.archive_dir / segment_file_name(recording_id, base) for base in bases]
 
     def _detached_paths(self, descriptor: RecordingDescriptor) -> list[Path]:
         """Return the segment files before a recording's start, from the first that exists.
@@ -210,7 +202,7 @@ class SegmentMoves:
             StorageError: the directory cannot be read.
         """
         recording_id = descriptor.recording_id
-        files = list_files_to_delete(self._archive_dir, recording_id)
+        files = list_files_to_delete(self.archive_dir, recording_id)
         start_base = descriptor.start_position & -descriptor.term_buffer_length
         if not files:
             return []
@@ -225,16 +217,16 @@ class SegmentMoves:
     ) -> Task[None]:
         recording_id = descriptor.recording_id
         found = yield from outcome(
-            self._deletions.submit(partial(find_detached, self._archive_dir, descriptor))
+            self.deletions.submit(partial(find_detached, self.archive_dir, descriptor))
         )
-        if self._catalog.start_position(recording_id) != descriptor.start_position:
+        if self.catalog.start_position(recording_id) != descriptor.start_position:
             raise ArchiveError(
                 f"the start position of recording {recording_id} was changed while its segments"
                 " were searched: try again",
                 ErrorCode.GENERIC,
             )
         if found.count:
-            self._catalog.set_start_position(recording_id, found.start_position)
+            self.catalog.set_start_position(recording_id, found.start_position)
         if found.problem:
             requester.send_error(correlation_id, ErrorCode.GENERIC, found.problem)
         else:
@@ -254,12 +246,12 @@ class SegmentMoves:
         """
         from aerotape.catalog.recovery.stale_tail import StaleTail
 
-        catalog, folder = self._catalog, self._archive_dir
+        catalog, folder = self.catalog, self.archive_dir
         source_id, target_id = source.recording_id, target.recording_id
 
         def link() -> int:
             planned = plan_moves(folder, source, target_id, target.stop_position)
-            begin_moves(planned, folder, sync=self._sync)
+            begin_moves(planned, folder, sync=self.sync)
             try:
                 quarantine_segment()
             except StorageError:
@@ -295,17 +287,17 @@ class SegmentMoves:
         tail = StaleTail(folder, target_id, source.stop_position, epoch_ms())
         entries = catalog.entry(source_id), catalog.entry(target_id)
         moves: list[SegmentMove] = []
-        count = yield from outcome(self._deletions.submit(link))
+        count = yield from outcome(self.deletions.submit(link))
         if source.stop_position == target.start_position:
             catalog.set_start_position(target_id, source.start_position)
         else:
             catalog.set_stop_position(target_id, source.stop_position)
-        yield from outcome(self._deletions.submit(unlink))
+        yield from outcome(self.deletions.submit(unlink))
         catalog.set_stop_position(source_id, source.start_position)
         requester.send_ok(correlation_id, count)
-        self._deletions.release({source_id, target_id})
+        self.deletions.release({source_id, target_id})
         if count or next_files:
-            self._deletions.delete_unanswered(requester, correlation_id, source_id, next_files)
+            self.deletions.delete_unanswered(requester, correlation_id, source_id, next_files)
 
 
 def _is_segment_base(descriptor: RecordingDescriptor, position: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,23 +30,15 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, kw_only=True)
 class RecordingSessionFactory:
     """Creates the sessions of an archive's recordings."""
 
-    def __init__(
-        self,
-        *,
-        config: ArchiveConfig,
-        archive_id: int,
-        archive_dir: Path,
-        client: AeronClient,
-        catalog: Catalog,
-    ) -> None:
-        self._config = config
-        self._archive_id = archive_id
-        self._archive_dir = archive_dir
-        self._client = client
-        self._catalog = catalog
+    config: ArchiveConfig
+    archive_id: int
+    archive_dir: Path
+    client: AeronClient
+    catalog: Catalog
 
     def new_recording(self, subscription: RecordingSubscription, image: Image) -> RecordingSession:
         """Add a recording of an image to the catalog.
@@ -53,9 +46,9 @@ class RecordingSessionFactory:
         Raises:
             AerotapeError: the catalog cannot be written, or the counter not be requested.
         """
-        segment_file_length = max(self._config.segment_file_length, image.term_buffer_length)
+        segment_file_length = max(self.config.segment_file_length, image.term_buffer_length)
         start_timestamp_ms = epoch_ms()
-        recording_id = self._catalog.add_recording(
+        recording_id = self.catalog.add_recording(
             start_position=image.join_position,
             start_timestamp_ms=start_timestamp_ms,
             initial_term_id=image.initial_term_id,
@@ -86,7 +79,7 @@ class RecordingSessionFactory:
         It may be made in any thread, and raises StorageError. What it returns is for
         `extended_recording`.
         """
-        entry = self._catalog.entry(recording_id)
+        entry = self.catalog.entry(recording_id)
         now_ms = epoch_ms()
         provenance = Provenance(
             recording_id,
@@ -97,14 +90,14 @@ class RecordingSessionFactory:
         )
 
         def prepare() -> TimeIndexRequest | None:
-            for moved in clear_stale_tail(self._archive_dir, entry.descriptor, now_ms):
+            for moved in clear_stale_tail(self.archive_dir, entry.descriptor, now_ms):
                 LOGGER.warning("recording %d is extended: %s", recording_id, moved)
             if subscription.durability is not None:
                 # What precedes the extension is counted as durable.
-                force_segments(self._archive_dir, recording_id)
+                force_segments(self.archive_dir, recording_id)
             time_index = self._time_index(provenance, is_new=False)
             if time_index is not None:
-                problem = prepare_extension(self._archive_dir, entry, provenance)
+                problem = prepare_extension(self.archive_dir, entry, provenance)
                 if problem:
                     LOGGER.warning("recording %d: %s", recording_id, problem)
             return time_index
@@ -123,8 +116,8 @@ class RecordingSessionFactory:
         Raises:
             AerotapeError: the catalog cannot be written, or the counter not be requested.
         """
-        descriptor = self._catalog.descriptor(recording_id)
-        self._catalog.extend_recording(
+        descriptor = self.catalog.descriptor(recording_id)
+        self.catalog.extend_recording(
             recording_id,
             control_session_id=subscription.requester.session_id,
             correlation_id=subscription.correlation_id,
@@ -140,10 +133,10 @@ class RecordingSessionFactory:
         )
 
     def _time_index(self, provenance: Provenance, *, is_new: bool) -> TimeIndexRequest | None:
-        config = self._config
+        config = self.config
         if not config.time_index_interval_ns:
             return None
-        path = time_index_path(self._archive_dir, provenance.recording_id)
+        path = time_index_path(self.archive_dir, provenance.recording_id)
         return (
             str(path),
             provenance.encode(),
@@ -168,20 +161,20 @@ class RecordingSessionFactory:
         try:
             if subscription.durability is not None:
                 # What is confirmed must be found again.
-                self._catalog.force()
-                where = self._archive_id, recording_id, subscription.durability.ledger_key
-                pending_confirmed = self._client.async_add_counter(
+                self.catalog.force()
+                where = self.archive_id, recording_id, subscription.durability.ledger_key
+                pending_confirmed = self.client.async_add_counter(
                     counters.CounterType.LEDGER_CONFIRMED,
                     counters.ledger_confirmed_key(*where),
                     counters.ledger_confirmed_label(*where),
                 )
-            pending_counter = self._client.async_add_counter(
+            pending_counter = self.client.async_add_counter(
                 counters.CounterType.RECORDING_POSITION,
                 counters.recording_position_key(
-                    self._archive_id, recording_id, session_id, image.source_identity
+                    self.archive_id, recording_id, session_id, image.source_identity
                 ),
                 counters.recording_position_label(
-                    self._archive_id,
+                    self.archive_id,
                     recording_id,
                     session_id,
                     subscription.stream_id,
@@ -192,7 +185,7 @@ class RecordingSessionFactory:
             if pending_confirmed is not None:
                 pending_confirmed.cancel()
             # Nothing was recorded: the next start need not search for the end.
-            self._catalog.recording_stopped(recording_id, image.join_position, epoch_ms())
+            self.catalog.recording_stopped(recording_id, image.join_position, epoch_ms())
             raise
         return RecordingSession(
             subscription,

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import logging
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,21 +24,19 @@ if TYPE_CHECKING:
 Refusal = tuple[ErrorCode, str]
 
 
+@dataclass(eq=False)
 class StorageSpace:
-    """The storage of the archive directory. Only the conductor's thread uses it."""
+    """The storage of the archive directory. Only the conductor's thread uses it.
 
-    def __init__(self, archive_dir: Path, threshold_bytes: int, low_counter: Counter) -> None:
-        """Begin in the state of sufficient space.
+    Attributes:
+        threshold_bytes: with this much space or less, new recordings are refused.
+        low_counter: 1 while space is low, else 0.
+    """
 
-        Args:
-            threshold_bytes: with this much space or less, new recordings are refused.
-            low_counter: 1 while space is low, else 0.
-        """
-        self._archive_dir = archive_dir
-        self._path = str(archive_dir)
-        self._threshold_bytes = threshold_bytes
-        self._counter = low_counter
-        self._is_low = False
+    archive_dir: Path
+    threshold_bytes: int
+    low_counter: Counter
+    _is_low: bool = field(default=False, init=False)
 
     def refuse(self) -> Refusal | None:
         """Check the free space; return a refusal when it is too little for a recording.
@@ -45,17 +44,17 @@ class StorageSpace:
         Raises:
             OSError: the directory is gone.
         """
-        status = os.statvfs(self._path)
+        status = os.statvfs(self.archive_dir)
         usable = status.f_bavail * status.f_frsize
-        is_low = usable <= self._threshold_bytes
+        is_low = usable <= self.threshold_bytes
         if is_low != self._is_low:
             self._change(is_low, usable)
         if not is_low:
             return None
         return (
             ErrorCode.STORAGE_SPACE,
-            f"low storage threshold={self._threshold_bytes} <= usableSpace={usable}: free space in"
-            f" {self._path}, or lower aeron.archive.low.storage.space.threshold (bytes)",
+            f"low storage threshold={self.threshold_bytes} <= usableSpace={usable}: free space in"
+            f" {self.archive_dir}, or lower aeron.archive.low.storage.space.threshold (bytes)",
         )
 
     def watch(self) -> None:
@@ -67,7 +66,7 @@ class StorageSpace:
     def _change(self, is_low: bool, usable: int) -> None:
         self._is_low = is_low
         with contextlib.suppress(ClosedError):
-            self._counter.set(int(is_low))
+            self.low_counter.set(int(is_low))
         if is_low:
             level = logging.WARNING
             state = "is low on space, no new recordings: free some"
@@ -77,10 +76,10 @@ class StorageSpace:
         LOGGER.log(
             level,
             "storage of %s %s: usable=%d bytes, threshold=%d bytes",
-            self._archive_dir,
+            self.archive_dir,
             state,
             usable,
-            self._threshold_bytes,
+            self.threshold_bytes,
         )
 
 

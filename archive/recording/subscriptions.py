@@ -8,7 +8,7 @@ it is stopped.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.retrying import Retrying
 from aerotape.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
 from aerotape.codecs.generated.archive import SourceLocation
-from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.errors import AerotapeError
 from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class RecordingSubscription:
 
     Attributes:
         requester: receives the responses and the signals.
+        original_channel: as requested (ConfigurationError: not a channel URI).
         key: identifies what is recorded: one subscription for each channel and stream.
         channel: as subscribed to, with the prefix of a spy.
         extends: the recording that its image extends; None when each image is a new recording.
@@ -43,19 +44,25 @@ class RecordingSubscription:
 
     requester: Requester
     correlation_id: int
-    key: str
     stream_id: int
     original_channel: str
-    channel: str
-    stripped_channel: str
+    source_location: SourceLocation
     auto_stop: bool
-    extends: int | None
+    extends: int | None = None
     durability: Durability | None = None
+    key: str = field(init=False)
+    channel: str = field(init=False)
+    stripped_channel: str = field(init=False)
     registration_id: int = NULL_VALUE
     pending: Retrying[Subscription] | None = None
     subscription: Subscription | None = None
     references: int = 1
     is_stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self.key, self.stripped_channel, is_udp = _parsed(self.stream_id, self.original_channel)
+        is_spy = self.source_location is SourceLocation.LOCAL and is_udp
+        self.channel = SPY_PREFIX + self.stripped_channel if is_spy else self.stripped_channel
 
     def confirm(self) -> None:
         """Respond OK to the request, with the subscription id."""
@@ -83,22 +90,24 @@ def _parsed(stream_id: int, channel: str) -> tuple[str, str, bool]:
     return recording_key(stream_id, uri), stripped_channel(uri), uri.is_udp
 
 
+@dataclass(eq=False)
 class RecordingSubscriptions:
-    """All subscriptions of the archive's recordings."""
+    """All subscriptions of the archive's recordings.
 
-    def __init__(
-        self, client: AeronClient, mailbox: Mailbox, errors: ErrorLog, retry_timeout_ns: int
-    ) -> None:
-        """Begin without subscriptions; their images will be posted to the mailbox."""
-        self._client = client
-        self._retry_timeout_ns = retry_timeout_ns
-        self._mailbox = mailbox
-        self._errors = errors
-        # Those that clients can find and stop.
-        self._by_key: dict[str, RecordingSubscription] = {}
-        # Besides those, the ones whose last sessions are ending.
-        self._by_id: dict[int, RecordingSubscription] = {}
-        self._pending: list[RecordingSubscription] = []
+    Attributes:
+        mailbox: the images of the subscriptions are posted to it.
+        retry_timeout_ns: how long a temporary refusal of the driver is retried.
+    """
+
+    client: AeronClient
+    mailbox: Mailbox
+    errors: ErrorLog
+    retry_timeout_ns: int
+    # Those that clients can find and stop.
+    _by_key: dict[str, RecordingSubscription] = field(default_factory=dict, init=False)
+    # Besides those, the ones whose last sessions are ending.
+    _by_id: dict[int, RecordingSubscription] = field(default_factory=dict, init=False)
+    _pending: list[RecordingSubscription] = field(default_factory=list, init=False)
 
     @property
     def wants_within_ns(self) -> int | None:
@@ -131,64 +140,30 @@ class RecordingSubscriptions:
         """
         return self._by_key.get(recording_key(stream_id, ChannelUri.parse(channel)))
 
-    def add(
-        self,
-        requester: Requester,
-        correlation_id: int,
-        *,
-        stream_id: int,
-        channel: str,
-        source_location: SourceLocation,
-        auto_stop: bool,
-        extends: int | None,
-        durability: Durability | None = None,
-    ) -> RecordingSubscription | None:
+    def add(self, subscription: RecordingSubscription) -> bool:
         """Subscribe; the response follows once the driver has added the subscription.
 
-        Args:
-            extends: as in RecordingSubscription.
-            durability: as in RecordingSubscription.
-
         Returns:
-            The subscription; None after a refusal, which has been sent.
+            False after a refusal, which has been sent.
         """
-        try:
-            key, stripped, is_udp = _parsed(stream_id, channel)
-        except ConfigurationError as error:
-            self._errors.record("recording not started", error)
-            requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
-            return None
-        if key in self._by_key:
-            requester.send_error(
-                correlation_id,
+        if subscription.key in self._by_key:
+            subscription.requester.send_error(
+                subscription.correlation_id,
                 ErrorCode.ACTIVE_SUBSCRIPTION,
-                f"recording exists for streamId={stream_id} channel={channel}",
+                f"recording exists for streamId={subscription.stream_id}"
+                f" channel={subscription.original_channel}",
             )
-            return None
-        is_spy = source_location is SourceLocation.LOCAL and is_udp
-        subscribed = SPY_PREFIX + stripped if is_spy else stripped
-        subscription = RecordingSubscription(
-            requester=requester,
-            correlation_id=correlation_id,
-            key=key,
-            stream_id=stream_id,
-            original_channel=channel,
-            channel=subscribed,
-            stripped_channel=stripped,
-            auto_stop=auto_stop,
-            extends=extends,
-            durability=durability,
-        )
+            return False
         subscription.pending = Retrying(
-            partial(self._subscribe, subscription), time.monotonic_ns() + self._retry_timeout_ns
+            partial(self._subscribe, subscription), time.monotonic_ns() + self.retry_timeout_ns
         )
-        self._by_key[key] = subscription
+        self._by_key[subscription.key] = subscription
         self._pending.append(subscription)
-        return subscription
+        return True
 
     def _subscribe(self, subscription: RecordingSubscription) -> PendingSubscription:
-        pending = self._client.async_add_subscription(
-            subscription.channel, subscription.stream_id, self._mailbox, tells_losses=False
+        pending = self.client.async_add_subscription(
+            subscription.channel, subscription.stream_id, self.mailbox, tells_losses=False
         )
         self._by_id.pop(subscription.registration_id, None)
         subscription.registration_id = pending.registration_id
@@ -210,7 +185,7 @@ class RecordingSubscriptions:
             subscription.pending = None
             self.close_one(subscription)
             what = f"cannot subscribe to {subscription.original_channel}: {error}"
-            self._errors.record("recording not started", what)
+            self.errors.record("recording not started", what)
             subscription.requester.send_error(subscription.correlation_id, ErrorCode.GENERIC, what)
             return
         if added is not None:

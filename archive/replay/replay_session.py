@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -113,40 +113,32 @@ class ReplaySession:
         return self.plan.position if self.progress is None else self.progress.position
 
 
+@dataclass(eq=False, kw_only=True)
 class Replays:
-    """All replays of the archive."""
+    """All replays of the archive.
 
-    def __init__(
-        self,
-        *,
-        config: ArchiveConfig,
-        client: AeronClient,
-        catalog: Catalog,
-        recordings: Recordings,
-        replayer: SessionWorker,
-        session_counter: Counter,
-        errors: ErrorLog,
-        deleted_up_to: Callable[[int], int | None],
-    ) -> None:
-        """Begin without replays.
+    Attributes:
+        deleted_up_to: base position of the last segment of a recording that is being deleted.
+    """
 
-        Args:
-            deleted_up_to: base position of the last segment of a recording that is being deleted.
-        """
-        self._config = config
-        self._client = client
-        self._counters: CountersReader = client.counters()
-        self._catalog = catalog
-        self._recordings = recordings
-        self._replayer = replayer
-        self._session_counter = session_counter
-        self._errors = errors
-        self._deleted_up_to = deleted_up_to
-        self._next_replay_id = 1
-        # Requests for recordings whose position counter the driver has not added yet.
-        self._waiting: deque[tuple[ReplayClient, int, ReplayRequest]] = deque()
-        self._pending: list[ReplaySession] = []
-        self._sessions: dict[int, ReplaySession] = {}
+    config: ArchiveConfig
+    client: AeronClient
+    catalog: Catalog
+    recordings: Recordings
+    replayer: SessionWorker
+    session_counter: Counter
+    errors: ErrorLog
+    deleted_up_to: Callable[[int], int | None]
+    _next_replay_id: int = field(default=1, init=False)
+    # Requests for recordings whose position counter the driver has not added yet.
+    _waiting: deque[tuple[ReplayClient, int, ReplayRequest]] = field(
+        default_factory=deque, init=False
+    )
+    _pending: list[ReplaySession] = field(default_factory=list, init=False)
+    _sessions: dict[int, ReplaySession] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._counters: CountersReader = self.client.counters()
 
     @property
     def wants_within_ns(self) -> int | None:
@@ -164,19 +156,19 @@ class Replays:
             requester.send_error(correlation_id, error.error_code, str(error))
         except ConfigurationError as error:
             what = f"failed to process replayChannel - {error}"
-            self._errors.record("replay not started", what)
+            self.errors.record("replay not started", what)
             requester.send_error(correlation_id, ErrorCode.GENERIC, what)
         except ClosedError:
             raise
         except AerotapeError as error:
-            self._errors.record("replay not started", error)
+            self.errors.record("replay not started", error)
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
     def _start(self, requester: ReplayClient, correlation_id: int, request: ReplayRequest) -> None:
         limit_counter: Counter | BoundingCounter | None = None
         if request.limit_counter_id is not None:
             limit_counter = self._bound(request.limit_counter_id)
-        limit = self._config.max_concurrent_replays
+        limit = self.config.max_concurrent_replays
         if len(self) >= limit:
             raise ArchiveError(
                 f"max concurrent replays reached {limit}: stop one, or raise"
@@ -187,19 +179,19 @@ class Replays:
         if request.imported is not None:
             self._add(requester, correlation_id, request, request.imported.descriptor, None, None)
             return
-        if not self._catalog.has_recording(recording_id):
+        if not self.catalog.has_recording(recording_id):
             raise ArchiveError(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
         limit_position: int | None = None
         if request.limit_counter_id is not None:
             limit_position = self._counters.value(request.limit_counter_id)
-        elif (recording := self._recordings.session(recording_id)) is not None:
-            self._recordings.poll_session(recording)
+        elif (recording := self.recordings.session(recording_id)) is not None:
+            self.recordings.poll_session(recording)
             if recording.is_starting:
                 self._waiting.append((requester, correlation_id, request))
                 return
             limit_counter = recording.counter
             limit_position = recording.position
-        descriptor = self._catalog.descriptor(recording_id)
+        descriptor = self.catalog.descriptor(recording_id)
         self._add(requester, correlation_id, request, descriptor, limit_counter, limit_position)
 
     def _add(
@@ -213,13 +205,13 @@ class Replays:
     ) -> None:
         """Check a request against its recording, and request a publication (ArchiveError)."""
         is_own = request.imported is None
-        recording = self._recordings.session(request.recording_id) if is_own else None
+        recording = self.recordings.session(request.recording_id) if is_own else None
         check_descriptor(descriptor, is_live=recording is not None)
-        replay_plan = plan(request, descriptor, limit_position, self._config.file_io_max_length)
-        deleted_up_to = self._deleted_up_to(request.recording_id) if is_own else None
+        replay_plan = plan(request, descriptor, limit_position, self.config.file_io_max_length)
+        deleted_up_to = self.deleted_up_to(request.recording_id) if is_own else None
         check_deletion(replay_plan, descriptor, deleted_up_to)
         channel = replay_channel(
-            request.channel, descriptor, replay_plan.position, self._config.replay_linger_timeout_ns
+            request.channel, descriptor, replay_plan.position, self.config.replay_linger_timeout_ns
         )
         session = ReplaySession(
             requester,
@@ -230,8 +222,8 @@ class Replays:
             channel,
             limit_counter,
             Retrying(
-                partial(self._client.async_add_exclusive_publication, channel, request.stream_id),
-                time.monotonic_ns() + self._config.connect_timeout_ns,
+                partial(self.client.async_add_exclusive_publication, channel, request.stream_id),
+                time.monotonic_ns() + self.config.connect_timeout_ns,
             ),
         )
         self._pending.append(session)
@@ -265,8 +257,8 @@ class Replays:
     def _fail(self, session: ReplaySession, error: AerotapeError) -> None:
         what = f"failed to create replay publication: {error}"
         if isinstance(error, AeronError) and error.code == RESOURCE_TEMPORARILY_UNAVAILABLE:
-            what += f", tried for {self._config.connect_timeout_ns / 1e9:g} s"
-        self._errors.record("replay not started", what)
+            what += f", tried for {self.config.connect_timeout_ns / 1e9:g} s"
+        self.errors.record("replay not started", what)
         session.requester.send_error(session.correlation_id, ErrorCode.GENERIC, what)
 
     def _begin(self, session: ReplaySession, publication: ExclusivePublication) -> None:
@@ -284,14 +276,14 @@ class Replays:
             # The recording has ended since the request. Its stop position is -1 if it could not
             # be written: then nothing is left to replay.
             limit_counter = None
-            stop_position = max(self._catalog.stop_position(session.recording_id), position)
+            stop_position = max(self.catalog.stop_position(session.recording_id), position)
             length = min(length, stop_position - position)
         self._sessions[replay_id] = session
-        self._session_counter.add(1)
+        self.session_counter.add(1)
         request = session.request
         file_io_max_length = request.file_io_max_length or 0
         try:
-            session.progress = self._replayer.replay(
+            session.progress = self.replayer.replay(
                 publication,
                 replay_session_id=replay_id,
                 recording_id=session.recording_id,
@@ -302,7 +294,7 @@ class Replays:
                 segment_length=descriptor.segment_file_length,
                 term_length=descriptor.term_buffer_length,
                 stream_id=descriptor.stream_id,
-                connect_timeout_ms=self._config.connect_timeout_ns // 1_000_000,
+                connect_timeout_ms=self.config.connect_timeout_ns // 1_000_000,
                 limit_counter=limit_counter,
                 file_io_max_length=file_io_max_length if file_io_max_length > 0 else None,
                 answer=session.requester.ok_to_send(session.correlation_id, replay_id),
@@ -330,14 +322,14 @@ class Replays:
         session = self._sessions.pop(replay_id, None)
         if session is None:
             return
-        self._session_counter.add(-1)
+        self.session_counter.add(-1)
         if message is not None:
             base = segment_base(session.descriptor, position)
             detail = (
                 f"{message}, recordingId={session.recording_id}, replaySessionId={replay_id},"
                 f" segmentFile={segment_file_name(session.recording_id, base)}"
             )
-            self._errors.record("replay failed", detail)
+            self.errors.record("replay failed", detail)
             session.requester.send_error(session.correlation_id, error_code, detail)
         elif not session.is_answered:
             session.requester.send_error(
@@ -350,14 +342,14 @@ class Replays:
         """Stop a replay; False when none with this id is running."""
         is_running = replay_id in self._sessions
         if is_running:
-            self._replayer.stop_replay(replay_id)
+            self.replayer.stop_replay(replay_id)
         return is_running
 
     def stop_all(self, recording_id: int = NULL_VALUE) -> None:
         """Stop all replays, or all of one recording."""
         for replay_id, session in self._sessions.items():
             if recording_id in (NULL_VALUE, session.key):
-                self._replayer.stop_replay(replay_id)
+                self.replayer.stop_replay(replay_id)
 
     def end_all(self, recording_id: int) -> Callable[[], bool]:
         """Stop all replays of a recording that will lose data.

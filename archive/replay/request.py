@@ -236,6 +236,7 @@ def _beyond(recording_id: int, position: int, limit_position: int) -> ArchiveErr
     )
 
 
+@lru_cache(maxsize=1024)
 def replay_channel(
     channel: str, descriptor: RecordingDescriptor, position: int, linger_timeout_ns: int
 ) -> str:
@@ -244,35 +245,16 @@ def replay_channel(
     Raises:
         ConfigurationError: the client's channel is invalid.
     """
-    return _replay_channel(
-        channel,
-        descriptor.initial_term_id,
-        descriptor.term_buffer_length,
-        descriptor.mtu_length,
-        position,
-        linger_timeout_ns,
-    )
-
-
-@lru_cache(maxsize=1024)
-def _replay_channel(
-    channel: str,
-    initial_term_id: int,
-    term_length: int,
-    mtu_length: int,
-    position: int,
-    linger_timeout_ns: int,
-) -> str:
     uri = ChannelUri.parse(channel)
     additions: dict[str, str | int | bool] = dict(
-        initial_position(position, initial_term_id, term_length)
+        initial_position(position, descriptor.initial_term_id, descriptor.term_buffer_length)
     )
     for name in ("eos", "sparse"):
         value = uri.get(name)
         if value is not None:
             additions[name] = value
     linger = uri.get("linger")
-    additions["mtu"] = mtu_length
+    additions["mtu"] = descriptor.mtu_length
     additions["linger"] = (
         linger_timeout_ns if linger is None else parse_duration_ns("linger", linger)
     )

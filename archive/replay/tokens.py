@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aerotape.channel_uri import ChannelUri
@@ -22,19 +23,18 @@ if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
 
 
+@dataclass(eq=False)
 class ReplayTokens:
-    """The valid tokens."""
+    """The valid tokens.
 
-    def __init__(self, timeout_ns: int, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        """Begin without tokens.
+    Attributes:
+        timeout_ns: validity of a token, which may be used more than once.
+    """
 
-        Args:
-            timeout_ns: validity of a token, which may be used more than once.
-        """
-        self._timeout_ns = timeout_ns
-        self._clock = clock
-        # In order of expiry, because all are valid for the same time.
-        self._tokens: dict[int, tuple[ControlSession, int, int]] = {}
+    timeout_ns: int
+    clock: Callable[[], int] = time.monotonic_ns
+    # In order of expiry, because all are valid for the same time.
+    _tokens: dict[int, tuple[ControlSession, int, int]] = field(default_factory=dict, init=False)
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -46,7 +46,7 @@ class ReplayTokens:
         while token == NULL_VALUE or token in self._tokens:
             # Random: guessing a token would permit a replay to another stream.
             token = random.SystemRandom().getrandbits(64) - (1 << 63)
-        self._tokens[token] = session, recording_id, self._clock() + self._timeout_ns
+        self._tokens[token] = session, recording_id, self.clock() + self.timeout_ns
         return token
 
     def session(self, token: int, recording_id: int) -> ControlSession | None:
@@ -61,7 +61,7 @@ class ReplayTokens:
             del self._tokens[token]
 
     def _drop_expired(self) -> None:
-        now_ns = self._clock()
+        now_ns = self.clock()
         while self._tokens:
             token, (_, _, deadline_ns) = next(iter(self._tokens.items()))
             if now_ns < deadline_ns:

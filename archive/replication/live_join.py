@@ -8,20 +8,18 @@ both, the replay is dropped, and no message is lost or duplicated.
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.client.executors.driver_steps import wait_for
 from aerotape.archive.client.requests.request import Pause, Steps
 from aerotape.archive.replication.source_requests import source_position
-from aerotape.errors import AeronTimeoutError, ArchiveError
+from aerotape.errors import ArchiveError
 
 if TYPE_CHECKING:
     from aerotape._native import Image, Subscription
 
 # The greatest distance between replay and live stream at which the live stream is added.
 _MAX_WINDOW_BYTES: Final = 32 * 1024 * 1024
-_POSITION_ATTEMPTS: Final = 3
 
 
 def add_destination(subscription: Subscription, channel: str, timeout_ns: int) -> Steps[None]:
@@ -58,7 +56,7 @@ def join(
     window = min(image.term_buffer_length // 4, _MAX_WINDOW_BYTES)
     is_live_added = False
     while True:
-        live_position = yield from _source_position_retried(recording_id)
+        live_position = yield from source_position(recording_id)
         position = image.position
         if not is_live_added:
             if live_position - position <= window:
@@ -73,10 +71,3 @@ def join(
 def _check_open(image: Image) -> None:
     if image.is_closed:
         raise ArchiveError("replication image closed unexpectedly")
-
-
-def _source_position_retried(recording_id: int) -> Steps[int]:
-    for _ in range(_POSITION_ATTEMPTS - 1):
-        with contextlib.suppress(AeronTimeoutError):
-            return (yield from source_position(recording_id))
-    return (yield from source_position(recording_id))

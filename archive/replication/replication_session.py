@@ -19,7 +19,7 @@ client's steps, which the polling executor advances in each duty cycle.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import InitVar, asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from aerotape.archive.client.executors.driver_steps import wait_for
@@ -65,10 +65,15 @@ if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
 
 
+@dataclass(eq=False)
 class ReplicationSession:
     """One replication. All methods are for the conductor's thread.
 
+    It starts with the first `do_work`.
+
     Attributes:
+        requester: the client's control session, which receives signals and errors.
+        opening: the steps of `open_session` to the source archive.
         replication_id: the id for clients; also the correlation id of the messages sent to them.
         dst_recording_id: the recording of this archive; -1 until there is one.
         is_done: whether only `close` is left to do.
@@ -76,40 +81,26 @@ class ReplicationSession:
         failure: the error that ended it, or None.
     """
 
-    def __init__(
-        self,
-        replication_id: int,
-        request: ReplicationRequest,
-        requester: Requester,
-        opening: Steps[tuple[ControlSession, int]],
-        *,
-        aeron: AeronClient,
-        catalog: Catalog,
-        recordings: Recordings,
-    ) -> None:
-        """Create a session; it starts with the first `do_work`.
+    replication_id: int
+    request: ReplicationRequest
+    requester: Requester
+    opening: InitVar[Steps[tuple[ControlSession, int]]]
+    aeron: AeronClient
+    catalog: Catalog
+    recordings: Recordings
+    is_done: bool = field(default=False, init=False)
+    is_quiet: bool = field(default=False, init=False)
+    failure: Exception | None = field(default=None, init=False)
+    _recording: RecordingSubscription | None = field(default=None, init=False)
+    _src_stop_position: int = field(default=NULL_POSITION, init=False)
+    _src_replay_id: int | None = field(default=None, init=False)
+    # The session with the source, and the steps after the connect.
+    _source: ControlSession | None = field(default=None, init=False)
+    _replicating: PollingExecutor[None] | None = field(default=None, init=False)
 
-        Args:
-            requester: the client's control session, which receives signals and errors.
-            opening: the steps of `open_session` to the source archive.
-        """
-        self.replication_id = replication_id
-        self.dst_recording_id = request.dst_recording_id
-        self.is_done = False
-        self.is_quiet = False
-        self.failure: Exception | None = None
-        self._request = request
-        self._requester = requester
-        self._aeron = aeron
-        self._catalog = catalog
-        self._recordings = recordings
-        self._recording: RecordingSubscription | None = None
-        self._src_stop_position = NULL_POSITION
-        self._src_replay_id: int | None = None
+    def __post_init__(self, opening: Steps[tuple[ControlSession, int]]) -> None:
+        self.dst_recording_id = self.request.dst_recording_id
         self._opening = PollingExecutor(connected(opening))
-        # The session with the source, and the steps after the connect.
-        self._source: ControlSession | None = None
-        self._replicating: PollingExecutor[None] | None = None
 
     def do_work(self) -> None:
         """Advance by one step. An error ends the session; only a lost driver is raised."""
@@ -122,7 +113,7 @@ class ReplicationSession:
             self._advance()
         except Exception as error:
             self.is_done = True
-            if isinstance(error, ClosedError) and self._aeron.is_closed:
+            if isinstance(error, ClosedError) and self.aeron.is_closed:
                 raise
             self._fail(error)
 
@@ -143,7 +134,7 @@ class ReplicationSession:
         self.is_done = True
         self.failure = error
         code = error.error_code if isinstance(error, ReplicationError) else ErrorCode.GENERIC
-        self._requester.send_error(self.replication_id, code, str(error))
+        self.requester.send_error(self.replication_id, code, str(error))
 
     def recording_stopped(self, position: int) -> None:
         """Handle the end of the recording, before its STOP signal is sent.
@@ -154,7 +145,7 @@ class ReplicationSession:
         if self.is_done or self._recording is None:
             return
         self.is_done = True
-        if self._request.live_destination and not self._recording.is_stopping:
+        if self.request.live_destination and not self._recording.is_stopping:
             self._fail(ArchiveError("replication image closed unexpectedly"))
         elif self._is_synced(position):
             self._signal(position, RecordingSignal.SYNC)
@@ -168,7 +159,7 @@ class ReplicationSession:
         if self._replicating is not None:
             self._replicating.close()
         if self._recording is not None:
-            self._recordings.stop_subscription(self._recording.registration_id)
+            self.recordings.stop_subscription(self._recording.registration_id)
             self._recording = None
         if self._source is not None:
             if self._src_replay_id is not None:
@@ -179,16 +170,16 @@ class ReplicationSession:
     # ---- the steps ----------------------------------------------------------------------------
 
     def _replicate(self, session: ControlSession) -> Steps[None]:
-        source = yield from source_descriptor(self._request.src_recording_id)
+        source = yield from source_descriptor(self.request.src_recording_id)
         self._src_stop_position = source.stop_position
         begin = self._prepare(source)
-        if self._request.live_destination and not source.is_active:
+        if self.request.live_destination and not source.is_active:
             raise no_live_source()
         if self._is_in_sync(source):
             self._signal(source.stop_position, RecordingSignal.SYNC)
             return
         live_position = None
-        if self._request.live_destination:
+        if self.request.live_destination:
             live_position = yield from source_position(source.recording_id)
         session_id = self._replay_session_id(source)
         recording = self._recording = self._extend(source.stream_id, session_id)
@@ -199,9 +190,9 @@ class ReplicationSession:
             "failed to subscribe to the replay: timeout",
             session.timeout_ns,
         )
-        if self._request.has_destinations:
+        if self.request.has_destinations:
             yield from live_join.add_destination(
-                subscription, replay_destination(self._request), session.timeout_ns
+                subscription, replay_destination(self.request), session.timeout_ns
             )
         image = yield from self._replay(session, source, begin, session_id, subscription)
         try:
@@ -215,7 +206,7 @@ class ReplicationSession:
 
     def _prepare(self, source: RecordingDescriptor) -> int:
         """Create or check the recording to extend; return the position where it continues."""
-        limit = self._request.file_io_max_length
+        limit = self.request.file_io_max_length
         if limit != NULL_VALUE and limit < source.mtu_length:
             raise ArchiveError(
                 # The word that comes twice does so in the reference.
@@ -232,44 +223,44 @@ class ReplicationSession:
         if self.dst_recording_id == NULL_VALUE:
             fields = asdict(empty)
             del fields["recording_id"]
-            self.dst_recording_id = self._catalog.add_recording(**fields)
+            self.dst_recording_id = self.catalog.add_recording(**fields)
             self._signal(source.start_position, RecordingSignal.REPLICATE)
             return source.start_position
-        destination = stopped_destination(self._catalog, self._recordings, self.dst_recording_id)
+        destination = stopped_destination(self.catalog, self.recordings, self.dst_recording_id)
         if destination.start_position == destination.stop_position:
             # Its start position may change, which work on its segments does not expect.
-            if self._recordings.are_segments_changing(self.dst_recording_id):
+            if self.recordings.are_segments_changing(self.dst_recording_id):
                 raise ArchiveError(
                     f"cannot replicate to recording {self.dst_recording_id} while its segments are"
                     " being deleted or moved"
                 )
-            self._catalog.replace_recording(empty)
+            self.catalog.replace_recording(empty)
             return source.start_position
         return destination.stop_position
 
     def _is_in_sync(self, source: RecordingDescriptor) -> bool:
         return source.stop_position in (
             source.start_position,
-            self._catalog.stop_position(self.dst_recording_id),
+            self.catalog.stop_position(self.dst_recording_id),
         )
 
     def _replay_session_id(self, source: RecordingDescriptor) -> int:
-        wanted = self._request.replication_session_id
-        if self._request.live_destination or wanted == NULL_VALUE:
+        wanted = self.request.replication_session_id
+        if self.request.live_destination or wanted == NULL_VALUE:
             return source.session_id
         return wanted
 
     def _extend(self, stream_id: int, session_id: int) -> RecordingSubscription | None:
         """Extend the recording by the stream that the source will replay."""
-        return self._recordings.start(
-            self._requester,
+        return self.recordings.start(
+            self.requester,
             self.replication_id,
             extends=self.dst_recording_id,
             stream_id=stream_id,
-            channel=recording_channel(self._request, self.replication_id, session_id),
+            channel=recording_channel(self.request, self.replication_id, session_id),
             source_location=SourceLocation.REMOTE,
             auto_stop=True,
-            durability=self._request.durability,
+            durability=self.request.durability,
         )
 
     def _replay(
@@ -281,7 +272,7 @@ class ReplicationSession:
         subscription: Subscription,
     ) -> Steps[Image]:
         """Request a replay from `begin` and wait for its image and recording."""
-        request, timeout_ns = self._request, session.timeout_ns
+        request, timeout_ns = self.request, session.timeout_ns
         endpoint = None
         if ChannelUri.parse(request.replication_channel).get("endpoint") is not None:
             endpoint = yield from wait_for(
@@ -327,7 +318,7 @@ class ReplicationSession:
 
     def _follow(self, image: Image) -> Steps[None]:
         """Wait for the end of the replay."""
-        stop = self._request.stop_position
+        stop = self.request.stop_position
         position = NULL_POSITION
         while True:
             has_ended = image.is_closed or image.is_end_of_stream
@@ -344,7 +335,7 @@ class ReplicationSession:
 
     def _join_live(self, image: Image, subscription: Subscription, timeout_ns: int) -> Steps[None]:
         """Join the live stream; the recording then continues without the replication."""
-        request = self._request
+        request = self.request
         position = yield from live_join.join(
             request.src_recording_id, image, subscription, request.live_destination, timeout_ns
         )
@@ -359,12 +350,12 @@ class ReplicationSession:
         return NULL_POSITION < self._src_stop_position <= position
 
     def _is_recorded(self) -> bool:
-        recording = self._recordings.session(self.dst_recording_id)
+        recording = self.recordings.session(self.dst_recording_id)
         return recording is not None and recording.counter is not None
 
     def _signal(self, position: int, signal: RecordingSignal) -> None:
         subscription_id = NULL_VALUE if self._recording is None else self._recording.registration_id
-        self._requester.send_signal(
+        self.requester.send_signal(
             self.replication_id, self.dst_recording_id, subscription_id, position, signal
         )
 

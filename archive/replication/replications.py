@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.agent import SOON_NS
@@ -26,35 +26,24 @@ if TYPE_CHECKING:
 _QUIET_NS: Final = 10_000_000
 
 
+@dataclass(eq=False, kw_only=True)
 class Replications:
-    """All replications into this archive."""
+    """All replications into this archive.
 
-    def __init__(
-        self,
-        *,
-        config: ArchiveConfig,
-        archive_id: int,
-        client: AeronClient,
-        catalog: Catalog,
-        recordings: Recordings,
-        errors: ErrorLog,
-        next_id: Callable[[], int],
-    ) -> None:
-        """Create it without replications.
+    Attributes:
+        next_id: returns an id that no control session and no other replication has.
+    """
 
-        Args:
-            next_id: returns an id that no control session and no other replication has.
-        """
-        self._config = config
-        self._archive_id = archive_id
-        self._client = client
-        self._catalog = catalog
-        self._recordings = recordings
-        self._errors = errors
-        self._next_id = next_id
-        # A stopped session leaves the first at once, the second when it is closed.
-        self._by_id: dict[int, ReplicationSession] = {}
-        self._sessions: list[ReplicationSession] = []
+    config: ArchiveConfig
+    archive_id: int
+    client: AeronClient
+    catalog: Catalog
+    recordings: Recordings
+    errors: ErrorLog
+    next_id: Callable[[], int]
+    # A stopped session leaves the first at once, the second when it is closed.
+    _by_id: dict[int, ReplicationSession] = field(default_factory=dict, init=False)
+    _sessions: list[ReplicationSession] = field(default_factory=list, init=False)
 
     @property
     def wants_within_ns(self) -> int | None:
@@ -86,19 +75,19 @@ class Replications:
         )
 
         if not request.replication_channel:
-            request = replace(request, replication_channel=self._config.replication_channel)
+            request = replace(request, replication_channel=self.config.replication_channel)
         self._check_channels(request)
         if request.dst_recording_id != NULL_VALUE:
-            stopped_destination(self._catalog, self._recordings, request.dst_recording_id)
-        replication_id = self._next_id()
+            stopped_destination(self.catalog, self.recordings, request.dst_recording_id)
+        replication_id = self.next_id()
         session = ReplicationSession(
             replication_id,
             request,
             requester,
             self._open_source(request, replication_id),
-            aeron=self._client,
-            catalog=self._catalog,
-            recordings=self._recordings,
+            aeron=self.client,
+            catalog=self.catalog,
+            recordings=self.recordings,
         )
         self._by_id[replication_id] = session
         self._sessions.append(session)
@@ -114,7 +103,7 @@ class Replications:
 
     def open_mirror(self, control_channel: str) -> Steps[tuple[ControlSession, int]]:
         """Open a session with an archive that mirrors a ledger of this one."""
-        stream_id = self._config.control_stream_id
+        stream_id = self.config.control_stream_id
         return self._open_source(ReplicationRequest(NULL_VALUE, control_channel, stream_id), 0)
 
     def _open_source(
@@ -122,7 +111,7 @@ class Replications:
     ) -> Steps[tuple[ControlSession, int]]:
         from aerotape.archive.client.session.handshake import open_session
 
-        config, credentials = self._config, request.encoded_credentials
+        config, credentials = self.config, request.encoded_credentials
 
         def on_challenge(_: bytes) -> bytes:
             if credentials:
@@ -131,7 +120,7 @@ class Replications:
             return b""
 
         return open_session(
-            self._client,
+            self.client,
             request_channel=request.src_control_channel,
             request_stream_id=request.src_control_stream_id,
             response_channel=request.src_response_channel or self._response_channel(),
@@ -140,13 +129,13 @@ class Replications:
             credentials=credentials,
             on_challenge=on_challenge,
             client_name=(
-                f"archive archiveId={self._archive_id} replicationSessionId={replication_id}"
+                f"archive archiveId={self.archive_id} replicationSessionId={replication_id}"
             ),
         )
 
     def _response_channel(self) -> str:
         """Return the channel for the source's responses: on the host of the control channel."""
-        config = self._config
+        config = self.config
         if config.control_response_channel:
             return config.control_response_channel
         host = "localhost"
@@ -191,7 +180,7 @@ class Replications:
         self._by_id.pop(session.replication_id, None)
         self._sessions.remove(session)
         if session.failure is not None:
-            self._errors.record(
+            self.errors.record(
                 "replication failed", f"{session.failure} (replication {session.replication_id})"
             )
         session.close()

@@ -14,33 +14,23 @@ An authenticator that raises has rejected the client.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.clock import epoch_ms
 
 if TYPE_CHECKING:
+    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
 
 NULL_PRINCIPAL = b""
 
 
-class UndecidedSession(Protocol):
-    """A control session that its authenticator has not decided on."""
-
-    @property
-    def session_id(self) -> int: ...
-    @property
-    def source_identity(self) -> str: ...
-    def challenge(self, encoded_challenge: bytes) -> bool: ...
-    def authenticate(self, encoded_principal: bytes) -> bool: ...
-    def reject(self, why: str = "") -> None: ...
-
-
 class SessionProxy:
     """The operations of an authenticator on a session. Valid only during the call."""
 
-    def __init__(self, session: UndecidedSession) -> None:
-        self._session: UndecidedSession | None = session
+    def __init__(self, session: ControlSession) -> None:
+        self._session: ControlSession | None = session
 
     @property
     def session_id(self) -> int:
@@ -75,7 +65,7 @@ class SessionProxy:
         """End the validity of this proxy."""
         self._session = None
 
-    def _valid(self) -> UndecidedSession:
+    def _valid(self) -> ControlSession:
         if self._session is None:
             raise RuntimeError("a session proxy is valid only during the call that receives it")
         return self._session
@@ -131,32 +121,32 @@ class AllowAll:
         session_proxy.authenticate(NULL_PRINCIPAL)
 
 
+@dataclass(eq=False)
 class GuardedAuthenticator:
     """Calls an authenticator; an exception that it raises refuses the client."""
 
-    def __init__(self, authenticator: Authenticator, errors: ErrorLog) -> None:
-        self._authenticator = authenticator
-        self._errors = errors
+    authenticator: Authenticator
+    errors: ErrorLog
 
     def connect_request(self, session_id: int, encoded_credentials: bytes) -> bool:
         """Pass on a connect request; False when the authenticator raised."""
-        call = self._authenticator.on_connect_request
+        call = self.authenticator.on_connect_request
         return self._call(call, session_id, session_id, encoded_credentials)
 
     def challenge_response(self, session_id: int, encoded_credentials: bytes) -> bool:
         """Pass on the response to a challenge; False when the authenticator raised."""
-        call = self._authenticator.on_challenge_response
+        call = self.authenticator.on_challenge_response
         return self._call(call, session_id, session_id, encoded_credentials)
 
-    def connected(self, session: UndecidedSession) -> None:
+    def connected(self, session: ControlSession) -> None:
         """Poll the authenticator for a session whose client can receive responses."""
-        self._ask(self._authenticator.on_connected_session, session)
+        self._ask(self.authenticator.on_connected_session, session)
 
-    def challenged(self, session: UndecidedSession) -> None:
+    def challenged(self, session: ControlSession) -> None:
         """Poll the authenticator for a session that has been challenged."""
-        self._ask(self._authenticator.on_challenged_session, session)
+        self._ask(self.authenticator.on_challenged_session, session)
 
-    def _ask(self, call: Callable[[SessionProxy, int], None], session: UndecidedSession) -> None:
+    def _ask(self, call: Callable[[SessionProxy, int], None], session: ControlSession) -> None:
         proxy = SessionProxy(session)
         try:
             if not self._call(call, session.session_id, proxy):
@@ -169,7 +159,7 @@ class GuardedAuthenticator:
             call(*args, epoch_ms())
         # Not even SystemExit of an authenticator may end the archive.
         except BaseException as error:
-            self._errors.record(
+            self.errors.record(
                 "authenticator failed",
                 f"control session {session_id} is refused: {type(error).__name__}: {error}",
                 exception=error,

@@ -10,6 +10,7 @@ Only `True` allows. A service that raises, or returns anything else, has refused
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -58,17 +59,17 @@ class DenyAllActions:
         return False
 
 
+@dataclass(eq=False)
 class GuardedAuthorisation:
     """Calls an authorisation service; an exception that it raises refuses the request."""
 
-    def __init__(self, service: AuthorisationService, errors: ErrorLog) -> None:
-        self._service = service
-        self._errors = errors
+    service: AuthorisationService
+    errors: ErrorLog
 
     def is_authorised(self, protocol_id: int, action_id: int, encoded_principal: bytes) -> bool:
         """Return whether the service returns True."""
         try:
-            answer: object = self._service.is_authorised(
+            answer: object = self.service.is_authorised(
                 protocol_id, action_id, None, encoded_principal
             )
             if answer is True or answer is False:
@@ -77,7 +78,7 @@ class GuardedAuthorisation:
             raise TypeError(f"is_authorised returned {answer!r}, neither True nor False")
         # Not even SystemExit of a service may end the archive.
         except BaseException as error:
-            self._errors.record(
+            self.errors.record(
                 "authorisation service failed",
                 f"request {action_id} is refused: {type(error).__name__}: {error}",
                 exception=error,

@@ -23,13 +23,6 @@ AUTHENTICATOR_PROPERTY = "aeron.archive.authenticator.supplier"
 AUTHORISATION_PROPERTY = "aeron.archive.authorisation.service.supplier"
 
 DEFAULT_AUTHENTICATOR = "io.aeron.security.DefaultAuthenticatorSupplier"
-_AUTHENTICATOR_METHODS = (
-    "on_connect_request",
-    "on_challenge_response",
-    "on_connected_session",
-    "on_challenged_session",
-)
-_AUTHORISATION_METHODS = ("is_authorised",)
 
 
 def load_authenticator(name: str) -> Authenticator:
@@ -60,20 +53,20 @@ def load_authorisation_service(name: str) -> AuthorisationService:
 
 def check_authenticator(plugin: object, what: str) -> Authenticator:
     """Return `plugin` if it has an authenticator's methods, else raise ConfigurationError."""
-    _check_methods(plugin, _AUTHENTICATOR_METHODS, what, "an authenticator")
+    _check_methods(plugin, Authenticator, what, "an authenticator")
     return cast(Authenticator, plugin)
 
 
 def check_authorisation_service(plugin: object, what: str) -> AuthorisationService:
     """Return `plugin` if it has an authorisation service's method, else ConfigurationError."""
-    _check_methods(plugin, _AUTHORISATION_METHODS, what, "an authorisation service")
+    _check_methods(plugin, AuthorisationService, what, "an authorisation service")
     return cast(AuthorisationService, plugin)
 
 
-def _check_methods(plugin: object, methods: tuple[str, ...], what: str, kind: str) -> None:
+def _check_methods(plugin: object, protocol: type, what: str, kind: str) -> None:
     import inspect
 
-    for name in methods:
+    for name in [each for each in vars(protocol) if not each.startswith("_")]:
         method = getattr(plugin, name, None)
         if not callable(method):
             raise ConfigurationError(

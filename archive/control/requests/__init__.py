@@ -18,7 +18,6 @@ from aerotape.archive.control.requests import (
     replication,
     scopes,
     segments,
-    sessions,
 )
 from aerotape.archive.control.requests.handling import Handlers
 from aerotape.errors import AerotapeError, ArchiveError
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from aerotape.archive.control.services import Services
 
 HANDLERS: Handlers = {
-    **sessions.HANDLERS,
     **recording.HANDLERS,
     **removal.HANDLERS,
     **queries.HANDLERS,

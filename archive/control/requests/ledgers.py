@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape.archive.control.requests.handling import Handlers
+from aerotape.archive.control.requests.handling import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
 from aerotape.archive.ledger.mirrors.followers import MirrorSource
+from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
@@ -26,6 +28,15 @@ _MAX_HASH_LENGTH: Final = 64
 def _ledger(request: Any) -> QualifiedId:
     """Return the ledger of a request (QualifiedIdError)."""
     return QualifiedId.from_signed(request.scope_id, request.ledger_id)
+
+
+def _plain(method: Callable[[MirroringLedgers, ControlSession, int, QualifiedId], None]) -> Handler:
+    """Return the handler of a request that has no more than a ledger."""
+
+    def handle(services: Services, session: ControlSession, request: Any) -> None:
+        method(services.ledgers, session, request.correlation_id, _ledger(request))
+
+    return handle
 
 
 def _create(
@@ -59,10 +70,6 @@ def _create(
     services.ledgers.create(session, request.correlation_id, metadata)
 
 
-def _info(services: Services, session: ControlSession, request: codecs.LedgerInfoRequest) -> None:
-    services.ledgers.info(session, request.correlation_id, _ledger(request))
-
-
 def _list(services: Services, session: ControlSession, request: codecs.ListLedgersRequest) -> None:
     if not 0 < request.count <= _MAX_LISTED:
         raise ConfigurationError(f"count {request.count} is not from 1 to {_MAX_LISTED}", "count")
@@ -91,10 +98,6 @@ def _attach(
     )
 
 
-def _sync(services: Services, session: ControlSession, request: codecs.SyncLedgerRequest) -> None:
-    services.ledgers.sync(session, request.correlation_id, _ledger(request))
-
-
 def _await(services: Services, session: ControlSession, request: codecs.AwaitLedgerRequest) -> None:
     services.ledgers.await_position(
         session,
@@ -106,22 +109,12 @@ def _await(services: Services, session: ControlSession, request: codecs.AwaitLed
     )
 
 
-def _close(services: Services, session: ControlSession, request: codecs.CloseLedgerRequest) -> None:
-    services.ledgers.close_ledger(session, request.correlation_id, _ledger(request))
-
-
 def _recover(
     services: Services, session: ControlSession, request: codecs.RecoverLedgerRequest
 ) -> None:
     services.ledgers.recover(
         session, request.correlation_id, _ledger(request), request.password_hash
     )
-
-
-def _delete(
-    services: Services, session: ControlSession, request: codecs.DeleteLedgerRequest
-) -> None:
-    services.ledgers.delete(session, request.correlation_id, _ledger(request))
 
 
 def _locate(
@@ -156,14 +149,14 @@ def _replace_mirror(
 
 HANDLERS: Handlers = {
     codecs.CreateLedgerRequest: _create,
-    codecs.LedgerInfoRequest: _info,
+    codecs.LedgerInfoRequest: _plain(MirroringLedgers.info),
     codecs.ListLedgersRequest: _list,
     codecs.AttachWriterRequest: _attach,
-    codecs.SyncLedgerRequest: _sync,
+    codecs.SyncLedgerRequest: _plain(MirroringLedgers.sync),
     codecs.AwaitLedgerRequest: _await,
-    codecs.CloseLedgerRequest: _close,
+    codecs.CloseLedgerRequest: _plain(MirroringLedgers.close_ledger),
     codecs.RecoverLedgerRequest: _recover,
-    codecs.DeleteLedgerRequest: _delete,
+    codecs.DeleteLedgerRequest: _plain(MirroringLedgers.delete),
     codecs.LocateEntryRequest: _locate,
     codecs.MirrorLedgerRequest: _mirror,
     codecs.ReplaceMirrorRequest: _replace_mirror,

@@ -1,4 +1,4 @@
-"""Handlers of requests for descriptors and positions."""
+"""Handlers of requests for descriptors and positions, and for the archive's id."""
 
 from __future__ import annotations
 
@@ -89,51 +89,51 @@ def _find_last_matching(
     session.send_ok(request.correlation_id, recording_id)
 
 
-def _start_position(
-    services: Services, session: ControlSession, request: codecs.StartPositionRequest
+def _position(
+    services: Services,
+    session: ControlSession,
+    request: codecs.StartPositionRequest
+    | codecs.StopPositionRequest
+    | codecs.RecordingPositionRequest
+    | codecs.MaxRecordedPositionRequest,
 ) -> None:
-    check_known(services, request.recording_id)
-    position = services.catalog.start_position(request.recording_id)
-    session.send_ok(request.correlation_id, position)
-
-
-def _stop_position(
-    services: Services, session: ControlSession, request: codecs.StopPositionRequest
-) -> None:
-    check_known(services, request.recording_id)
-    position = services.catalog.stop_position(request.recording_id)
-    session.send_ok(request.correlation_id, position)
-
-
-def _recording_position(
-    services: Services, session: ControlSession, request: codecs.RecordingPositionRequest
-) -> None:
-    check_known(services, request.recording_id)
-    recording = services.recordings.session(request.recording_id)
-    position = NULL_POSITION if recording is None else recording.position
-    session.send_ok(request.correlation_id, position)
-
-
-def _max_recorded_position(
-    services: Services, session: ControlSession, request: codecs.MaxRecordedPositionRequest
-) -> None:
-    check_known(services, request.recording_id)
-    recording = services.recordings.session(request.recording_id)
-    if recording is not None:
+    recording_id = request.recording_id
+    check_known(services, recording_id)
+    recording = services.recordings.session(recording_id)
+    position = NULL_POSITION
+    if isinstance(request, codecs.StartPositionRequest):
+        position = services.catalog.start_position(recording_id)
+    elif isinstance(request, codecs.StopPositionRequest):
+        position = services.catalog.stop_position(recording_id)
+    elif recording is not None:
         position = recording.position
-    else:
-        position = services.catalog.stop_position(request.recording_id)
+    elif isinstance(request, codecs.MaxRecordedPositionRequest):
+        position = services.catalog.stop_position(recording_id)
     session.send_ok(request.correlation_id, position)
+
+
+def _archive_id(
+    services: Services, session: ControlSession, request: codecs.ArchiveIdRequest
+) -> None:
+    session.send_ok(request.correlation_id, services.archive_id)
+
+
+def _keep_alive(
+    services: Services, session: ControlSession, request: codecs.KeepAliveRequest
+) -> None:
+    """Has no response: receiving it has activated the session."""
 
 
 HANDLERS: Handlers = {
+    codecs.ArchiveIdRequest: _archive_id,
+    codecs.KeepAliveRequest: _keep_alive,
     codecs.ListRecordingsRequest: _list_recordings,
     codecs.ListRecordingsForUriRequest: _list_recordings,
     codecs.ListRecordingRequest: _list_recording,
     codecs.ListRecordingSubscriptionsRequest: _list_recording_subscriptions,
     codecs.FindLastMatchingRecordingRequest: _find_last_matching,
-    codecs.StartPositionRequest: _start_position,
-    codecs.StopPositionRequest: _stop_position,
-    codecs.RecordingPositionRequest: _recording_position,
-    codecs.MaxRecordedPositionRequest: _max_recorded_position,
+    codecs.StartPositionRequest: _position,
+    codecs.StopPositionRequest: _position,
+    codecs.RecordingPositionRequest: _position,
+    codecs.MaxRecordedPositionRequest: _position,
 }

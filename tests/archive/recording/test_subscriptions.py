@@ -10,7 +10,7 @@ import pytest
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.subscriptions import RecordingSubscriptions
+from aerotape.archive.recording.subscriptions import RecordingSubscription, RecordingSubscriptions
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.errors import AeronError
 
@@ -54,15 +54,15 @@ class Rig:
             send_ok=lambda *details: self.sent.append(("ok", *details)),
             send_error=lambda *details: self.sent.append(("error", *details)),
         )
-        self.subscription = self.subscriptions.add(
-            requester,
-            9,
+        self.subscription = RecordingSubscription(
+            requester=requester,
+            correlation_id=9,
             stream_id=STREAM_ID,
-            channel=CHANNEL,
+            original_channel=CHANNEL,
             source_location=SourceLocation.REMOTE,
             auto_stop=False,
-            extends=None,
         )
+        assert self.subscriptions.add(self.subscription)
 
 
 def test_a_channel_that_is_busy_is_recorded_once_it_is_free() -> None:

@@ -159,10 +159,10 @@ def test_a_proxy_is_invalid_after_its_call() -> None:
 
     keeper, session = Keeper(), Session()
     guarded = GuardedAuthenticator(keeper, ErrorLog())
-    guarded.connected(session)
+    guarded.connected(session)  # type: ignore[arg-type]
     assert session.rejected and session.principals == []
     keeper.principal = b"alice"
-    guarded.connected(session)
+    guarded.connected(session)  # type: ignore[arg-type]
     assert session.principals == [b"alice"]
     with pytest.raises(RuntimeError, match="only during the call"):
         keeper.retained.authenticate(b"mallory")

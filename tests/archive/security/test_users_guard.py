@@ -65,7 +65,7 @@ class Door:
     def is_decided(self, session: Session) -> bool:
         """Call the guard once; return whether the session is decided."""
         if not session.is_decided:
-            self.guard.on_connected_session(SessionProxy(session), 0)
+            self.guard.on_connected_session(SessionProxy(session), 0)  # type: ignore[arg-type]
         return session.is_decided
 
     def decide(self, session: Session) -> Session:
