@@ -6,7 +6,6 @@ import errno
 import io
 import json
 import os
-import shutil
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -235,48 +234,6 @@ def test_checksums_in_a_catalog_stay_valid(directory: Path, policy: Path) -> Non
             entry = catalog.entry(recording_id)
             assert entry.checksum == catalog.compute_checksum(recording_id, "crc-32c")
         assert catalog.start_position(0) == 2 * SEGMENT_LENGTH
-
-
-def test_a_copy_with_new_file_times_is_young_without_a_time_index(
-    tmp_path: Path, policy: Path
-) -> None:
-    """Recorded by our archive, and copied a week later."""
-    archive_dir, aeron_dir = tmp_path / "recorded", tmp_path / "aeron"
-    with (
-        aerotape.Archive.launch(
-            dir=archive_dir,
-            aeron_dir=aeron_dir,
-            properties={
-                "aeron.archive.segment.file.length": "64k",
-                "aeron.ipc.term.buffer.length": "64k",
-                "aeron.archive.low.storage.space.threshold": "1m",
-                "aerotape.time.index.interval": "1ms",
-                "aerotape.time.index.length": "4k",
-                "aeron.archive.control.channel.enabled": "false",
-            },
-        ),
-        aerotape.connect(aeron_dir=aeron_dir, control_request_channel="aeron:ipc") as client,
-    ):
-        made = start_recording(client, count=100)
-        stop(client, made)
-    with_index, without = tmp_path / "with", tmp_path / "without"
-    shutil.copytree(archive_dir, with_index, copy_function=shutil.copy)
-    shutil.copytree(archive_dir, without, copy_function=shutil.copy)
-    [index] = without.glob("*.time-index")
-    index.unlink()
-    for path in (*with_index.glob("*.rec"), *without.glob("*.rec")):
-        os.utime(path, (time.time() + 60, time.time() + 60))
-    policy.write_text('[[rule]]\nmax_age = "1s"')
-    wait_until(
-        lambda: _removals(with_index, policy) == [(made.recording_id, None)],
-        "the recording's ageing",
-    )
-    assert _removals(without, policy) == []
-
-
-def _removals(directory: Path, policy: Path) -> list[tuple[int, int | None]]:
-    rows = retain(directory, policy, "--dry-run", "--json").json["removals"]
-    return [(row["recording_id"], row["new_start_position"]) for row in rows]
 
 
 # ---- with a running archive, the Java one and ours -----------------------------------------------
