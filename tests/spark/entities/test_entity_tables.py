@@ -221,3 +221,5 @@ def test_batches_are_cut_between_entities() -> None:
         whole = [batch["entityId"].to_pylist() for batch in whole_entities(batches)]
         assert [id for batch in whole for id in batch] == ids
         assert all(one[-1] != other[0] for one, other in pairwise(whole))
+    single = [pyarrow.record_batch({"entityId": [id] * 3}) for id in (b"a", b"a", b"b", b"c")]
+    assert [len(batch) for batch in whole_entities(single)] == [6, 3, 3]  # not all in memory
