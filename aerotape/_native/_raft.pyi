@@ -131,7 +131,8 @@ def verify_raft_segments(
 ) -> list[RaftSegmentCheck]:
     """Check every record of segments on all processors.
 
-    After a record whose checksum does not match the check resumes if a sound record follows.
+    After records whose checksums do not match the check resumes at the sound record that their
+    lengths lead to.
     `progress` as in `check_segments`.
     """
 

@@ -34,9 +34,6 @@ def _verify(args: argparse.Namespace) -> int:
             emit_line(finding, "", args)
     else:
         emit(check.findings, args)
-    note(
-        f"{check.records} records in {check.segments} segments, {len(check.findings)} findings"
-        if check.findings
-        else f"{check.records} records in {check.segments} segments, no damage"
-    )
+    found = f"findings: {len(check.findings)}" if check.findings else "no damage"
+    note(f"{check.records} records in {check.segments} segments, {found}")
     return EXIT_DATA_SUSPECT if check.findings else EXIT_OK

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::Finding;
 use super::entry;
-use super::record::{self, Problem, Record};
+use super::record::{self, Damage, Problem, Record};
 use crate::segment::open_regular;
 use crate::segment::parallel::{self, Progress};
 use crate::segment::reader::Reader;
@@ -147,28 +147,53 @@ fn walk(
     let mut reader = Reader::new(&file, task.limit).with_progress(progress);
     loop {
         let offset = check.end_offset;
-        let damage = match record::read(&mut reader, offset, task.limit)? {
-            Ok(Some(record)) => {
-                check.add(offset, &record);
-                continue;
-            }
+        match record::read(&mut reader, offset, task.limit)? {
+            Ok(Some(record)) => check.add(offset, &record),
             Ok(None) => {
                 check.is_complete = true;
                 return Ok(());
             }
-            Err(damage) => damage,
-        };
-        check.find(offset, damage.problem, damage.why);
-        // The check resumes only where a sound record follows.
-        let Some(next) = damage.length.map(|length| offset + length) else {
-            return Ok(());
-        };
-        let Ok(Some(_)) = record::read(&mut reader, next, task.limit)? else {
-            return Ok(());
-        };
-        check.end_offset = next;
-        check.next_index = check.next_index.wrapping_add(1);
-        // Its asqn and positions are not known.
-        check.last_highest = None;
+            Err(damage) => {
+                if !pass(task, &mut reader, check, damage)? {
+                    return Ok(());
+                }
+            }
+        }
     }
+}
+
+/// Pass over damaged records, and report them; `false` where the check cannot resume. It resumes
+/// at a sound record that the lengths of the damaged ones lead to: a length may be damaged itself.
+fn pass(
+    task: &RaftSegmentTask,
+    reader: &mut Reader<'_>,
+    check: &mut RaftSegmentCheck,
+    first: Damage,
+) -> std::io::Result<bool> {
+    let mut run = vec![(check.end_offset, first)];
+    let mut resume = None;
+    while let Some(next) = run.last().and_then(|(at, damage)| Some(at + damage.length?)) {
+        match record::read(reader, next, task.limit)? {
+            Err(damage) => run.push((next, damage)),
+            found => {
+                resume = found.ok().flatten().map(|_| next);
+                break;
+            }
+        }
+    }
+    let Some(next) = resume else {
+        for (at, damage) in run.into_iter().take(1) {
+            let why = format!("{}; the rest of the segment is not checked", damage.why);
+            check.find(at, damage.problem, why);
+        }
+        return Ok(false);
+    };
+    for (at, damage) in run {
+        check.find(at, damage.problem, damage.why);
+        check.next_index = check.next_index.wrapping_add(1);
+    }
+    check.end_offset = next;
+    // Their positions are not known.
+    check.last_highest = None;
+    Ok(true)
 }

@@ -121,11 +121,17 @@ def test_the_check_resumes_after_a_wrong_checksum(tmp_path: Path) -> None:
         ("1.log", offset, 3, "InvalidChecksum"),
         ("1.log", offset + len(records[0]) * 3, 6, "InvalidChecksum"),
     ]
-    # The last record: nothing follows that the check could resume with.
+    # Also after several damaged records: their lengths lead to a sound one.
+    records[4] = records[4][:-1] + b"?"
+    built.write_segment(tmp_path, 1, 1, records)
+    assert [index for _, _, index, _ in found(tmp_path)] == [3, 5, 6]
+    # The last records: nothing follows that the check could resume with.
     records[6] = records[6][:-1] + b"?"
     built.write_segment(tmp_path, 1, 1, records)
-    assert [index for _, _, index, _ in found(tmp_path)] == [3, 6]
-    assert verify_journal(tmp_path).next_index is None
+    assert [index for _, _, index, _ in found(tmp_path)] == [3, 5]
+    check = verify_journal(tmp_path)
+    assert check.findings[-1].why.endswith("; the rest of the segment is not checked")
+    assert (check.records, check.next_index) == (3, None)
 
 
 def test_findings_from_one_segment_to_the_next(tmp_path: Path) -> None:

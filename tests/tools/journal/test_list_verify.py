@@ -115,7 +115,7 @@ def test_damage_is_listed_and_is_exit_code_3(
     assert first == place
     assert "checksum" in why
     assert (second["index"], second["problem"]) == (6, "InvalidEntry")
-    assert "2 findings" in err
+    assert "findings: 2" in err
     out, _ = run(capsys, "verify", journal, expect=3)
     assert "InvalidChecksum" in out and path.name in out
     out, err = run(capsys, "list", journal, "--json", expect=3)
@@ -136,7 +136,10 @@ def test_a_file_that_was_cut(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     out, _ = run(capsys, "verify", tmp_path, "--json", expect=3)
     (finding,) = lines(out)
     assert (finding["index"], finding["problem"]) == (2, "CorruptJournal")
-    assert finding["why"] == "the length of its data is 87, but 6 bytes are left in the segment"
+    assert finding["why"] == (
+        "the length of its data is 87, but 6 bytes are left in the segment; the rest of the "
+        "segment is not checked"
+    )
 
 
 def test_commands_that_read_change_nothing(
