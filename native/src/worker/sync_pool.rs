@@ -16,11 +16,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle, Thread};
+use std::thread::{self, Builder, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 /// Sync threads of a recorder.
 const SYNC_THREADS: usize = 16;
+
+/// How long the sync thread that worked last polls the queue before it sleeps: to be woken takes a
+/// good part of the time of a sync, and where a writer waits for each message the next one follows
+/// soon.
+const POLL_TIME: Duration = Duration::from_micros(50);
 
 /// Bytes that a recording may have written and not synced, unless it is synced on request only.
 /// Its image is not polled beyond that, so that only its publisher is held up by a slow disk, and
@@ -62,6 +67,10 @@ pub struct SyncTime {
 #[derive(Default)]
 struct Waiting {
     recordings: VecDeque<Arc<RecordingSync>>,
+    /// Syncs that run.
+    running: usize,
+    /// Whether a thread polls, so that none need be woken.
+    is_polled: bool,
     is_closed: bool,
 }
 
@@ -77,18 +86,44 @@ impl SyncQueue {
     }
 
     fn push(&self, recording: Arc<RecordingSync>) {
-        lock(&self.waiting).recordings.push_back(recording);
-        self.arrived.notify_one();
+        let mut waiting = lock(&self.waiting);
+        waiting.recordings.push_back(recording);
+        if !waiting.is_polled {
+            drop(waiting);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Poll for a recording while no sync runs, unless another thread polls.
+    fn poll(&self) -> MutexGuard<'_, Waiting> {
+        let began = Instant::now();
+        let mut waiting = lock(&self.waiting);
+        if waiting.is_polled || waiting.running > 0 {
+            return waiting;
+        }
+        waiting.is_polled = true;
+        while waiting.recordings.is_empty() && !waiting.is_closed && began.elapsed() < POLL_TIME {
+            drop(waiting);
+            thread::yield_now();
+            waiting = lock(&self.waiting);
+        }
+        waiting.is_polled = false;
+        // This thread takes the first one.
+        for _ in 1..waiting.recordings.len() {
+            self.arrived.notify_one();
+        }
+        waiting
     }
 
     /// Wait for a recording to sync; `None` once the pool is closed.
     fn next(&self) -> Option<Arc<RecordingSync>> {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.poll();
         loop {
             if waiting.is_closed {
                 return None;
             }
             if let Some(recording) = waiting.recordings.pop_front() {
+                waiting.running += 1;
                 return Some(recording);
             }
             waiting = self
@@ -113,10 +148,13 @@ impl SyncQueue {
                     recording.fail(Failure::internal_error());
                     false
                 });
+            let mut waiting = lock(&self.waiting);
+            waiting.running -= 1;
             if is_wanted_again {
                 // After the others, and no thread need be woken: this one takes the next.
-                lock(&self.waiting).recordings.push_back(recording);
+                waiting.recordings.push_back(recording);
             }
+            drop(waiting);
             self.add_time(began.elapsed());
             self.has_progress.store(true, Ordering::Release);
             self.recorder.unpark();

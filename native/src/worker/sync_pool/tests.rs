@@ -351,6 +351,34 @@ fn recordings_take_turns() {
 }
 
 #[test]
+fn no_recording_waits_while_a_thread_is_free() {
+    let rig = Rig::new();
+    for round in 0..200 {
+        let recordings: Vec<_> = (0..SYNC_THREADS)
+            .map(|_| {
+                let recording = rig.recording(true);
+                let (file, began, end) = FakeFile::held();
+                recording.add(&file, 0, 65_536);
+                (recording, began, end)
+            })
+            .collect();
+        for (number, (recording, ..)) in recordings.iter().enumerate() {
+            recording.sync.written(64);
+            if round % 2 == 0 && number == 0 {
+                thread::sleep(POLL_TIME * (round / 50));
+            }
+        }
+        for (_, began, _) in &recordings {
+            is_begun(began);
+        }
+        for (recording, _, end) in &recordings {
+            end.send(Ok(())).expect("held");
+            recording.settle();
+        }
+    }
+}
+
+#[test]
 fn both_sync_levels_reach_the_file() {
     let rig = Rig::new();
     let mut recording = rig.recording(true);
