@@ -167,7 +167,7 @@ def decode_entry_header(data: Buffer) -> tuple[int, int, int, int, str | None, i
 class LedgerWriter:
     """Adds payloads to a ledger: entries with ascending ids on a publication of the ledger's own.
 
-    For one thread at a time, except `confirm`, `entry_at` and the properties.
+    For one thread at a time, except `confirm` and the properties.
     """
 
     def __init__(
@@ -205,8 +205,6 @@ class LedgerWriter:
         Entries carry it from then on. It never decreases. With more than a million unconfirmed
         entries it may be lower than that of the position, until all are confirmed.
         """
-    def entry_at(self, position: int) -> int:
-        """Return the last entry that ends up to `position`, or the last add confirmed."""
     @property
     def last_add_pushed(self) -> int:
         """The last entry id added, -1 for none."""

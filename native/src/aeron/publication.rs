@@ -29,10 +29,15 @@ pub enum Lent<'py> {
 
 impl<'py> Lent<'py> {
     pub fn new(data: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Ok(bytes) = data.cast::<PyBytes>() {
-            return Ok(Self::Bytes(bytes.clone()));
-        }
-        let buffer = PyBuffer::<u8>::get(data)?;
+        Self::of(data.clone())
+    }
+
+    pub fn of(data: Bound<'py, PyAny>) -> PyResult<Self> {
+        let data = match data.cast_into::<PyBytes>() {
+            Ok(bytes) => return Ok(Self::Bytes(bytes)),
+            Err(error) => error.into_inner(),
+        };
+        let buffer = PyBuffer::<u8>::get(&data)?;
         if !buffer.is_c_contiguous() {
             return Err(pyo3::exceptions::PyValueError::new_err(
                 "the buffer is not contiguous",

@@ -113,24 +113,25 @@ impl Digest {
         }
     }
 
-    /// Append the digest of `header` and `payload` to `out`.
-    fn append(&self, header: &[u8], payload: &[u8], out: &mut Prefix) {
+    /// Append the digest of a header and `payload` to that header.
+    #[inline]
+    fn append(&self, header: &mut Prefix, payload: &[u8]) {
         match self {
             Self::Crc(kind) => {
                 let mut sum = kind.begin();
-                sum.update(header);
+                sum.update(header.as_slice());
                 sum.update(payload);
                 let sum = sum.finish() as u32;
                 match kind {
-                    Checksum::Crc32 => out.push(&u64::from(sum).to_be_bytes()),
-                    Checksum::Crc32c => out.push(&sum.to_be_bytes()),
+                    Checksum::Crc32 => header.push(&u64::from(sum).to_be_bytes()),
+                    Checksum::Crc32c => header.push(&sum.to_be_bytes()),
                 }
             }
             Self::Hmac(keyed) => {
                 let mut mac = keyed.as_ref().clone();
-                mac.update(header);
+                mac.update(header.as_slice());
                 mac.update(payload);
-                out.push(&mac.finalize().into_bytes());
+                header.push(&mac.finalize().into_bytes());
             }
             Self::Dummy => {}
         }
@@ -144,13 +145,14 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             bytes: [0; MAX_PREFIX_LENGTH],
             length: 0,
         }
     }
 
+    #[inline]
     fn push(&mut self, more: &[u8]) {
         let end = self.length + more.len();
         if let Some(place) = self.bytes.get_mut(self.length..end) {
@@ -175,9 +177,11 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header and digest of the entry with `payload`; version 2 only in a scope other than 0.
-    pub fn prefix(&self, digest: &Digest, payload: &[u8]) -> Prefix {
-        let mut prefix = Prefix::new();
+    /// Set `prefix` to header and digest of the entry with `payload`; version 2 only in a scope
+    /// other than 0.
+    #[inline]
+    pub fn write_prefix(&self, digest: &Digest, payload: &[u8], prefix: &mut Prefix) {
+        prefix.length = 0;
         if self.scope_id != 0 {
             prefix.push(&[VERSION_2 | digest.kind() as u8, 0, 0, 0, 0, 0, 0, 0]);
             prefix.push(&self.scope_id.to_be_bytes());
@@ -186,10 +190,7 @@ impl Header {
         for number in [self.entry_id, self.last_add_confirmed, self.length] {
             prefix.push(&number.to_be_bytes());
         }
-        let header = prefix.bytes;
-        let header = header.get(..prefix.length).unwrap_or_default();
-        digest.append(header, payload, &mut prefix);
-        prefix
+        digest.append(prefix, payload);
     }
 
     /// Compare the ids with those that were asked for.
@@ -359,8 +360,10 @@ fn checked<'a>(
     let (head, rest) = data.split_at_checked(header_length).unwrap_or_default();
     let (found, payload) = rest.split_at_checked(kind.length()).unwrap_or_default();
     let mut expected = Prefix::new();
-    Digest::new(kind, password).append(head, payload, &mut expected);
-    if found == expected.as_slice() {
+    expected.push(head);
+    Digest::new(kind, password).append(&mut expected, payload);
+    let expected = expected.as_slice().get(header_length..).unwrap_or_default();
+    if found == expected {
         return Ok(Entry {
             header,
             kind,
@@ -378,7 +381,7 @@ fn checked<'a>(
             described(&header),
             kind.name(),
             hex(found),
-            hex(expected.as_slice())
+            hex(expected)
         ),
     ))
 }

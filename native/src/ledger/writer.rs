@@ -4,16 +4,17 @@
 //! where entries end, so that a confirmed position of the recording becomes the id of the last
 //! confirmed entry, which every later entry carries.
 
-use super::entry::{Digest, DigestType, Header, prefix_length};
+use super::entry::{Digest, DigestType, Header, Prefix, prefix_length};
 use crate::aeron::{ExclusivePublication, Lent, retry_within};
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
+use pyo3::types::PySequence;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Ends of entries that are remembered; then every second one is forgotten.
-const MAX_ENDS: usize = 1 << 20;
+/// Runs of entries that are remembered; then every second one is forgotten.
+const MAX_RUNS: usize = 1 << 19;
 
 /// See `aerotape/_native/`.
 #[pyclass(frozen, module = "aerotape._native")]
@@ -23,16 +24,17 @@ pub struct LedgerWriter {
     ledger_id: u64,
     digest: Digest,
     max_payload_length: usize,
-    adding: Mutex<Next>,
-    unconfirmed: Mutex<Ends>,
+    /// Locked once for all entries of a call.
+    adding: Mutex<Adding>,
     last_add_pushed: AtomicI64,
     last_add_confirmed: AtomicI64,
 }
 
-/// What the next entry continues.
-struct Next {
-    entry_id: i64,
+/// What the next entry continues, and the entries that are not confirmed.
+struct Adding {
+    next_entry_id: i64,
     length: i64,
+    unconfirmed: Ends,
 }
 
 #[pymethods]
@@ -62,11 +64,11 @@ impl LedgerWriter {
             ledger_id,
             digest: Digest::new(kind, password),
             max_payload_length: longest.saturating_sub(prefix_length(scope_id, kind)),
-            adding: Mutex::new(Next {
-                entry_id: next_entry_id,
+            adding: Mutex::new(Adding {
+                next_entry_id,
                 length,
+                unconfirmed,
             }),
-            unconfirmed: Mutex::new(unconfirmed),
             last_add_pushed: AtomicI64::new(next_entry_id - 1),
             last_add_confirmed: AtomicI64::new(last_add_confirmed),
         })
@@ -92,10 +94,11 @@ impl LedgerWriter {
     fn add_many(
         &self,
         py: Python<'_>,
-        payloads: Vec<Bound<'_, PyAny>>,
+        payloads: &Bound<'_, PySequence>,
         timeout_ns: u64,
     ) -> PyResult<(i64, i64)> {
-        let lent: Vec<Lent<'_>> = payloads.iter().map(Lent::new).collect::<PyResult<_>>()?;
+        let lent = payloads.try_iter()?.map(|payload| Lent::of(payload?));
+        let lent = lent.collect::<PyResult<Vec<_>>>()?;
         let payloads: Vec<&[u8]> = lent.iter().map(Lent::as_slice).collect();
         for payload in &payloads {
             self.check_length(payload)?;
@@ -115,17 +118,14 @@ impl LedgerWriter {
         Ok((self.last_add_pushed(), result))
     }
 
-    fn confirm(&self, position: i64) -> i64 {
-        if let Some(entry_id) = self.unconfirmed().take_up_to(position) {
-            self.last_add_confirmed
-                .fetch_max(entry_id, Ordering::AcqRel);
-        }
+    fn confirm(&self, py: Python<'_>, position: i64) -> i64 {
+        py.detach(|| {
+            if let Some(entry_id) = self.lock().unconfirmed.take_up_to(position) {
+                self.last_add_confirmed
+                    .fetch_max(entry_id, Ordering::AcqRel);
+            }
+        });
         self.last_add_confirmed()
-    }
-
-    fn entry_at(&self, position: i64) -> i64 {
-        let found = self.unconfirmed().last_up_to(position);
-        found.unwrap_or_else(|| self.last_add_confirmed())
     }
 
     #[getter]
@@ -145,7 +145,7 @@ impl LedgerWriter {
 
     #[getter]
     fn length(&self, py: Python<'_>) -> i64 {
-        py.detach(|| lock(&self.adding).length)
+        py.detach(|| self.lock().length)
     }
 
     #[getter]
@@ -172,74 +172,109 @@ impl LedgerWriter {
 
     /// Add payloads while there is room: how many, and the result of the last offer.
     fn add_each(&self, payloads: &[&[u8]]) -> Result<(usize, i64)> {
-        let mut next = lock(&self.adding);
+        let mut adding = self.lock();
+        let Adding {
+            next_entry_id,
+            length,
+            unconfirmed,
+        } = &mut *adding;
+        let mut prefix = Prefix::new();
         self.publication.get().offering(|offer| {
             let (mut added, mut result) = (0, 0);
             for payload in payloads {
-                let length = next.length.saturating_add_unsigned(payload.len() as u64);
                 let header = Header {
                     scope_id: self.scope_id,
                     ledger_id: self.ledger_id,
-                    entry_id: next.entry_id,
+                    entry_id: *next_entry_id,
                     last_add_confirmed: self.last_add_confirmed(),
-                    length,
+                    length: length.saturating_add_unsigned(payload.len() as u64),
                 };
-                let prefix = header.prefix(&self.digest, payload);
+                header.write_prefix(&self.digest, payload, &mut prefix);
                 result = offer(prefix.as_slice(), payload);
                 if result <= 0 {
                     break;
                 }
-                self.unconfirmed().push(result, next.entry_id);
-                self.last_add_pushed.store(next.entry_id, Ordering::Release);
-                next.entry_id += 1;
-                next.length = length;
+                unconfirmed.push(result, header.entry_id);
+                *next_entry_id += 1;
+                *length = header.length;
                 added += 1;
             }
+            self.last_add_pushed
+                .store(*next_entry_id - 1, Ordering::Release);
             (added, result)
         })
     }
 
-    fn unconfirmed(&self) -> MutexGuard<'_, Ends> {
-        lock(&self.unconfirmed)
+    fn lock(&self) -> MutexGuard<'_, Adding> {
+        self.adding.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where entries end, positions and ids, both ascending.
 ///
-/// A ledger may have any number of unconfirmed entries. Of too many every second end is forgotten;
-/// a position then stands for an entry before the last one that ends there, except for the newest.
+/// A ledger may have any number of unconfirmed entries. Of too many runs every second one is
+/// forgotten; a position in it then stands for the entry before it, except for the newest run.
 #[derive(Default)]
-struct Ends(VecDeque<(i64, i64)>);
+struct Ends(VecDeque<Run>);
+
+/// Entries that end at equal distances.
+struct Run {
+    /// Of the last entry.
+    end: i64,
+    entry_id: i64,
+    /// Bytes from the end of one entry to that of the next.
+    distance: i64,
+    /// Entries before the last one.
+    preceding: i64,
+}
 
 impl Ends {
-    fn push(&mut self, position: i64, entry_id: i64) {
-        if self.0.len() >= MAX_ENDS {
+    #[inline]
+    fn push(&mut self, end: i64, entry_id: i64) {
+        if let Some(run) = self.0.back_mut() {
+            let distance = end - run.end;
+            if run.preceding == 0 || run.distance == distance {
+                run.distance = distance;
+                run.preceding += 1;
+                (run.end, run.entry_id) = (end, entry_id);
+                return;
+            }
+        }
+        self.begin_run(end, entry_id);
+    }
+
+    fn begin_run(&mut self, end: i64, entry_id: i64) {
+        if self.0.len() >= MAX_RUNS {
             let mut index = 0;
             self.0.retain(|_| {
                 index += 1;
                 index % 2 == 0
             });
         }
-        self.0.push_back((position, entry_id));
-    }
-
-    fn count_up_to(&self, position: i64) -> usize {
-        self.0.partition_point(|(end, _)| *end <= position)
-    }
-
-    fn last_up_to(&self, position: i64) -> Option<i64> {
-        let last = self.count_up_to(position).checked_sub(1)?;
-        self.0.get(last).map(|(_, entry_id)| *entry_id)
+        self.0.push_back(Run {
+            end,
+            entry_id,
+            distance: 0,
+            preceding: 0,
+        });
     }
 
     /// Forget the ends up to a position; the last entry of them.
     fn take_up_to(&mut self, position: i64) -> Option<i64> {
-        let count = self.count_up_to(position);
-        self.0.drain(..count).next_back().map(|(_, id)| id)
+        let count = self.0.partition_point(|run| run.end <= position);
+        let last = self.0.drain(..count).next_back().map(|run| run.entry_id);
+        let Some(run) = self.0.front_mut() else {
+            return last;
+        };
+        // Of its entries before the last one, which ends later, those that end later too.
+        let later = (run.end - position - 1).checked_div(run.distance);
+        match later {
+            Some(later) if later < run.preceding => {
+                run.preceding = later;
+                Some(run.entry_id - later - 1)
+            }
+            _ => last,
+        }
     }
 }
 
@@ -247,42 +282,76 @@ impl Ends {
 mod tests {
     use super::*;
 
-    fn ends(count: i64) -> Ends {
-        let mut ends = Ends::default();
-        (0..count).for_each(|id| ends.push(64 * (id + 1), id));
-        ends
+    /// The ends of entries with ids from 0, of frames with these lengths.
+    fn ends_after(lengths: impl Iterator<Item = i64>) -> Vec<i64> {
+        let mut end = 0;
+        let ends = lengths.map(|length| {
+            end += length;
+            end
+        });
+        ends.collect()
+    }
+
+    fn remembered(ends: &[i64]) -> Ends {
+        let mut remembered = Ends::default();
+        (0..)
+            .zip(ends)
+            .for_each(|(id, end)| remembered.push(*end, id));
+        remembered
+    }
+
+    /// Lengths in runs of up to `longest`.
+    fn in_runs(longest: usize) -> impl Iterator<Item = i64> {
+        (1..60).flat_map(move |n| std::iter::repeat_n(32 * (n * 7 % 5 + 1), n as usize % longest))
     }
 
     #[test]
     fn a_position_stands_for_the_last_entry_that_ends_up_to_it() {
-        let mut ends = ends(10);
-        for position in 0..700 {
-            let expected = Some(position / 64 - 1).filter(|id| *id >= 0);
-            let expected = expected.map(|id| id.min(9));
-            assert_eq!(ends.last_up_to(position), expected, "{position}");
+        for (longest, step) in [(2, 1), (3, 32), (9, 97), (40, 160), (60, 5_000)] {
+            let ends = ends_after(in_runs(longest));
+            let mut remembered = remembered(&ends);
+            let mut last = -1;
+            for position in (0..ends[ends.len() - 1] + step).step_by(step as usize) {
+                let count = ends.iter().filter(|end| **end <= position).count() as i64;
+                let expected = Some(count - 1).filter(|id| *id > last);
+                assert_eq!(remembered.take_up_to(position), expected, "{position}");
+                last = count - 1;
+            }
+            assert!(remembered.0.is_empty());
+            assert_eq!(remembered.take_up_to(i64::MAX), None);
         }
-        assert_eq!(ends.take_up_to(63), None);
-        assert_eq!(ends.take_up_to(3 * 64 + 63), Some(2));
-        assert_eq!(ends.take_up_to(3 * 64), None, "taken before");
-        assert_eq!(ends.last_up_to(3 * 64), None);
-        assert_eq!(ends.last_up_to(4 * 64), Some(3));
-        assert_eq!(ends.take_up_to(i64::MAX), Some(9));
-        assert_eq!(ends.take_up_to(i64::MAX), None);
+    }
+
+    #[test]
+    fn entries_are_confirmed_while_others_are_added() {
+        let ends = ends_after(in_runs(9));
+        let (mut remembered, mut last) = (Ends::default(), -1);
+        for (id, end) in (0..).zip(&ends) {
+            remembered.push(*end, id);
+            if id % 3 == 0 {
+                last = id - id % 5;
+                assert!(remembered.take_up_to(ends[last as usize]) <= Some(last));
+            }
+        }
+        let count = ends.len() as i64;
+        assert!(last < count - 1);
+        assert_eq!(remembered.take_up_to(ends[ends.len() - 1]), Some(count - 1));
     }
 
     #[test]
     fn any_number_of_ends_takes_limited_memory_and_none_is_confirmed_early() {
-        let count = 5 * MAX_ENDS as i64 / 2;
-        let mut ends = ends(count);
-        assert!(ends.0.len() <= MAX_ENDS);
+        let ends = ends_after((0..5 * MAX_RUNS as i64).map(|id| 32 * (1 + id % 3)));
+        let mut remembered = remembered(&ends);
+        assert!(remembered.0.len() <= MAX_RUNS);
         let mut last = -1;
-        for position in (0..64 * count).step_by(64 * 7 + 5) {
-            if let Some(id) = ends.take_up_to(position) {
-                assert!(id > last && id < position / 64);
-                assert!(position / 64 - id < 32, "{id} at {position}");
-                last = id;
+        for (id, end) in (0..).zip(&ends).step_by(7) {
+            if let Some(found) = remembered.take_up_to(*end) {
+                assert!(found > last && found <= id);
+                assert!(id - found < 32, "{found} at {end}");
+                last = found;
             }
         }
-        assert_eq!(ends.take_up_to(64 * count), Some(count - 1), "the newest");
+        let newest = ends.len() as i64 - 1;
+        assert_eq!(remembered.take_up_to(i64::MAX), Some(newest));
     }
 }

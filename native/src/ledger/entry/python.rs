@@ -1,6 +1,6 @@
 //! Encoding and decoding one entry, for `aerotape.codecs.entry`.
 
-use super::{Digest, DigestType, Header, decode, decode_header};
+use super::{Digest, DigestType, Header, Prefix, decode, decode_header};
 use crate::aeron::Lent;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -28,7 +28,8 @@ fn encode_entry<'py>(
         last_add_confirmed,
         length,
     };
-    let prefix = header.prefix(&digest, payload);
+    let mut prefix = Prefix::new();
+    header.write_prefix(&digest, payload, &mut prefix);
     Ok(PyBytes::new(py, &[prefix.as_slice(), payload].concat()))
 }
 

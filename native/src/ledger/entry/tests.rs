@@ -13,7 +13,8 @@ fn header(scope_id: u64) -> Header {
 }
 
 fn encoded(header: &Header, kind: DigestType, payload: &[u8]) -> Vec<u8> {
-    let prefix = header.prefix(&Digest::new(kind, PASSWORD), payload);
+    let mut prefix = Prefix::new();
+    header.write_prefix(&Digest::new(kind, PASSWORD), payload, &mut prefix);
     [prefix.as_slice(), payload].concat()
 }
 
