@@ -5,10 +5,10 @@
 
 KIND is PLAIN, PD_JOURNAL or VD_JOURNAL. One loop of one thread serves all streams, and reads the
 counters of their positions; a single one with one message outstanding is awaited as by
-`LedgerWriter.add`. It prints "ready", and at the end JSON: with `flood`, the seconds
-until COUNT messages of each stream are acknowledged, all sent as fast as there is room, the second
-of two times; with `one`, the acknowledgements per second and their median and 99th percentile in
-microseconds, with one message outstanding in each stream.
+`LedgerWriter.add`. It prints "ready", and at the end JSON: with `flood`, the messages and the
+megabytes of frames per second until COUNT messages of each stream are acknowledged, all sent as
+fast as there is room, the second of two times; with `one`, the acknowledgements per second and
+their median and 99th percentile in microseconds, with one message outstanding in each stream.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def recordings(
 def flood(
     streams: Sequence[Stream], count: int, counters: _native.CountersReader
 ) -> dict[str, float]:
-    """Send as fast as there is room; return the seconds until all is acknowledged."""
+    """Send as fast as there is room, until all is acknowledged; return the rates."""
+    begin = sum(stream.position for stream in streams)
     began_at = time.perf_counter()
     left = dict.fromkeys(range(len(streams)), count)
     while left:
@@ -145,7 +146,9 @@ def flood(
         while counters.value(stream.counter_id) < stream.position:
             check_patience(began_at)
             os.sched_yield()
-    return {"seconds": time.perf_counter() - began_at}
+    took_s = time.perf_counter() - began_at
+    length = sum(stream.position for stream in streams) - begin
+    return {"per_s": count * len(streams) / took_s, "mb_per_s": length / took_s / 1e6}
 
 
 def check_patience(began_at: float) -> None:

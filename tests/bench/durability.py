@@ -13,11 +13,12 @@
   acknowledged, with the publisher of `adding.py`. A ledger's frames are longer than plain ones by
   the entry's header and digest, 36 bytes.
 - one: the same streams with one message outstanding in each, against that many threads that write
-  a message to their file and call fdatasync. Streams at level 0 are left out.
+  an entry's frame to their file and call fdatasync. Streams at level 0 are left out.
 - beside: a flood of a plain stream at level 0, alone and while another process adds to a
   PD_JOURNAL ledger with one entry outstanding.
 
-What is compared runs alternately; figures and ratios are medians of the rounds. `--earlier` is the
+What is compared runs alternately, after a warm-up; figures are medians of the rounds, and ratios
+medians of the ratios of rates to those of the first in the same round. `--earlier` is the
 checkout of another version: its archive is measured at level 1, too.
 """
 
@@ -49,11 +50,15 @@ from bench.running import Report, in_turns, median_ratio, memory_folder, options
 from support.jvm.java import JavaClient
 from support.processes import ROOT
 
+from aerotape.frame_header import align_frame
+
 PARTS = ("disk", "java", "streaming", "one", "beside")
 PUBLISHER = Path(__file__).with_name("adding.py")
 MIB = 1 << 20
 FIRST_STREAM_ID = 1001
 FRAME_HEADER_BYTES = 32
+ENTRY_FRAME_BYTES = 68
+"""Headers of frame and entry, and a digest CRC32C."""
 SYNCED_FILES = (1, 100)
 SYNC_SECONDS = 2.0
 LINE = (
@@ -225,29 +230,28 @@ class Ledgers:
         frames: int = self._options.bytes // (self._options.length + FRAME_HEADER_BYTES)
         return frames // streams
 
-    def flood_per_s(self, name: str, streams: int) -> float:
-        """Return the messages per second of a flood with a fresh archive."""
+    def flood(self, name: str, streams: int) -> dict[str, float]:
+        """Return the rates of a flood with a fresh archive."""
         recorded, count = KINDS[name], self.count(streams)
         with self.archive(recorded, streams) as control_channel:
-            result = self.publish(control_channel, recorded.kind, streams, "flood", count)
-        return float(count * streams / result["seconds"])
+            return self.publish(control_channel, recorded.kind, streams, "flood", count)
 
     def one_each(self, name: str, writers: int) -> dict[str, float]:
         """Return the acknowledgements per second with one message outstanding in each stream."""
         seconds, recorded = self._options.measure, KINDS.get(name)
         if recorded is None:
-            return sync_files(self._disk, writers, self._options.length, seconds)
+            length = align_frame(self._options.length + ENTRY_FRAME_BYTES)
+            return sync_files(self._disk, writers, length, seconds)
         with self.archive(recorded, writers) as control_channel:
             return self.publish(control_channel, recorded.kind, writers, "one", seconds)
 
-    def beside_per_s(self, name: str) -> float:
-        """Return the messages per second of a plain stream, alone or beside a busy ledger."""
-        count, seconds = self.count(1), 3600
-        with self.archive(KINDS["plain_0"], 2) as control_channel:
+    def beside(self, name: str, streams: int) -> dict[str, float]:
+        """Return the rates of plain streams, alone or beside a busy ledger."""
+        count, seconds = self.count(streams), 3600
+        with self.archive(KINDS["plain_0"], streams + 1) as control_channel:
             busy = self.publisher(control_channel, "PD_JOURNAL", 1, "one", seconds)
             with Child(busy) if name == "beside" else nullcontext():
-                result = self.publish(control_channel, "PLAIN", 1, "flood", count)
-        return count / result["seconds"]
+                return self.publish(control_channel, "PLAIN", streams, "flood", count)
 
     def measure(self, say: Callable[[str], None]) -> None:
         """Measure what was asked for."""
@@ -255,13 +259,13 @@ class Ledgers:
         names = [name for name in KINDS if name != "earlier_1" or options.earlier]
         if "streaming" in options.parts:
             for streams in options.streams:
-                self._add(say, "streaming", streams, names, self.flood_per_s)
+                self._add(say, "streaming", streams, names, self.flood)
         if "one" in options.parts:
             waiting = ["disk", *(name for name in names if name not in ("plain_0", "volatile"))]
             for writers in options.streams:
                 self._add(say, "one", writers, waiting, self.one_each)
         if "beside" in options.parts:
-            self._add(say, "beside", 1, ["alone", "beside"], lambda n, _: self.beside_per_s(n))
+            self._add(say, "beside", 1, ["alone", "beside"], self.beside)
 
     def _add(
         self,
@@ -269,31 +273,27 @@ class Ledgers:
         part: str,
         streams: int,
         names: Sequence[str],
-        measure: Callable[[str, int], Any],
+        measure: Callable[[str, int], dict[str, float]],
     ) -> None:
-        """Measure alternately, and add a row with medians of the rounds."""
-        results: dict[str, list[Any]] = {name: [] for name in names}
+        """Measure alternately after a warm-up, and add a row with medians of the rounds."""
+        measure(names[0], streams)
+        results: dict[str, list[dict[str, float]]] = {name: [] for name in names}
         for name in turns(self._options.rounds, names):
             results[name].append(measure(name, streams))
         row: dict[str, Any] = {"part": part, "streams": streams}
-        for name, measured in results.items():
-            for each in measured:
-                figures = each if isinstance(each, dict) else {"per_s": each}
-                for figure, value in figures.items():
-                    row.setdefault(f"{name}_{figure}", []).append(value)
-        row = {
-            key: statistics.median(value) if isinstance(value, list) else value
-            for key, value in row.items()
-        }
-        self.rows.append(row)
         say(f"{part}, {streams} streams of {self._options.length} B:")
-        for name in names:
-            shown = (
-                f"{key.removeprefix(name + '_')} {value:,.0f}"
-                for key, value in row.items()
-                if key.startswith(name + "_")
-            )
-            say(f"  {name:10} {', '.join(shown)}")
+        reference = [each["per_s"] for each in results[names[0]]]
+        for name, measured in results.items():
+            figures = {
+                figure: statistics.median(each[figure] for each in measured)
+                for figure in measured[0]
+            }
+            ratio = median_ratio([each["per_s"] for each in measured], reference)
+            shown = (f"{figure} {value:,.0f}" for figure, value in figures.items())
+            say(f"  {name:10} {', '.join(shown)}, ratio {ratio:.2f}")
+            row |= {f"{name}_{figure}": value for figure, value in figures.items()}
+            row[f"{name}_ratio"] = ratio
+        self.rows.append(row)
 
 
 def compare_with_java(
