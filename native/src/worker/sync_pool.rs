@@ -22,8 +22,9 @@ use std::time::{Duration, Instant};
 /// Sync threads of a recorder.
 const SYNC_THREADS: usize = 16;
 
-/// How long one sync thread polls the queue before it sleeps: to be woken takes a good part of the
-/// time of a sync, and the next message follows soon where a writer waits for each.
+/// How long the sync thread that worked last polls the queue before it sleeps: to be woken takes a
+/// good part of the time of a sync, and where a writer waits for each message the next one follows
+/// soon.
 const POLL_TIME: Duration = Duration::from_micros(50);
 
 /// Bytes that a recording may have written and not synced, unless it is synced on request only.
@@ -66,6 +67,8 @@ pub struct SyncTime {
 #[derive(Default)]
 struct Waiting {
     recordings: VecDeque<Arc<RecordingSync>>,
+    /// Syncs that run.
+    running: usize,
     /// Whether a thread polls, so that none need be woken.
     is_polled: bool,
     is_closed: bool,
@@ -91,11 +94,11 @@ impl SyncQueue {
         }
     }
 
-    /// Poll for a recording, unless another thread does.
+    /// Poll for a recording while no sync runs, unless another thread polls.
     fn poll(&self) -> MutexGuard<'_, Waiting> {
         let began = Instant::now();
         let mut waiting = lock(&self.waiting);
-        if waiting.is_polled {
+        if waiting.is_polled || waiting.running > 0 {
             return waiting;
         }
         waiting.is_polled = true;
@@ -120,6 +123,7 @@ impl SyncQueue {
                 return None;
             }
             if let Some(recording) = waiting.recordings.pop_front() {
+                waiting.running += 1;
                 return Some(recording);
             }
             waiting = self
@@ -144,10 +148,13 @@ impl SyncQueue {
                     recording.fail(Failure::internal_error());
                     false
                 });
+            let mut waiting = lock(&self.waiting);
+            waiting.running -= 1;
             if is_wanted_again {
                 // After the others, and no thread need be woken: this one takes the next.
-                lock(&self.waiting).recordings.push_back(recording);
+                waiting.recordings.push_back(recording);
             }
+            drop(waiting);
             self.add_time(began.elapsed());
             self.has_progress.store(true, Ordering::Release);
             self.recorder.unpark();
