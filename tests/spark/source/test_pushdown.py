@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ try:
 except ImportError:
     pytest.skip("this PySpark pushes no filters down", allow_module_level=True)
 
+from aerotape.spark.data_source import AerotapeDataSource
 from aerotape.spark.source.batch_reader import FilteringReader
 from aerotape.spark.source.pushdown import Selection, Values
 
@@ -172,28 +172,21 @@ def test_filters_that_limit_nothing_are_warned_about(filter: Filter, column: str
     assert [str(each.message).partition(";")[0] for each in caught] == [expected] * bool(column)
 
 
-def test_a_plan_without_pushdown_is_warned_about(
-    pushing: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """On the driver's standard error, unless the setting is on or options select what is read."""
-    add_recording(tmp_path, fill(SegmentBuilder(), 3))
-    text = f"all recordings of {tmp_path} are read, whatever filters"
+def test_a_plan_without_pushdown_is_warned_about(tmp_path: Path) -> None:
+    """Unless the setting, which is in a variable of Spark's worker, is on, or options select."""
 
-    def read(**options: Any) -> None:
-        load(pushing, tmp_path, **options).where("position = 0").collect()
+    def planned(enable_pushdown: bool, **options: str) -> list[str]:
+        source = AerotapeDataSource({"path": str(tmp_path), **options})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            source.reader(source.schema())
+        return [str(each.message) for each in caught]
 
-    read()
-    pushing.conf.set("spark.sql.python.filterPushdown.enabled", "false")
-    for options in ({"recordingIds": "0"}, {"toPosition": 64}, {"fromTime": "0s"}):
-        read(**options)
-    assert text not in capfd.readouterr().err
-    read()
-    seen = ""
-    deadline = time.monotonic() + 60
-    while text not in seen and time.monotonic() < deadline:
-        seen += capfd.readouterr().err
-        time.sleep(0.05)
-    assert text in seen
+    [warning] = planned(False)
+    assert warning.startswith(f"all recordings of {tmp_path} are read, whatever filters")
+    assert planned(True) == []
+    for options in ({"recordingIds": "0"}, {"toPosition": "64"}, {"fromTime": "0s"}):
+        assert planned(False, **options) == []
 
 
 def test_values_intersect() -> None:
