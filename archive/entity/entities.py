@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape import __version__
 from aerotape.archive.entity.head_info import Appended, Deleted, HeadInfo, Purged, last_seq_nr
 from aerotape.archive.entity.log import DEFAULT_BUFFER_LENGTH, LogStatistics, Tail
+from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import EventRecord, Head
 from aerotape.archive.entity.stores.store import Store
 from aerotape.archive.entity.topic import (
     MAX_PARTITIONS,
-    Partition,
     check_topic,
     partition_of,
     recordings_of,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.entity.head_info import Appended, Empty, HeadInfo, Purged, fold
+from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import EventRecord
-from aerotape.archive.entity.topic import Partition
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append
 from aerotape.codecs.entity.messages import Selector, decode, is_mark
 from aerotape.codecs.entity.payload import events_of

@@ -14,10 +14,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import Pointer
 from aerotape.archive.entity.stores.base import REPLICATOR_LOCK, EntityStore
 from aerotape.archive.entity.topic import (
-    Partition,
     check_topic,
     existing_recordings_of,
     recordings_of,

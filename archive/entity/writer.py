@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from aerotape.aeron import Publication
 from aerotape.archive.client import channels
 from aerotape.archive.counters import CounterType
-from aerotape.archive.entity.topic import Partition, recordings_of
+from aerotape.archive.entity.partition import Partition
+from aerotape.archive.entity.topic import recordings_of
 from aerotape.context import Closing
 from aerotape.errors import (
     ActiveRecordingError,

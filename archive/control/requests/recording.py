@@ -10,7 +10,7 @@ from aerotape.archive.control.requests.handling import (
     check_no_ledger,
     check_no_listing,
 )
-from aerotape.archive.entity.topic import durability_of
+from aerotape.archive.entity.partition import durability_of
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError

@@ -172,7 +172,10 @@ fn pass(
 ) -> std::io::Result<bool> {
     let mut run = vec![(check.end_offset, first)];
     let mut resume = None;
-    while let Some(next) = run.last().and_then(|(at, damage)| Some(at + damage.length?)) {
+    while let Some(next) = run
+        .last()
+        .and_then(|(at, damage)| Some(at + damage.length?))
+    {
         match record::read(reader, next, task.limit)? {
             Err(damage) => run.push((next, damage)),
             found => {

@@ -12,7 +12,8 @@ from support.entity.topics import events, new_topic, numbers
 
 import aerotape
 from aerotape.archive.entity.entities import Entities
-from aerotape.archive.entity.topic import Partition, recordings_of
+from aerotape.archive.entity.partition import Partition
+from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity import Event, head_segment
 from aerotape.codecs.entity.actions import Append, Delete, Mark, Purge
 from aerotape.codecs.entity.messages import decode

@@ -70,4 +70,7 @@ def test_a_repeated_batch_is_in_the_table_once(
         .sort_by("position")
         .to_pylist()
     )
-    assert rows == expected_rows(archive_dir)
+    expected = expected_rows(archive_dir)
+    for row in expected:
+        del row["recorded_time"]  # selected by name only
+    assert rows == expected
