@@ -129,6 +129,7 @@ def as_os_error(call: Callable[[Path], object]) -> Callable[[Path], object]:
 
 WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "catalog": (CATALOG_FILE_NAME, lambda d: Catalog.open(d)),
+    "catalog to be changed": (CATALOG_FILE_NAME, lambda d: Catalog.open(d, lazily=True)),
     "new catalog": (CATALOG_FILE_NAME, lambda d: Catalog.open(d, create=True)),
     "rewritten catalog": ("", rewrite_catalog),
     "catalog replaced meanwhile": ("", replaced_meanwhile),

@@ -90,7 +90,8 @@ def changing(
 ) -> Iterator[Catalog]:
     """Open the catalog for changes, and prevent archives of this package from starting.
 
-    With --dry-run the catalog is only read, and an archive may be using the directory.
+    With --dry-run the catalog is only read, and an archive may be using the directory. The file is
+    not written before the first change or call of `Catalog.reserve`, as a command may be refused.
 
     Raises:
         ArchiveInUseError: an archive is using the directory.
@@ -112,6 +113,7 @@ def changing(
             # The length stays the same unless a larger one is requested.
             capacity_bytes=capacity_bytes or MIN_CAPACITY_BYTES,
             checksum=checksum,
+            lazily=True,
         ) as catalog,
     ):
         yield catalog
