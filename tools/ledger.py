@@ -15,10 +15,10 @@ from aerotape.tools._cli.group import run as run
 
 # The modules of the commands, in the order of the help.
 MODULES: Final = {
-    **dict.fromkeys(("create", "add", "sync", "open"), "writing"),
-    **dict.fromkeys(("read", "list", "status"), "reading"),
+    **dict.fromkeys(("create", "add", "sync", "open", "replace-mirror"), "writing"),
+    **dict.fromkeys(("read", "list", "scopes", "status"), "reading"),
     "delete": "removing",
-    "import-archive": "import_archive",
+    **dict.fromkeys(("import-archive", "replicate-archive"), "import_archive"),
 }
 
 
