@@ -27,6 +27,7 @@ from aerotape.catalog.no_follow import DIRECTORY_MODE
 from aerotape.catalog.scopes.importing import RecordingImport
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.catalog.scopes.placing import (
+    check_no_ledger,
     check_store,
     place,
     stored_descriptor,
@@ -103,20 +104,16 @@ def replicate_archive(
             directory = imported_directory(store, id)
             outcome = RecordingImport(id.ledger_id, id, "left out", 0, directory)
             try:
-                if is_ledger(id):
-                    raise CatalogError(
-                        f"{id} is the id of a ledger of {store}: give this archive another ledger"
-                        " scope id",
-                        store,
-                    )
+                check_no_ledger(store, id, is_ledger)
                 target = _Target(directory, _with_end(client, descriptor))
                 if not directory.exists():
                     _create(target, id, folder)
-                begin = target.begin()
+                stored = stored_descriptor(directory, target.source)
+                begin = target.begin(stored)
                 result = "replicated" if begin < target.end else "present"
                 if begin < target.end:
                     _replicate(client, channel, target, begin, progress)
-                length = target.end - target.stored().start_position
+                length = target.end - stored.start_position
                 yield replace(outcome, result=result, length=length)
             except (ArchiveError, CatalogError) as error:
                 yield replace(outcome, error=str(error))
@@ -142,17 +139,16 @@ class _Target:
     def end(self) -> int:
         return self.source.stop_position
 
-    def stored(self) -> RecordingDescriptor:
-        """Return the descriptor in the store (CatalogError: of another recording)."""
-        return stored_descriptor(self.directory, self.source)
-
-    def begin(self) -> int:
+    def begin(self, stored: RecordingDescriptor) -> int:
         """Return the position at which to continue.
+
+        Args:
+            stored: the descriptor in the store.
 
         Raises:
             CatalogError: what the store has does not end within the recording.
         """
-        stop = self.stored().stop_position
+        stop = stored.stop_position
         if not self.source.start_position <= stop <= self.end:
             raise CatalogError(
                 f"{self.directory} holds the recording up to position {stop}, the archive from"

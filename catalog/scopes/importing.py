@@ -29,6 +29,7 @@ from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
 from aerotape.catalog.recovery.suspect_marks import mark_file_name
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.catalog.scopes.placing import (
+    check_no_ledger,
     check_store,
     place,
     stored_descriptor,
@@ -60,7 +61,7 @@ class RecordingImport:
     Attributes:
         recording_id: its id in the source.
         qualified_id: its id in the store.
-        result: "imported", "present" (it was imported before) or "left out".
+        result: "imported", "replicated", "present" (it was complete before) or "left out".
         length: bytes of the recording.
         directory: its directory in the store.
         error: why it was left out; "" if it was not.
@@ -222,12 +223,7 @@ def _find(
         if directory.exists():
             _check_same(directory, descriptor)
             return None, replace(outcome, result="present")
-        if is_ledger(qualified_id):
-            raise CatalogError(
-                f"{qualified_id} is the id of a ledger of {store}: give this archive another ledger"
-                " scope id",
-                store,
-            )
+        check_no_ledger(store, qualified_id, is_ledger)
         return _Source(recording, descriptor, catalog.checksum_of(recording.entry)), outcome
     except AerotapeError as error:
         return None, replace(left_out, error=str(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -58,6 +58,18 @@ def check_store(store: Path, scope_id: int) -> None:
             "scope_id",
         )
     Catalog.open(store, read_only=True).close()
+
+
+def check_no_ledger(
+    store: Path, qualified_id: QualifiedId, is_ledger: Callable[[QualifiedId], bool]
+) -> None:
+    """Raise CatalogError if a ledger of a store has the id that a recording would get."""
+    if is_ledger(qualified_id):
+        raise CatalogError(
+            f"{qualified_id} is the id of a ledger of {store}: give this archive another ledger"
+            " scope id",
+            store,
+        )
 
 
 def stored_descriptor(directory: Path, descriptor: RecordingDescriptor) -> RecordingDescriptor:

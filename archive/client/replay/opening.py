@@ -58,7 +58,7 @@ def replay(
         timeout_ns: how long to wait for the next message. Default: the client's timeout
             when one must arrive, no limit when following.
         scope_id: replay a recording of this scope, which the archive has imported; None or 0:
-            one of its own.
+            a recording of the archive itself.
 
     Raises:
         ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …

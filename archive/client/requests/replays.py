@@ -54,7 +54,7 @@ def start_replay(
         subscription_id: on a response channel (``control-mode=response``), the registration id
             of the subscription that receives the replay.
         scope_id: replay a recording of this scope, which the archive has imported; None or 0:
-            one of its own.
+            a recording of the archive itself.
 
     Returns:
         The replay's id, for `stop_replay`. Its low 32 bits are the session id of the

@@ -82,7 +82,7 @@ def test_ledgers_survive_restarts(driver: _native.MediaDriver, tmp_path: Path) -
 def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage: str) -> None:
     """Without its database an archive knows its ledgers from their recordings and entries.
 
-    The operator is told so by the error log; a closed ledger stays closed.
+    The error log says so; a closed ledger stays closed.
     """
     known: dict[QualifiedId, tuple[str, str]] = {}
     with running(driver, tmp_path) as client:
