@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon.archives import ARCHIVES
+from support.daemon.archives import ARCHIVES, start_after_crash
 from support.daemon.daemon import age_mark_file
 from support.daemon.replication import NULL, Pair, Side, names, shown
 from support.jvm import java
@@ -43,7 +43,8 @@ def start(tmp_path: Path, aeron_dir: Path) -> Iterator[StartSide]:
 
         def side(kind: str, name: str, properties: Mapping[str, str] | None = None) -> Side:
             archive_dir, driver_dir = parent / name, parent / f"{name}-aeron"
-            if name in ports:
+            again = name in ports
+            if again:
                 shutil.rmtree(driver_dir)
                 age_mark_file(archive_dir)
             archive: Any = ARCHIVES[kind](
@@ -52,7 +53,7 @@ def start(tmp_path: Path, aeron_dir: Path) -> Iterator[StartSide]:
                 control_port=ports.setdefault(name, java.free_port()),
                 properties={**PROPERTIES, **(properties or {})},
             )
-            stack.enter_context(archive.start())
+            stack.enter_context(start_after_crash(archive) if again else archive.start())
             client = stack.enter_context(JavaClient(driver_dir))
             client.connect(archive.control_channel)
             return Side(kind, archive, client)

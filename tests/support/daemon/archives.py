@@ -14,8 +14,8 @@ import pytest
 
 import aerotape
 from support.daemon.daemon import AerotapeArchive
-from support.jvm.java import JavaArchive
-from support.processes import FAST_ARCHIVE, FAST_DRIVER, ArchiveProcess, free_port
+from support.jvm.java import JavaArchive, archive_tool
+from support.processes import FAST_ARCHIVE, FAST_DRIVER, ArchiveProcess, HarnessError, free_port
 
 Kind = Literal["aerotape", "java"]
 ARCHIVES: Mapping[str, type[ArchiveProcess]] = {"aerotape": AerotapeArchive, "java": JavaArchive}
@@ -25,6 +25,21 @@ KINDS = ("aerotape", pytest.param("java", marks=pytest.mark.jvm))
 EMBEDDED_DRIVER = {
     name: value for name, value in FAST_DRIVER.items() if not name.endswith("idle.strategy")
 }
+
+
+def start_after_crash(archive: ArchiveProcess) -> ArchiveProcess:
+    """Start an archive that was not stopped: its process was killed or the power failed.
+
+    The Java archive refuses a last frame that crosses a page boundary, as it may be torn, and asks
+    for ArchiveTool, which is then used.
+    """
+    try:
+        return archive.start()
+    except HarnessError as error:
+        if "Run `ArchiveTool verify` for corrective action!" not in str(error):
+            raise
+    archive_tool(archive.archive_dir, "verify", "-a", answers="y\n")
+    return archive.start()
 
 
 @dataclass(frozen=True)
