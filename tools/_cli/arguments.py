@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, TypeVar
 
 from aerotape.channel_uri import ChannelUri
@@ -53,14 +52,6 @@ def add_stream_filter(parser: argparse.ArgumentParser) -> None:
     """Add the filters --channel and --stream-id."""
     parser.add_argument("--channel", metavar="FRAGMENT", type=ascii_text, help=FRAGMENT_HELP)
     parser.add_argument("--stream-id", metavar="ID", type=int32, help="only this stream")
-
-
-def add_journal(parser: argparse.ArgumentParser) -> None:
-    """Add the directory and the name of a raft journal."""
-    parser.add_argument("directory", metavar="DIR", type=Path, help="the journal's directory")
-    parser.add_argument(
-        "--name", metavar="NAME", help="the journal's name, if the directory holds several"
-    )
 
 
 def int32(text: str) -> int:

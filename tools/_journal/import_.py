@@ -17,11 +17,12 @@ from aerotape.errors import (
     JournalError,
     StorageErrors,
 )
-from aerotape.tools._cli.arguments import add_journal, channel, int32, option
+from aerotape.tools._cli.arguments import channel, int32, option
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, note
+from aerotape.tools._journal.arguments import add_journal
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import CodecError, JournalError
-from aerotape.tools._cli.arguments import add_journal, count, identity
+from aerotape.tools._cli.arguments import count, identity
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line, note
 from aerotape.tools._cli.times import time_text
+from aerotape.tools._journal.arguments import add_journal
 
 if TYPE_CHECKING:
     from aerotape.codecs.raft.entries import Member

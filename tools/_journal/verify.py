@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._cli.arguments import add_journal
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, emit_line, note
+from aerotape.tools._journal.arguments import add_journal
 
 
 def add_commands(commands: Commands) -> None:
