@@ -1,6 +1,6 @@
 """Delete recorded data that a retention policy does not retain, by age, size or count.
 
-The policy is a TOML file, described in docs/archive-directory.md. --dry-run shows what would be
+The policy is a TOML file, described in docs/retention.md. --dry-run shows what would be
 deleted and why. If an archive, of this package or Java's, is using the directory, the command
 requests the deletions from it, over the connection in its mark file unless options are given; data
 being replayed is not deleted. Otherwise the command deletes the files itself. `aerotape archive`
