@@ -14,13 +14,11 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
-from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
-from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.location import require_local
 from aerotape.catalog.maintenance.export_import import check_complete
 from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
@@ -46,10 +44,10 @@ from aerotape.errors import (
     CatalogError,
     ConfigurationError,
     StorageError,
+    StorageErrors,
 )
 from aerotape.qualified_id import QualifiedId
 
-_BLOCK_LENGTH: Final = 512  # the unit of st_blocks
 Progress = Callable[[int, int], object]
 """Called with the bytes copied and the bytes in total."""
 
@@ -157,24 +155,6 @@ def import_archive(
             yield replace(outcome, result="left out", error=error) if error else outcome
 
 
-def remove_imported(store: Path, qualified_id: QualifiedId) -> None:
-    """Remove an imported recording with its files.
-
-    Raises:
-        CatalogError: there is none with this id.
-        StorageError: it cannot be removed, or an import is running.
-    """
-    directory = imported_directory(store, qualified_id)
-    if not (directory / CATALOG_FILE_NAME).exists():
-        raise CatalogError(f"no imported recording {qualified_id} at {directory}", directory)
-    with temporary_folder(store, False) as folder:
-        try:
-            directory.rename(folder / str(qualified_id))
-            sync_directory(directory.parent)
-        except OSError as error:
-            raise StorageError(f"cannot remove {directory}: {error.strerror}", directory) from error
-
-
 def _check_places(store: Path, source: StoredDirectory[Any], scope_id: int) -> None:
     check_store(store, scope_id)
     require_local(source.path, "the import of an archive")
@@ -276,37 +256,20 @@ def _import(
         StorageError: a file cannot be read or written.
     """
     target = folder / str(outcome.qualified_id)
+    what = f"cannot import recording {outcome.recording_id}"
     try:
-        _check_space(source, folder)
-        target.mkdir(DIRECTORY_MODE)
-        _copy_segments(source, target, progress)
-        _copy_notes(source, target)
-        write_directory(target, outcome.qualified_id, source.descriptor, source.checksum)
-        now = directory.recording(outcome.recording_id).descriptor
-        if now != source.recording.descriptor:
-            return f"recording {outcome.recording_id} was changed while it was copied"
-        place(target, outcome.directory)
-        return ""
-    except OSError as error:
-        raise StorageError(
-            f"cannot import recording {outcome.recording_id}: "
-            f"{error.filename or outcome.directory}: {error.strerror}",
-            outcome.directory,
-        ) from error
+        with StorageErrors(what, outcome.directory, names_file=True):
+            target.mkdir(DIRECTORY_MODE)
+            _copy_segments(source, target, progress)
+            _copy_notes(source, target)
+            write_directory(target, outcome.qualified_id, source.descriptor, source.checksum)
+            now = directory.recording(outcome.recording_id).descriptor
+            if now != source.recording.descriptor:
+                return f"recording {outcome.recording_id} was changed while it was copied"
+            place(target, outcome.directory)
+            return ""
     finally:
         shutil.rmtree(target, ignore_errors=True)
-
-
-def _check_space(source: _Source, folder: Path) -> None:
-    needed = sum(each.path.stat().st_blocks * _BLOCK_LENGTH for each in source.segments())
-    storage = os.statvfs(folder)
-    free = storage.f_bavail * storage.f_frsize
-    if needed > free:
-        raise StorageError(
-            f"cannot import recording {source.descriptor.recording_id}: it needs {needed} bytes, "
-            f"and {folder.parent} has {free} left",
-            folder.parent,
-        )
 
 
 def _copy_segments(source: _Source, target: Path, progress: Callable[[int], object]) -> None:

@@ -14,7 +14,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredDirectory
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
-from aerotape.catalog.layout import SEMANTIC_VERSION, RecordingState
+from aerotape.catalog.layout import CATALOG_FILE_NAME, SEMANTIC_VERSION, RecordingState
 from aerotape.catalog.location import require_local
 from aerotape.catalog.mark.layout import (
     FILE_NAME,
@@ -23,8 +23,15 @@ from aerotape.catalog.mark.layout import (
     MarkFileHeader,
 )
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
+from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
-from aerotape.errors import CatalogError, ConfigurationError, StorageError
+from aerotape.errors import (
+    CatalogError,
+    ConfigurationError,
+    StorageError,
+    StorageErrors,
+    UnknownRecordingError,
+)
 from aerotape.qualified_id import QualifiedId
 
 TEMPORARY_FOLDER_NAME: Final = "aerotape-scope-import"
@@ -94,6 +101,23 @@ def stored_descriptor(directory: Path, descriptor: RecordingDescriptor) -> Recor
     return stored
 
 
+def imported_descriptor(archive_dir: Path, qualified_id: QualifiedId) -> RecordingDescriptor:
+    """Read the descriptor of an imported recording.
+
+    Raises:
+        UnknownRecordingError: it was not imported.
+        CatalogError: its catalog cannot be read, or is that of another recording.
+    """
+    directory = imported_directory(archive_dir, qualified_id)
+    recording_id = qualified_id.ledger_id
+    if not (directory / CATALOG_FILE_NAME).exists():
+        raise UnknownRecordingError(
+            f"unknown recording id: {recording_id} of scope {qualified_id.scope_id}", recording_id
+        )
+    with Catalog.open(directory, read_only=True) as catalog:
+        return catalog.descriptor(recording_id)
+
+
 @contextmanager
 def temporary_folder(store: Path, dry_run: bool) -> Iterator[Path]:
     """Create an empty folder that excludes other imports, and remove it with its content."""
@@ -101,10 +125,8 @@ def temporary_folder(store: Path, dry_run: bool) -> Iterator[Path]:
     if dry_run:
         yield folder
         return
-    try:
+    with StorageErrors(f"cannot use {folder}", folder):
         descriptor = _lock(folder)
-    except OSError as error:
-        raise StorageError(f"cannot use {folder}: {error.strerror}", folder) from error
     try:
         # The rest of an import that was killed.
         for left in folder.iterdir():

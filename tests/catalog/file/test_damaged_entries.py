@@ -12,7 +12,7 @@ from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.maintenance.verify import verify
+from aerotape.catalog.maintenance.verify import run_verification
 from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.errors import CatalogError, UnknownRecordingError
 from aerotape.replay.offline.directory import open_directory
@@ -98,8 +98,14 @@ def test_other_recordings_can_be_read_offline(archive: Path, damage: tuple[int, 
     for use in (lambda: recordings[2].recorded_position, recordings[2].segment_files):
         with pytest.raises(CatalogError, match="recording 2 has a damaged descriptor at offset"):
             use()
-    assert [check.ok for check in verify(directory)] == [True, True, False, True, True]
-    (check,) = verify(directory, 2)
+    assert [check.ok for check in run_verification(directory).checks] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+    (check,) = run_verification(directory, 2).checks
     assert "its descriptor is damaged" in check.problems[0].detail
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from aerotape.catalog.indexes import parse_index_name, remove_indexes
 from aerotape.catalog.seek_index.file import (
     SeekPoint,
     decode_seek_index,
     encode_seek_index,
-    parse_seek_index_name,
-    remove_seek_index,
     seek_index_name,
     seek_index_path,
     write_seek_index,
@@ -36,8 +35,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     second = (6).to_bytes(8, "little") + (1 << 62).to_bytes(8, "little") + bytes([64]) + bytes(11)
     assert data[96:128] == with_crc(second)
     assert decode_seek_index(data, 3, 1_700) == POINTS
-    remove_seek_index(tmp_path, 3)
-    remove_seek_index(tmp_path, 3)
+    remove_indexes(tmp_path, 3)
+    remove_indexes(tmp_path, 3)
     assert not path.exists()
 
 
@@ -59,9 +58,9 @@ def test_another_recording_or_a_change_is_noticed() -> None:
 
 def test_names() -> None:
     """Only canonical names are seek indexes."""
-    assert parse_seek_index_name(seek_index_name(12)) == 12
-    for name in ("aerotape-012.seek-index", "aerotape--1.seek-index", "aerotape-1.time-index"):
-        assert parse_seek_index_name(name) is None
+    assert parse_index_name(seek_index_name(12)) == 12
+    for name in ("aerotape-012.seek-index", "aerotape--1.seek-index", "aerotape-1.index"):
+        assert parse_index_name(name) is None
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -69,5 +68,5 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     seek_index_path(tmp_path, 1).mkdir()
     with pytest.raises(StorageError, match=r"cannot write seek index .*aerotape-1\.seek-index"):
         write_seek_index(tmp_path, 1, 1, POINTS)
-    with pytest.raises(StorageError, match=r"cannot remove seek index"):
-        remove_seek_index(tmp_path, 1)
+    with pytest.raises(StorageError, match=r"cannot remove index"):
+        remove_indexes(tmp_path, 1)

@@ -293,14 +293,14 @@ def test_files_of_a_lost_catalog_are_not_changed(source: Path, tmp_path: Path) -
     file = tmp_path / "recording"
     tool(source, "export", "1", file)
     directory = tmp_path / "lost"
-    (directory / "aerotape-quarantine" / "4-1700000000000").mkdir(parents=True)
+    for name in ("4-1700000000000", "6-1700000000000"):
+        (directory / "aerotape-quarantine" / name).mkdir(parents=True)
     # Ids are assigned in order: 5 is the first free one, 7 the next one.
     for name in (
         "0-0.rec",
         "1-65536.rec.del",
         "aerotape-2.time-index",
         "aerotape-3.suspect",
-        "aerotape-6-0-1700000000000.quarantine",
         "9223372036854775807-0.rec",
     ):
         (directory / name).write_bytes(b"of the lost catalog")
