@@ -108,7 +108,8 @@ class CatalogFile:
                 if read_only:
                     mapping = map_for_reading(descriptor, existing)
                 else:
-                    mapping = _map_for_writing(path, descriptor, max(existing, capacity_bytes))
+                    length = max(existing, capacity_bytes)
+                    mapping = map_reserved(path, descriptor, length, "catalog", CatalogError)
         except BaseException:
             os.close(descriptor)
             raise
@@ -340,13 +341,6 @@ def _is_blank(descriptor: int) -> bool:
             return False
         offset += len(chunk)
     return True
-
-
-def _map_for_writing(path: Path, descriptor: int, length: int) -> mmap.mmap:
-    with StorageErrors(
-        f"cannot reserve {length} bytes of storage for catalog {path}", path, CatalogError
-    ):
-        return map_reserved(path, descriptor, length)
 
 
 def map_for_reading(descriptor: int, length: int) -> mmap.mmap:

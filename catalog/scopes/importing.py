@@ -20,7 +20,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.location import require_local
-from aerotape.catalog.maintenance.export_import import check_complete
+from aerotape.catalog.maintenance.export_import import check_complete, write_copied_points
 from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
 from aerotape.catalog.mark.ownership import check_unused
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
@@ -36,7 +36,6 @@ from aerotape.catalog.scopes.placing import (
 )
 from aerotape.catalog.segment.data_extents import copy_data
 from aerotape.catalog.segment_files import SegmentFile
-from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
 from aerotape.clock import epoch_ms
 from aerotape.errors import (
     AerotapeError,
@@ -146,7 +145,11 @@ def import_archive(
             if not isinstance(each, _Source):
                 yield outcome
                 continue
-            error = _why_unsound(each, checksum)
+            error = ""
+            try:
+                check_complete(each.descriptor, each.segments(), checksum)
+            except StorageError as unsound:
+                error = str(unsound)
             if not error and not dry_run:
                 report = partial(_report, progress, done, total)
                 error = _import(each, source, folder, outcome, report)
@@ -231,15 +234,6 @@ def _report(progress: Progress, before: int, total: int, done: int) -> None:
     progress(before + done, total)
 
 
-def _why_unsound(source: _Source, checksum: ChecksumName) -> str:
-    """Return why a recording cannot be imported: it is damaged or incomplete; "" if it is not."""
-    try:
-        check_complete(source.descriptor, source.segments(), checksum)
-    except StorageError as error:
-        return str(error)
-    return ""
-
-
 def _import(
     source: _Source,
     directory: StoredDirectory[Any],
@@ -305,21 +299,10 @@ def _advance(progress: Callable[[int], object], begin: int, length: int, offset:
 def _copy_notes(source: _Source, target: Path) -> None:
     """Copy the time index, and the notes on a suspect recording."""
     recording, descriptor = source.recording, source.descriptor
-    points = recording.time_index.points
-    if len(points):
-        # The entry of the copy has no ids of a request.
-        provenance = Provenance(
-            descriptor.recording_id, descriptor.start_timestamp_ms, 0, 0, descriptor.session_id
-        )
-        path = time_index_path(target, descriptor.recording_id)
-        write_time_index(path, provenance, points)
-        _force(path)
+    if points := recording.time_index.points:
+        write_copied_points(target, descriptor, points)
     if recording.suspect_notes:
         name = mark_file_name(descriptor.recording_id)
         shutil.copyfile(recording.archive_dir / name, target / name)
-        _force(target / name)
-
-
-def _force(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+        with (target / name).open("rb") as file:
+            os.fsync(file.fileno())

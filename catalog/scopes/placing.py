@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,7 +35,6 @@ from aerotape.qualified_id import QualifiedId
 
 TEMPORARY_FOLDER_NAME: Final = "aerotape-scope-import"
 _CATALOG_CAPACITY_BYTES: Final = 4096
-_ERROR_LOG_LENGTH: Final = 1 << 20
 _LEVELS: Final = 4
 # Fields that never change while a recording exists.
 _IDENTITY: Final = (
@@ -121,6 +119,8 @@ def imported_descriptor(archive_dir: Path, qualified_id: QualifiedId) -> Recordi
 @contextmanager
 def temporary_folder(store: Path, dry_run: bool) -> Iterator[Path]:
     """Create an empty folder that excludes other imports, and remove it with its content."""
+    import shutil
+
     folder = store / TEMPORARY_FOLDER_NAME
     if dry_run:
         yield folder
@@ -193,12 +193,9 @@ def _write_mark_file(target: Path, qualified_id: QualifiedId) -> None:
         version=SEMANTIC_VERSION,
         activity_timestamp_ms=NULL_TIMESTAMP_MS,
         start_timestamp_ms=epoch_ms(),
-        pid=0,
         control_stream_id=0,
         local_control_stream_id=0,
         events_stream_id=0,
-        header_length=HEADER_LENGTH,
-        error_buffer_length=_ERROR_LOG_LENGTH,
         archive_id=qualified_id.signed[0],
         control_channel="",
         local_control_channel="",
@@ -207,6 +204,6 @@ def _write_mark_file(target: Path, qualified_id: QualifiedId) -> None:
     )
     with open(target / FILE_NAME, "wb", opener=open_no_follow) as file:
         file.write(header.encode())
-        file.truncate(HEADER_LENGTH + _ERROR_LOG_LENGTH)
+        file.truncate(HEADER_LENGTH + header.error_buffer_length)
         file.flush()
         os.fsync(file.fileno())

@@ -93,17 +93,11 @@ class Provenance:
     @classmethod
     def of(cls, entry: CatalogEntry) -> Provenance:
         """Return the provenance in a recording's current entry."""
-        (control_session_id,) = layout.LONG.unpack_from(
-            entry.body, layout.CONTROL_SESSION_ID_OFFSET
-        )
-        (correlation_id,) = layout.LONG.unpack_from(entry.body, layout.CORRELATION_ID_OFFSET)
-        descriptor = entry.descriptor
+        control_session_id, correlation_id, *_ = layout.DESCRIPTOR_BLOCK.unpack_from(entry.body)
+        start_timestamp_ms = entry.descriptor.start_timestamp_ms
+        session_id = entry.descriptor.session_id
         return cls(
-            entry.recording_id,
-            descriptor.start_timestamp_ms,
-            control_session_id,
-            correlation_id,
-            descriptor.session_id,
+            entry.recording_id, start_timestamp_ms, control_session_id, correlation_id, session_id
         )
 
     def is_same_recording(self, other: Provenance) -> bool:
@@ -140,13 +134,11 @@ class TimeIndexFile:
         path: the file.
         provenance: whose it is.
         points: in the order of the file.
-        torn_bytes: bytes at the end that are not a whole point.
     """
 
     path: Path
     provenance: Provenance
     points: TimePoints
-    torn_bytes: int = 0
 
 
 def time_index_name(recording_id: int) -> str:
@@ -175,9 +167,7 @@ def parse_time_index(path: Path, data: bytes) -> TimeIndexFile:
     points, damage = TimePoints.parse(data, HEADER_LENGTH)
     if damage:
         raise _damaged(path, damage)
-    return TimeIndexFile(
-        path, provenance, points, len(data) - HEADER_LENGTH - len(points) * POINT_LENGTH
-    )
+    return TimeIndexFile(path, provenance, points)
 
 
 def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePoint]) -> None:

@@ -70,15 +70,9 @@ def test_a_link_is_refused_and_reported(archive: Path, outside: Path) -> None:
 
 
 def test_other_errors_and_files_are_unaffected(archive: Path) -> None:
-    """A loop in the path is a different error; a new file is readable by its owner only."""
-    (archive / "loop").symlink_to("loop")
-    with pytest.raises(OSError, match="Too many levels of symbolic links"):
-        open_no_follow(archive / "loop" / "file")
+    """A new file is not readable by others."""
     with pytest.raises(FileNotFoundError):
         open_no_follow(archive / "file")
-    os.mkfifo(archive / "pipe")
-    with pytest.raises(OSError, match="No such device"):
-        open_no_follow(archive / "pipe", os.O_WRONLY)
     with open(archive / "file", "xb", opener=open_no_follow) as file:
         file.write(b"data")
     assert (archive / "file").read_bytes() == b"data"

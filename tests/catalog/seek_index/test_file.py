@@ -5,8 +5,6 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-import pytest
-
 from aerotape.catalog.indexes import parse_index_name, remove_indexes
 from aerotape.catalog.seek_index.file import (
     SeekPoint,
@@ -16,7 +14,6 @@ from aerotape.catalog.seek_index.file import (
     seek_index_path,
     write_seek_index,
 )
-from aerotape.errors import StorageError
 
 POINTS = [SeekPoint(5, -1, 0), SeekPoint(6, 1 << 62, 64), SeekPoint((1 << 64) - 1, 7, 1 << 40)]
 
@@ -61,12 +58,3 @@ def test_names() -> None:
     assert parse_index_name(seek_index_name(12)) == 12
     for name in ("aerotape-012.seek-index", "aerotape--1.seek-index", "aerotape-1.index"):
         assert parse_index_name(name) is None
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """So is one that cannot be removed."""
-    seek_index_path(tmp_path, 1).mkdir()
-    with pytest.raises(StorageError, match=r"cannot write seek index .*aerotape-1\.seek-index"):
-        write_seek_index(tmp_path, 1, 1, POINTS)
-    with pytest.raises(StorageError, match=r"cannot remove index"):
-        remove_indexes(tmp_path, 1)

@@ -125,18 +125,6 @@ def test_a_compacted_catalog_can_be_added_to(directory: Path) -> None:
     tool(directory, "mark-valid", "2", expect=1)
 
 
-def test_a_catalog_that_is_open_is_compacted(directory: Path) -> None:
-    """Lookups and changes continue in the new file."""
-    with Catalog.open(directory) as catalog:
-        catalog.compact()
-        assert list(catalog.recording_ids()) == [0, 3, 4]
-        catalog.recording_stopped(3, 64, 5)
-        catalog.change_state(4, RecordingState.INVALID)
-    with Catalog.open(directory, read_only=True) as catalog:
-        assert catalog.stop_position(3) == 64
-        assert list(catalog.recording_ids()) == [0, 3]
-
-
 @pytest.mark.parametrize(
     "arguments", [["compact"], ["delete-orphaned-segments"]], ids=lambda arguments: arguments[0]
 )
@@ -203,17 +191,6 @@ def test_a_refused_command_changes_no_file(directory: Path) -> None:
     for arguments in REFUSED:
         assert "Traceback" not in tool(directory, *arguments, expect=1).err
         assert content(directory) == before, arguments
-
-
-def test_a_command_that_is_not_refused_repairs_the_catalog(tmp_path: Path) -> None:
-    directory = tmp_path / "archive"
-    directory.mkdir()
-    path = directory / "archive.catalog"
-    path.write_bytes(b"")
-    tool(directory, "capacity", "4096")
-    assert len(path.read_bytes()) == 4096
-    with Catalog.open(directory, read_only=True) as catalog:
-        assert list(catalog.recording_ids()) == []
 
 
 @pytest.mark.jvm

@@ -50,7 +50,7 @@ def _time_index(args: argparse.Namespace) -> None:
     else:
         recordings = [directory.recording(args.recording_id)]
     if args.rebuild:
-        with changing(args, reads_only=True):
+        with changing(args):
             emit(_rebuild(recordings, dry_run=args.dry_run), args)
     elif args.points:
         emit(_points(recordings[0]), args)
