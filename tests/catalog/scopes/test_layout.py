@@ -9,7 +9,6 @@ import pytest
 from aerotape.catalog.scopes.layout import (
     imported_directory,
     imported_ids,
-    scope_of_archive,
     unsigned,
 )
 from aerotape.errors import ConfigurationError
@@ -50,10 +49,3 @@ def test_scope_ids_are_unsigned() -> None:
     for scope_id in (1 << 64, -(1 << 63) - 1):
         with pytest.raises(ConfigurationError, match="does not fit in 64 bits"):
             unsigned(scope_id)
-
-
-def test_an_archive_without_an_id_is_in_scope_0() -> None:
-    """-1 stands for no id; other ids are unsigned."""
-    assert scope_of_archive(-1) == 0
-    assert scope_of_archive(9) == 9
-    assert scope_of_archive(-2) == HIGH - 1

@@ -5,12 +5,11 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-from aerotape.catalog.indexes import parse_index_name, remove_indexes
+from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.seek_index.file import (
     SeekPoint,
     decode_seek_index,
     encode_seek_index,
-    seek_index_name,
     seek_index_path,
     write_seek_index,
 )
@@ -51,10 +50,3 @@ def test_another_recording_or_a_change_is_noticed() -> None:
         assert found in (None, POINTS[: (length - 64) // 32]), length
     for descending in ([POINTS[1], POINTS[0]], [POINTS[0], POINTS[0]]):
         assert decode_seek_index(encode_seek_index(3, 1, descending), 3, 1) is None
-
-
-def test_names() -> None:
-    """Only canonical names are seek indexes."""
-    assert parse_index_name(seek_index_name(12)) == 12
-    for name in ("aerotape-012.seek-index", "aerotape--1.seek-index", "aerotape-1.index"):
-        assert parse_index_name(name) is None

@@ -149,14 +149,6 @@ def test_all_recordings_are_a_line_each(directory: Path) -> None:
     assert re.fullmatch(r"skipped: .*damaged descriptor.*\n", captured.err)
 
 
-def test_wrong_usage_is_one_line(directory: Path) -> None:
-    """An unknown recording is a failure, an impossible number of bins a usage error."""
-    [line] = tool(directory, "stats", "77", expect=1).err.splitlines()
-    assert ": no recording with id 77 " in line
-    [line] = tool(directory, "stats", "0", "--bins", "-3", expect=2).err.splitlines()
-    assert "error: argument --bins: " in line
-
-
 def test_a_terminal_that_shows_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its encoding, or by TERM=dumb."""
     monkeypatch.setenv("TERM", "xterm")
