@@ -37,11 +37,12 @@ from aerotape.catalog.segment_files import (
     list_segment_files,
     open_regular_file,
     own_segments,
+    read_whole_file,
     segment_file_name,
 )
-from aerotape.catalog.time_index.file import read_time_index_bytes, time_index_path
+from aerotape.catalog.time_index.file import time_index_path
 from aerotape.catalog.time_index.index import TimeIndex
-from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageError, StorageErrors
+from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageErrors
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 from aerotape.url_path import UrlPath
 
@@ -224,26 +225,19 @@ class StoredRecording:
             StorageError: it cannot be read.
         """
         with self.open_segment(base_position) as segment:
-            try:
+            path = self.archive_dir / segment_file_name(self.recording_id, base_position)
+            with StorageErrors(f"cannot read {path}", path):
                 return os.pread(segment.fileno(), length, offset)
-            except OSError as error:
-                path = self.archive_dir / segment_file_name(self.recording_id, base_position)
-                raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
 
     def read_time_index(self) -> bytes | None:
         """Read the file of its time index, None when there is none (StorageError)."""
-        return read_time_index_bytes(time_index_path(self.archive_dir, self.recording_id))
+        path = time_index_path(self.archive_dir, self.recording_id)
+        return read_whole_file(path, "time index")
 
     def read_seek_index(self) -> bytes | None:
         """Read the file of its seek index, None when there is none (StorageError)."""
         path = seek_index_path(self.archive_dir, self.recording_id)
-        try:
-            with open_regular_file(path) as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise StorageError(f"cannot read seek index {path}: {error.strerror}", path) from error
+        return read_whole_file(path, "seek index")
 
     @contextmanager
     def local_copies(self, segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:

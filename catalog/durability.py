@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
-from aerotape.errors import StorageErrors
+from aerotape.errors import StorageError, StorageErrors
 
 _BLOCK_LENGTH = 512  # the unit of st_blocks
 
@@ -100,25 +100,27 @@ def make_directory(path: Path) -> None:
             sync_directory(each.parent)
 
 
-def map_reserved(path: Path, descriptor: int, length: int) -> mmap.mmap:
+def map_reserved(
+    path: Path, descriptor: int, length: int, what: str, kind: type[StorageError]
+) -> mmap.mmap:
     """Map a file for writing, with storage allocated for all of it.
 
     A store into a hole of a mapped file on a full disk would be SIGBUS. A file that was created
     for this is removed when it fails: the Java archive would take an empty one for a damaged one.
 
     Raises:
-        OSError: there is no storage for it.
+        StorageError: there is no storage for it; of this kind, with what the file is.
     """
-    status, storage = os.fstat(descriptor), os.fstatvfs(descriptor)
-    was_empty = status.st_size == 0
-    try:
-        # A failed allocation is not undone: the holes that it filled would keep their storage.
-        missing = length - status.st_blocks * _BLOCK_LENGTH
-        if storage.f_blocks and missing > storage.f_bfree * storage.f_frsize:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.posix_fallocate(descriptor, 0, length)
-        return mmap.mmap(descriptor, length)
-    except OSError:
-        if was_empty:
-            path.unlink(missing_ok=True)
-        raise
+    with StorageErrors(f"cannot reserve {length} bytes of storage for {what} {path}", path, kind):
+        status, storage = os.fstat(descriptor), os.fstatvfs(descriptor)
+        try:
+            # A failed allocation is not undone: the holes that it filled would keep their storage.
+            missing = length - status.st_blocks * _BLOCK_LENGTH
+            if storage.f_blocks and missing > storage.f_bfree * storage.f_frsize:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.posix_fallocate(descriptor, 0, length)
+            return mmap.mmap(descriptor, length)
+        except OSError:
+            if status.st_size == 0:
+                path.unlink(missing_ok=True)
+            raise

@@ -43,13 +43,10 @@ def check_directory(path: Path) -> None:
         raise _link_error(path, "directory")
 
 
-def why_link(path: Path, kind: str) -> str:
-    """Return why a symbolic link in the place of a `kind` is refused, and what to do."""
-    return (
-        f"{path.name} is a symbolic link, not a {kind}, and nothing is written through it: remove "
-        "it, or put what it leads to in its place"
-    )
-
-
 def _link_error(path: Path, kind: str) -> OSError:
-    return OSError(errno.ELOOP, why_link(path, kind), str(path))
+    return OSError(
+        errno.ELOOP,
+        f"{path.name} is a symbolic link, not a {kind}, and nothing is written through it: remove "
+        "it, or put what it leads to in its place",
+        str(path),
+    )

@@ -12,7 +12,7 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -100,8 +100,13 @@ def list_files_to_delete(archive_dir: Path, recording_id: int) -> list[SegmentFi
     return _list(archive_dir, recording_id, parse_any_segment_file_name)
 
 
-def index_segment_files(archive_dir: Path) -> tuple[dict[int, list[SegmentFile]], list[Path]]:
+def index_segment_files(
+    archive_dir: Path, names: Iterable[str] | None = None
+) -> tuple[dict[int, list[SegmentFile]], list[Path]]:
     """List all segment files of the directory in one pass.
+
+    Args:
+        names: the names of all files in it; None to list a local directory.
 
     Returns:
         The files by recording id, each list by ascending base position; and the paths that end
@@ -112,7 +117,7 @@ def index_segment_files(archive_dir: Path) -> tuple[dict[int, list[SegmentFile]]
     """
     index: dict[int, list[SegmentFile]] = {}
     foreign: list[Path] = []
-    for name in file_names(archive_dir):
+    for name in file_names(archive_dir) if names is None else names:
         if not name.endswith(SEGMENT_SUFFIX):
             continue
         parsed = parse_segment_file_name(name)
@@ -150,6 +155,25 @@ def open_regular_file(path: Path) -> BinaryIO:
         os.close(descriptor)
         raise StorageError(f"{path} is not a regular file: move it away", path)
     return os.fdopen(descriptor, "rb")
+
+
+def read_whole_file(path: Path, what: str) -> bytes | None:
+    """Return the content of a file, None when there is none.
+
+    Args:
+        what: the kind of file, for the error.
+
+    Raises:
+        StorageError: it cannot be read, or is not a regular file.
+    """
+    with StorageErrors(f"cannot read {what} {path}", path):
+        try:
+            with open_regular_file(path) as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except MemoryError:
+            raise StorageError(f"{what} {path} is too long to be read: remove it", path) from None
 
 
 def first_segment_base(descriptor: RecordingDescriptor) -> int:
@@ -267,17 +291,16 @@ def is_blank_from(path: Path, offset: int) -> bool:
         StorageError: it cannot be read.
     """
     rest = -offset % _BLOCK_LENGTH
-    try:
-        with path.open("rb", buffering=0) as file:
-            if any(os.pread(file.fileno(), rest, offset)):
-                return False
-            with contextlib.suppress(OSError):
-                os.lseek(file.fileno(), offset + rest, os.SEEK_DATA)
-                return False
-    except FileNotFoundError:
-        return True
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+    with (
+        StorageErrors(f"cannot read {path}", path),
+        contextlib.suppress(FileNotFoundError),
+        path.open("rb", buffering=0) as file,
+    ):
+        if any(os.pread(file.fileno(), rest, offset)):
+            return False
+        with contextlib.suppress(OSError):
+            os.lseek(file.fileno(), offset + rest, os.SEEK_DATA)
+            return False
     return True
 
 

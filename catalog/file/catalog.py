@@ -11,8 +11,8 @@ Owns the changes of entries. The mapping is `mapped_file`'s, parsing `entries`',
 
 from __future__ import annotations
 
-import mmap
 import os
+import struct
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -30,6 +30,8 @@ from aerotape.errors import CatalogError
 __all__ = ["Catalog", "ChecksumName"]
 
 _SECTOR_LENGTH = 512
+# How a field of a descriptor is stored, where it begins in that, and its value.
+_Field = tuple[struct.Struct, int, int]
 
 
 class Catalog(CatalogLookup, Closing):
@@ -58,7 +60,6 @@ class Catalog(CatalogLookup, Closing):
         capacity_bytes: int = layout.DEFAULT_CAPACITY_BYTES,
         sync_level: int = 0,
         checksum: ChecksumName = "none",
-        lazily: bool = False,
     ) -> Catalog:
         """Open the catalog of an archive directory.
 
@@ -69,8 +70,6 @@ class Catalog(CatalogLookup, Closing):
             capacity_bytes: smallest length of the file when opened for writing.
             sync_level: durability of changes, 0 to 2; see the class.
             checksum: checksum of each descriptor, the one that the archive records with.
-            lazily: leave the file as it is until the first change, also its length and an empty
-                one without a header.
 
         Raises:
             CatalogError: no catalog, one of another major version, or one with a damaged header.
@@ -88,7 +87,6 @@ class Catalog(CatalogLookup, Closing):
             read_only=read_only,
             capacity_bytes=capacity_bytes,
             sync_level=sync_level,
-            lazily=lazily,
         )
         return cls._of(file, checksum)
 
@@ -128,14 +126,6 @@ class Catalog(CatalogLookup, Closing):
         return next(right, "none")
 
     # ---- changing ------------------------------------------------------------------------------
-
-    def reserve(self) -> None:
-        """Give a file that was opened lazily the length that was requested.
-
-        Raises:
-            CatalogError: it is read-only, or there is no storage for it.
-        """
-        self._file.check_writable()
 
     def avoid_ids(self, recording_ids: Iterable[int]) -> None:
         """Give no new recording one of these ids while the catalog is open."""
@@ -246,10 +236,11 @@ class Catalog(CatalogLookup, Closing):
 
     def recording_stopped(self, recording_id: int, position: int, timestamp_ms: int) -> None:
         """Set a recording's stop position and stop timestamp (errors as `descriptor`)."""
-        data, begin = self._for_change(recording_id)
-        layout.LONG.pack_into(data, begin + layout.STOP_TIMESTAMP_OFFSET, timestamp_ms)
-        layout.LONG.pack_into(data, begin + layout.STOP_POSITION_OFFSET, position)
-        self._changed(recording_id)
+        self._change(
+            recording_id,
+            (layout.LONG, layout.STOP_TIMESTAMP_OFFSET, timestamp_ms),
+            (layout.LONG, layout.STOP_POSITION_OFFSET, position),
+        )
 
     def extend_recording(
         self, recording_id: int, *, control_session_id: int, correlation_id: int, session_id: int
@@ -258,26 +249,22 @@ class Catalog(CatalogLookup, Closing):
 
         The ids of the request stay in the descriptor, as the Java archive leaves them there.
         """
-        data, begin = self._for_change(recording_id)
-        put = layout.LONG.pack_into
-        put(data, begin + layout.CONTROL_SESSION_ID_OFFSET, control_session_id)
-        put(data, begin + layout.CORRELATION_ID_OFFSET, correlation_id)
-        put(data, begin + layout.STOP_TIMESTAMP_OFFSET, NULL_VALUE)
-        layout.INT.pack_into(data, begin + layout.SESSION_ID_OFFSET, session_id)
-        put(data, begin + layout.STOP_POSITION_OFFSET, NULL_VALUE)
-        self._changed(recording_id)
+        self._change(
+            recording_id,
+            (layout.LONG, layout.CONTROL_SESSION_ID_OFFSET, control_session_id),
+            (layout.LONG, layout.CORRELATION_ID_OFFSET, correlation_id),
+            (layout.LONG, layout.STOP_TIMESTAMP_OFFSET, NULL_VALUE),
+            (layout.INT, layout.SESSION_ID_OFFSET, session_id),
+            (layout.LONG, layout.STOP_POSITION_OFFSET, NULL_VALUE),
+        )
 
     def set_start_position(self, recording_id: int, position: int) -> None:
         """Set a recording's start, after segments were removed (errors as `descriptor`)."""
-        data, begin = self._for_change(recording_id)
-        layout.LONG.pack_into(data, begin + layout.START_POSITION_OFFSET, position)
-        self._changed(recording_id)
+        self._change(recording_id, (layout.LONG, layout.START_POSITION_OFFSET, position))
 
     def set_stop_position(self, recording_id: int, position: int) -> None:
         """Set a recording's end after it was truncated (errors as `descriptor`)."""
-        data, begin = self._for_change(recording_id)
-        layout.LONG.pack_into(data, begin + layout.STOP_POSITION_OFFSET, position)
-        self._changed(recording_id)
+        self._change(recording_id, (layout.LONG, layout.STOP_POSITION_OFFSET, position))
 
     def replace_channel(
         self, recording_id: int, *, stripped_channel: str, original_channel: str
@@ -318,18 +305,17 @@ class Catalog(CatalogLookup, Closing):
         Raises:
             UnknownRecordingError: no entry of any state has this id.
         """
-        self._file.check_writable()
-        place = self._any_place(recording_id)
-        data, begin = self._file.data, place.body_offset
-        layout.LONG.pack_into(data, begin + layout.STOP_TIMESTAMP_OFFSET, timestamp_ms)
-        layout.LONG.pack_into(data, begin + layout.STOP_POSITION_OFFSET, position)
+        self._put(
+            self._any_place(recording_id),
+            (layout.LONG, layout.STOP_TIMESTAMP_OFFSET, timestamp_ms),
+            (layout.LONG, layout.STOP_POSITION_OFFSET, position),
+        )
         self._file.force()
 
     def set_start(self, recording_id: int, position: int) -> None:
         """As `set_start_position`, also of a recording that is not valid; not its checksum."""
-        self._file.check_writable()
-        begin = self._any_place(recording_id).body_offset
-        layout.LONG.pack_into(self._file.data, begin + layout.START_POSITION_OFFSET, position)
+        place = self._any_place(recording_id)
+        self._put(place, (layout.LONG, layout.START_POSITION_OFFSET, position))
         self._file.force()
 
     def change_state(self, recording_id: int, state: RecordingState) -> None:
@@ -456,22 +442,23 @@ class Catalog(CatalogLookup, Closing):
             raise unknown_recording(recording_id, self.path)
         return place
 
-    def _for_change(self, recording_id: int) -> tuple[mmap.mmap, int]:
+    def _change(self, recording_id: int, *fields: _Field) -> None:
+        """Set fields of a valid recording's descriptor, in this order, and its checksum."""
         self._file.check_writable()
         place, data = self._place(recording_id), self._file.data
         begin = place.body_offset
         if place.damage or end_of_strings(data, begin, begin + place.length) < 0:
             self._sound(recording_id)
-        return data, begin
-
-    def _changed(self, recording_id: int) -> None:
+        self._put(place, *fields)
         if self._checksum != "none":
-            layout.INT.pack_into(
-                self._file.data,
-                self._valid[recording_id].offset + layout.CHECKSUM_OFFSET,
-                self.compute_checksum(recording_id),
-            )
+            checksum = self.compute_checksum(recording_id)
+            layout.INT.pack_into(data, place.offset + layout.CHECKSUM_OFFSET, checksum)
         self._file.force()
+
+    def _put(self, place: EntryPlace, *fields: _Field) -> None:
+        self._file.check_writable()
+        for kind, offset, value in fields:
+            kind.pack_into(self._file.data, place.body_offset + offset, value)
 
 
 def _checksum_of(data: bytes, name: ChecksumName) -> int:

@@ -12,7 +12,6 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files, index_owned_files, why_not_its
-from aerotape.catalog.segment.hard_links import remove_copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,6 @@ def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
     """
     plan = plan_compaction(catalog, archive_dir)
     delete_files(plan.paths)
-    remove_copies(archive_dir, set(plan.recording_ids))
     for recording_id in plan.recording_ids:
         remove_indexes(archive_dir, recording_id)
     catalog.compact()

@@ -183,7 +183,7 @@ def import_recording(
             check_complete(descriptor, segments, "none")
             paths = [segment.path for segment in segments]
             if reader.time_points:
-                paths.append(_write_time_index(folder, descriptor, reader.time_points))
+                paths.append(write_copied_points(folder, descriptor, reader.time_points))
             enter(catalog, archive_dir, descriptor, paths)
     return descriptor
 
@@ -261,7 +261,8 @@ def add_blank_segment(
         segments.append(SegmentFile(path, base))
 
 
-def _write_time_index(folder: Path, descriptor: RecordingDescriptor, points: TimePoints) -> Path:
+def write_copied_points(folder: Path, descriptor: RecordingDescriptor, points: TimePoints) -> Path:
+    """Write the time index of a copied recording, durably but for its name; return the file."""
     # An entry that is created from a descriptor has no ids of a request.
     provenance = Provenance(
         descriptor.recording_id, descriptor.start_timestamp_ms, 0, 0, descriptor.session_id

@@ -185,8 +185,6 @@ class _Mark:
             raise MarkFileError(why_no_file(archive_dir, path, "mark file"), path) from error
         except OSError as error:
             raise MarkFileError(f"cannot open mark file {path}: {error.strerror}", path) from error
-        except StorageError as error:
-            raise MarkFileError(str(error), path) from error
         if len(data) < MESSAGE_HEADER.size + BLOCK_BEGIN.size:
             raise MarkFileError(f"{path} is too short for a mark file", path)
         # Late archives of version 3 put a message header before it.
@@ -217,17 +215,13 @@ class _OldCatalog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            with open_regular_file(path) as file:
-                length = os.fstat(file.fileno()).st_size
-                check_length(path, length)
-                if length < layout.CATALOG_HEADER_LENGTH:
-                    raise CatalogError(f"catalog {path} is shorter than its header", path)
-                self._data = map_for_reading(file.fileno(), length)
-        except OSError as error:
-            raise CatalogError(f"cannot read catalog {path}: {error.strerror}", path) from error
-        except StorageError as error:
-            raise CatalogError(str(error), path) from error
+        errors = StorageErrors(f"cannot read catalog {path}", path, CatalogError)
+        with errors, open_regular_file(path) as file:
+            length = os.fstat(file.fileno()).st_size
+            check_length(path, length)
+            if length < layout.CATALOG_HEADER_LENGTH:
+                raise CatalogError(f"catalog {path} is shorter than its header", path)
+            self._data = map_for_reading(file.fileno(), length)
         self.version, _, self._next_recording_id, alignment = layout.CATALOG_HEADER.unpack_from(
             self._data
         )

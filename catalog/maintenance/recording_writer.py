@@ -150,13 +150,10 @@ class RecordingWriter(Closing):
             self._buffer += bytes(left - HEADER_LENGTH)
             self.position += left
         begin = self.position
-        if length <= room:
-            self._frame(payload, UNFRAGMENTED, reserved_value)
-        else:
-            for offset in range(0, length, room):
-                flags = BEGIN_FLAG if offset == 0 else 0
-                flags |= END_FLAG if offset + room >= length else 0
-                self._frame(payload[offset : offset + room], flags, reserved_value)
+        for offset in range(0, length or 1, room):
+            flags = BEGIN_FLAG if offset == 0 else 0
+            flags |= END_FLAG if offset + room >= length else 0
+            self._frame(payload[offset : offset + room], flags, reserved_value)
         if len(self._buffer) >= _BUFFER_LENGTH:
             self._flush()
         return begin

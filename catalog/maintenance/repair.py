@@ -10,9 +10,7 @@ again, and a second repair continues from there.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,25 +31,12 @@ from aerotape.catalog.segment_files import (
     make_blank_segment,
     segment_ranges,
 )
-from aerotape.errors import StorageError
+from aerotape.errors import StorageErrors
 from aerotape.frame_header import TYPE_PADDING, UNFRAGMENTED, FrameHeader, term_id_at
 
 _MAX_PADDING_BYTES = 1 << 20
 """ArchiveTool reads frames up to that length; a replay refuses more than an eighth of a term."""
 _ZEROS = bytes(1 << 20)
-
-
-@dataclass(frozen=True, slots=True)
-class Repair:
-    """The repair of a recording, done or planned.
-
-    Attributes:
-        plan: the changes.
-        folder: the copies; None when nothing was removed, or in a dry run.
-    """
-
-    plan: RepairPlan
-    folder: Path | None = None
 
 
 def plan_repairs(
@@ -61,7 +46,7 @@ def plan_repairs(
     checksum: ChecksumName = "none",
     *,
     cut_at_damage: bool = False,
-    progress: Callable[[int], ByteProgress] = lambda recording_id: lambda done, total: None,
+    progress: ByteProgress | None = None,
 ) -> Iterator[RepairPlan]:
     """Plan the repair of recordings, one after the other.
 
@@ -72,7 +57,7 @@ def plan_repairs(
             marked invalid that have damage.
         checksum: checksum that frames were recorded with, "none" to check headers alone.
         cut_at_damage: end recordings before their first damage.
-        progress: returns the callback of a recording, which is called some times a second.
+        progress: called some times a second, for each recording.
 
     Raises:
         UnknownRecordingError: no recording has this id.
@@ -87,12 +72,12 @@ def plan_repairs(
             checksum,
             cut_at_damage=cut_at_damage,
             brings_back=recording_id is not None,
-            progress=progress(entry.recording_id),
+            progress=progress,
         )
 
 
-def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -> Repair:
-    """Carry out a plan.
+def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -> Path | None:
+    """Carry out a plan; return the folder of the copies, None when nothing was removed.
 
     Args:
         catalog: open for writing; no archive uses the directory.
@@ -105,8 +90,11 @@ def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -
         CatalogError: the catalog cannot be written.
     """
     if not plan.is_needed:
-        return Repair(plan)
+        return None
     folder = None
+    errors = StorageErrors(
+        f"cannot repair recording {plan.recording_id}", archive_dir, names_file=True
+    )
     if plan.takes_out:
         removed = Quarantine(archive_dir, plan.recording_id, now_ms, "repair")
         folder = removed.folder
@@ -117,27 +105,14 @@ def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -
         removed.write_note(**_details(plan))
         notes = _suspect_notes(plan, removed.name_of(folder), now_ms)
         suspect_marks.add_notes(archive_dir, plan.recording_id, notes)
-        with _as_storage_error(plan.recording_id):
+        with errors:
             _take_out(archive_dir, plan, folder)
     if plan.made is not None:
-        with _as_storage_error(plan.recording_id):
+        with errors:
             make_blank_segment(plan.made, plan.descriptor.segment_file_length)
             sync_directory(archive_dir)
     _describe(catalog, plan, now_ms)
-    return Repair(plan, folder)
-
-
-@contextmanager
-def _as_storage_error(recording_id: int) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        path = error.filename or ""
-        raise StorageError(
-            f"cannot repair recording {recording_id}: {path}: {error.strerror}; removed data was "
-            f"copied before, and the repair can be repeated",
-            path,
-        ) from error
+    return folder
 
 
 # ---- copies --------------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ from pathlib import Path
 from aerotape.catalog.descriptor import RecordingDescriptor, max_position, segment_base
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import ChecksumName, RecordingState
-from aerotape.catalog.no_follow import why_link
 from aerotape.catalog.recovery.stop_position import find_recording_end, frames_in_holes
 from aerotape.catalog.segment.checks import ByteProgress, check_recording
 from aerotape.catalog.segment.data_extents import find_data_end
@@ -280,8 +279,6 @@ class _Planning:
         if missing > _MAX_MISSING_SEGMENTS:
             return self._refuse(f"{missing} of its segment files are missing", damages)
         moved, cut = self._outside(own, start, stop)
-        if link := self._find_link(own, within, cut):
-            return self._refuse(why_link(link, "regular file"), damages)
         return RepairPlan(
             recording_id=self.entry.recording_id,
             descriptor=descriptor,
@@ -327,19 +324,6 @@ class _Planning:
             if path is not None:
                 cut = Part(path, stop - last, find_data_end(path, stop - last))
         return moved, cut if cut and cut.end > cut.offset else None
-
-    def _find_link(
-        self, own: Sequence[SegmentFile], filled: Sequence[Damage], cut: Part | None
-    ) -> Path | None:
-        """Find a segment file that would be written to and is a symbolic link."""
-        length = self.entry.descriptor.segment_file_length
-        for base, path in ((each.base_position, each.path) for each in own):
-            if path.is_symlink() and (
-                (cut is not None and cut.path == path)
-                or any(each.begin < base + length and base < each.end for each in filled)
-            ):
-                return path
-        return None
 
     def _base(self, position: int) -> int:
         return segment_base(self.entry.descriptor, position)

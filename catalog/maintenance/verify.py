@@ -112,21 +112,6 @@ class Verification:
     segments: dict[Path, tuple[SegmentTask, SegmentCheck]]
 
 
-def verify(
-    directory: StoredDirectory[Any],
-    recording_id: int | None = None,
-    *,
-    all_segments: bool = False,
-    checksum: ChecksumName = "none",
-    progress: ByteProgress | None = None,
-) -> list[RecordingCheck]:
-    """Check recordings on all processors, as `run_verification`; return the checks alone."""
-    found = run_verification(
-        directory, recording_id, all_segments=all_segments, checksum=checksum, progress=progress
-    )
-    return found.checks
-
-
 def run_verification(
     directory: StoredDirectory[Any],
     recording_id: int | None = None,

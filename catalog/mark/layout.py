@@ -40,7 +40,6 @@ _BLOCK = struct.Struct("<i4xqqqiiiii4xq")
 # The same to the pid, as in files of every major version.
 BLOCK_BEGIN = struct.Struct("<i4xqqq")
 _VAR_LENGTH = struct.Struct("<I")
-_ARCHIVE_ID_OFFSET = 56
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ from aerotape.catalog.no_follow import open_no_follow
 from aerotape.clock import epoch_ms
 from aerotape.context import Closing
 from aerotape.distinct_error_log import ErrorLog, ErrorObservation, read_errors
-from aerotape.errors import ClosedError, MarkFileError, StorageErrors
+from aerotape.errors import ClosedError, MarkFileError
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
 KEEP_ALIVE_INTERVAL_S = 1.0
@@ -86,13 +86,11 @@ class MarkFile(Closing):
         file_descriptor: int,
         mapping: mmap.mmap,
         error_buffer_length: int,
-        saved_errors: Path | None,
     ) -> None:
         self._path = path
         self._fd = file_descriptor
         self._map = mapping
         self._errors = ErrorLog(mapping, HEADER_LENGTH, error_buffer_length)
-        self._saved_errors = saved_errors
         self._closed = False
         # What has been freed must not be made to look taken by a sign of life that came late.
         self._lock = threading.Lock()
@@ -133,7 +131,7 @@ class MarkFile(Closing):
         descriptor = open_locked(path)
         try:
             existing = check_stale(path, descriptor, liveness_timeout_ms)
-            mapping = _map(path, descriptor, length)
+            mapping = map_reserved(path, descriptor, length, "mark file", MarkFileError)
         except BaseException as error:
             # Closing the only descriptor releases the lock.
             os.close(descriptor)
@@ -142,12 +140,12 @@ class MarkFile(Closing):
             raise
         # The timestamp first, so that no start finds the file stale while the rest is written.
         layout.LONG.pack_into(mapping, ACTIVITY_TIMESTAMP, header.activity_timestamp_ms)
-        saved_errors = _save_errors(directory, existing)
+        _save_errors(directory, existing)
         mapping[ACTIVITY_TIMESTAMP + 8 : HEADER_LENGTH] = encoded[ACTIVITY_TIMESTAMP + 8 :].ljust(
             HEADER_LENGTH - ACTIVITY_TIMESTAMP - 8, b"\0"
         )
         mapping[:ACTIVITY_TIMESTAMP] = encoded[:ACTIVITY_TIMESTAMP]
-        mark_file = cls(path, descriptor, mapping, error_buffer_length, saved_errors)
+        mark_file = cls(path, descriptor, mapping, error_buffer_length)
         mark_file._errors.clear()
         try:
             _link(Path(archive_dir), directory)
@@ -188,11 +186,6 @@ class MarkFile(Closing):
     def path(self) -> Path:
         """The mark file."""
         return self._path
-
-    @property
-    def saved_errors(self) -> Path | None:
-        """File into which errors of the archive before were saved, if it left any."""
-        return self._saved_errors
 
     def ready(self) -> None:
         """Mark the archive as started, and force the file to storage."""
@@ -257,22 +250,15 @@ class MarkFile(Closing):
             raise ClosedError(f"mark file {self._path} is closed")
 
 
-def _map(path: Path, descriptor: int, length: int) -> mmap.mmap:
-    with StorageErrors(
-        f"cannot reserve {length} bytes of storage for mark file {path}", path, MarkFileError
-    ):
-        return map_reserved(path, descriptor, length)
-
-
-def _save_errors(directory: Path, data: bytes) -> Path | None:
+def _save_errors(directory: Path, data: bytes) -> None:
     """Save the previous error log before it is cleared, as the Java archive does."""
     header = MarkFileHeader.decode(data)
     if header is None:
-        return None
+        return
     begin = header.header_length
     errors = read_errors(data[begin : begin + header.error_buffer_length]) if begin else []
     if not errors:
-        return None
+        return
     stamp = datetime.now().astimezone().strftime("%Y-%m-%d-%H-%M-%S-%f")[:-3]
     path = directory / f"archive-{stamp}-error.log"
     lines = [
@@ -287,8 +273,6 @@ def _save_errors(directory: Path, data: bytes) -> Path | None:
         # Losing old error texts must not keep the archive from starting.
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
-        return None
-    return path
 
 
 def _iso(timestamp_ms: int) -> str:

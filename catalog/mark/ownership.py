@@ -32,29 +32,17 @@ from aerotape.errors import ArchiveInUseError, MarkFileError
 # Not to wait for a writer when the name is that of a pipe.
 READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _MAX_LENGTH = 1 << 28
-# PATH_MAX: a longer path cannot be opened.
 _MAX_PATH_LENGTH = 4096
 
 
 def resolve(archive_dir: Path) -> Path:
-    """Return the path of an archive directory's mark file, by its link file if there is one.
-
-    Raises:
-        MarkFileError: the link file is longer than a path can be.
-    """
+    """Return the path of an archive directory's mark file, by its link file if there is one."""
     link = archive_dir / LINK_FILE_NAME
     target = b""
     with contextlib.suppress(OSError):
         if link.is_file():
             with link.open("rb") as file:
-                target = file.read(_MAX_PATH_LENGTH + 1)
-    if len(target) > _MAX_PATH_LENGTH:
-        raise MarkFileError(
-            f"{link} is longer than the {_MAX_PATH_LENGTH} bytes that a path can have: put the "
-            "path of the mark file's directory into it, or remove it if the mark file is in "
-            f"{archive_dir}",
-            link,
-        )
+                target = file.read(_MAX_PATH_LENGTH)
     target = target.strip()
     # Something else than a path, which is absolute, is no link.
     if not target.startswith(b"/") or b"\0" in target:
@@ -199,22 +187,6 @@ def check_unused(archive_dir: Path, liveness_timeout_ms: int) -> None:
     """Raise what `unused` would, and lock nothing: an archive may start just now."""
     for path in _places(archive_dir):
         _check_unused(path, liveness_timeout_ms, locks=False)
-
-
-def is_held(archive_dir: Path) -> bool:
-    """Whether an archive of this package is using a directory."""
-    for path in _places(archive_dir):
-        try:
-            descriptor = os.open(path, READ_FLAGS)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(descriptor)
-    return False
 
 
 def _mark_files(archive_dir: Path) -> list[Path]:

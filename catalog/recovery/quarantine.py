@@ -9,9 +9,7 @@ directory, which the Java archive ignores. It holds
 * ``note.json``: which these are, why and when they were removed; of a repair also the damage and
   the previous description of the recording.
 
-No archive reads it again. A purge of the recording removes it, or an operator does. Earlier
-versions wrote ``aerotape-<recordingId>-<position>-<time>.quarantine``, the removed bytes alone,
-where no repair was at work; a purge removes these too.
+No archive reads it again. A purge of the recording removes it, or an operator does.
 
 The order of steps is for the caller to keep: copy, write the note, mark the recording as suspect
 (`suspect_marks`), and only then erase or move.
@@ -31,7 +29,8 @@ from aerotape import __version__
 from aerotape.catalog.durability import sync_directory, write_durably
 from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory, open_no_follow
 from aerotape.catalog.segment.hard_links import break_hard_link
-from aerotape.errors import StorageError, StorageErrors
+from aerotape.catalog.segment_files import file_names
+from aerotape.errors import StorageErrors
 
 FOLDER_NAME = "aerotape-quarantine"
 NOTE_NAME = "note.json"
@@ -135,17 +134,14 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
     """Copy the bytes [offset, end) of a segment file to a new file, and force it to storage.
 
     Raises:
-        StorageError: it cannot be done; no target is left, and one that was there before
-            is not touched.
+        StorageError: it cannot be done.
     """
-    made = False
-    try:
+    with StorageErrors(f"cannot copy the tail of {source}", source, names_file=True):
         # The source too: what a link leads to must not be copied into the directory.
         with (
             open(source, "rb", opener=open_no_follow) as reader,
             open(target, "xb", opener=open_no_follow) as writer,
         ):
-            made = True
             reader.seek(offset)
             left = end - offset
             while left > 0:
@@ -157,11 +153,6 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
             writer.flush()
             os.fsync(writer.fileno())
         sync_directory(target.parent)
-    except OSError as error:
-        if made:
-            with contextlib.suppress(OSError):
-                target.unlink()
-        raise StorageError(f"cannot copy the tail of {source}: {error}", source) from error
 
 
 def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
@@ -173,53 +164,36 @@ def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
         StorageError: it cannot be done.
     """
     break_hard_link(path)
-    try:
-        with open(path, "r+b", opener=open_no_follow) as file:
-            before = os.fstat(file.fileno()).st_size
-            file.truncate(offset)
-            file.truncate(before if length is None else length)
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise StorageError(f"cannot erase the tail of {path}: {error}", path) from error
+    errors = StorageErrors(f"cannot erase the tail of {path}", path)
+    with errors, open(path, "r+b", opener=open_no_follow) as file:
+        before = os.fstat(file.fileno()).st_size
+        file.truncate(offset)
+        file.truncate(before if length is None else length)
+        os.fsync(file.fileno())
 
 
 def move_segment(path: Path, target: Path) -> None:
     """Move a whole segment file into a folder; both names are on storage (StorageError)."""
-    try:
+    with StorageErrors(f"cannot move {path} to {target}", path):
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
         path.rename(target)
         sync_directory(target.parent)
         sync_directory(path.parent)
-    except OSError as error:
-        raise StorageError(f"cannot move {path} to {target}: {error}", path) from error
 
 
 def folder_names(archive_dir: Path) -> list[str]:
-    """List the names of all folders, each of which begins with a recording id.
-
-    Raises:
-        StorageError: the directory cannot be read.
-    """
-    try:
-        return [path.name for path in (archive_dir / FOLDER_NAME).iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise StorageError(
-            f"cannot list {archive_dir / FOLDER_NAME}: {error.strerror}", archive_dir / FOLDER_NAME
-        ) from error
+    """List the names of all folders, each of which begins with a recording id (StorageError)."""
+    root = archive_dir / FOLDER_NAME
+    return list(file_names(root)) if root.is_dir() else []
 
 
 def folders_of(archive_dir: Path, recording_id: int) -> list[Path]:
-    """List the folders of a recording, oldest first (OSError)."""
-    root = archive_dir / FOLDER_NAME
-    if not root.is_dir():
-        return []
+    """List the folders of a recording, oldest first (StorageError)."""
     return sorted(
-        path
-        for path in root.iterdir()
-        if (match := _NAME.fullmatch(path.name)) and int(match[1]) == recording_id
+        archive_dir / FOLDER_NAME / name
+        for name in folder_names(archive_dir)
+        if (match := _NAME.fullmatch(name)) and int(match[1]) == recording_id
     )
 
 
@@ -227,8 +201,6 @@ def remove_quarantine(archive_dir: Path, recording_id: int) -> None:
     """Remove all that is in quarantine of a recording that is gone (OSError)."""
     import shutil
 
-    for path in archive_dir.glob(f"aerotape-{recording_id}-*.quarantine"):
-        path.unlink(missing_ok=True)
     folders = folders_of(archive_dir, recording_id)
     if folders:
         check_directory(archive_dir / FOLDER_NAME)

@@ -30,7 +30,6 @@ from aerotape.catalog.recovery.quarantine import Quarantine
 from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.recovery.trailing_segment import make_if_lacking, make_next_segment
-from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.catalog.segment_files import (
     SegmentFile,
     belongs,
@@ -77,8 +76,6 @@ def refresh(
         that is not known, then one for foreign files if there are.
     """
     directory = Path(archive_dir)
-    with contextlib.suppress(StorageError):  # they do no harm
-        remove_copies(directory)
     index, foreign = index_segment_files(directory)
     marks = suspect_marks.read_marks(directory)
     descriptors, damaged = catalog.readable_descriptors()

@@ -17,7 +17,7 @@ from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail, move_se
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.data_extents import find_data_end, holds_data
 from aerotape.catalog.segment_files import is_blank_from
-from aerotape.errors import StorageError
+from aerotape.errors import StorageError, StorageErrors
 
 _OUTCOME = "after the stop position"
 
@@ -69,14 +69,8 @@ class StaleTail:
         """
         kept = self.quarantine_segment(path, base_position)
         if not kept:
-            try:
+            with StorageErrors(f"cannot remove {path}, which is after its recording's end", path):
                 path.unlink(missing_ok=True)
-            except OSError as error:
-                raise StorageError(
-                    f"cannot remove {path}, which is after the end of its recording: "
-                    f"{error.strerror}",
-                    path,
-                ) from error
         return kept
 
     def quarantine_segment(self, path: Path, base_position: int) -> str:

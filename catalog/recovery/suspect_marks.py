@@ -15,12 +15,10 @@ from typing import Any
 
 from aerotape.catalog.durability import write_durably
 from aerotape.catalog.recovery.quarantine import remove_quarantine
-from aerotape.catalog.segment.hard_links import remove_copies
-from aerotape.catalog.segment_files import file_names
-from aerotape.errors import StorageError
+from aerotape.catalog.segment_files import file_names, read_whole_file
+from aerotape.errors import StorageError, StorageErrors
 
 _MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
-_MAX_MARK_LENGTH = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
     import json
 
     path = archive_dir / mark_file_name(recording_id)
-    known = _read(path) if os.path.lexists(path) else []
+    known = _read(path)
     # What is found again at the next start is not news.
     seen = {(note.outcome, note.detail, note.position) for note in known}
     fresh = [note for note in notes if (note.outcome, note.detail, note.position) not in seen]
@@ -89,41 +87,29 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
         "recording_id": recording_id,
         "notes": [asdict(note) for note in known + fresh],
     }
-    try:
+    with StorageErrors(f"cannot mark recording {recording_id}", path, names_file=True):
         write_durably(path, json.dumps(content, indent=2).encode())
-    except OSError as error:
-        raise StorageError(f"cannot mark recording {recording_id}: {error}", path) from error
 
 
 def clear_marks(archive_dir: str | os.PathLike[str], recording_id: int) -> None:
-    """Remove what is kept beside the files of a recording, for one that is gone.
-
-    That is its mark, quarantined bytes, and what copies that were killed have left.
+    """Remove the mark and the quarantined bytes of a recording that is gone.
 
     Raises:
         StorageError: something of it cannot be removed.
     """
     directory = Path(archive_dir)
-    try:
+    what = f"cannot clear the marks of recording {recording_id}"
+    with StorageErrors(what, directory, names_file=True):
         (directory / mark_file_name(recording_id)).unlink(missing_ok=True)
-        remove_copies(directory, [recording_id])
         remove_quarantine(directory, recording_id)
-    except OSError as error:
-        raise StorageError(
-            f"cannot clear the marks of recording {recording_id}: {error}", directory
-        ) from error
 
 
 def _read(path: Path) -> list[SuspectNote]:
     try:
-        if not path.is_file():  # to read a pipe would be to wait
-            raise OSError("it is not a regular file")
-        if path.stat().st_size > _MAX_MARK_LENGTH:
-            raise OSError(f"it is longer than {_MAX_MARK_LENGTH} bytes")
-        content = path.read_bytes()
-    except OSError as error:
+        content = read_whole_file(path, "mark")
+    except StorageError as error:
         return [_unreadable(path.name, error)]
-    return parse_mark(path.name, content)
+    return [] if content is None else parse_mark(path.name, content)
 
 
 def parse_mark(name: str, content: bytes) -> list[SuspectNote]:

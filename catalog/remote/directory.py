@@ -8,10 +8,9 @@ too short are reported when they are read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import BinaryIO
 
 from aerotape.catalog.directory import RecordingT, StoredDirectory, StoredRecording
@@ -30,9 +29,8 @@ from aerotape.catalog.scopes.layout import find_imported, scope_of_archive
 from aerotape.catalog.seek_index.file import seek_index_name
 from aerotape.catalog.segment_files import (
     SegmentFile,
-    belongs,
-    first_segment_base,
-    parse_segment_file_name,
+    index_segment_files,
+    own_segments,
     segment_file_name,
 )
 from aerotape.catalog.time_index.file import time_index_name
@@ -88,13 +86,7 @@ class RemoteRecording(StoredRecording):
     def segment_files(self) -> list[SegmentFile]:
         """List the segment files as for a local recording; they cannot be opened."""
         self.check()
-        descriptor = self.descriptor
-        return [
-            segment
-            for segment in self._segments
-            if segment.base_position >= first_segment_base(descriptor)
-            and belongs(descriptor, segment.base_position)
-        ]
+        return own_segments(self.descriptor, self._segments)
 
     def find_end(self, checksum: ChecksumName = "none") -> RecordingEnd:
         """As for a local recording; the last two segment files are fetched for it."""
@@ -178,7 +170,7 @@ class RemoteDirectory(StoredDirectory[RecordingT]):
         """Return the recordings of entries of the catalog (StorageError)."""
         names = self._folder.list()
         marks = self._marks(names)
-        segments = _index(self.path, names)
+        segments, _ = index_segment_files(self.path, names)
         return [
             self._remote_recording(
                 self._folder,
@@ -229,15 +221,3 @@ class RemoteDirectory(StoredDirectory[RecordingT]):
             return parse_mark(name, self._folder.read(name))
         except FileNotFoundError:  # since it was listed
             return []
-
-
-def _index(path: Path, names: Iterable[str]) -> Mapping[int, list[SegmentFile]]:
-    """Sort the segment files among names by recording and position."""
-    index: dict[int, list[SegmentFile]] = {}
-    for name in names:
-        parsed = parse_segment_file_name(name)
-        if parsed is not None:
-            index.setdefault(parsed[0], []).append(SegmentFile(path / name, parsed[1]))
-    for segments in index.values():
-        segments.sort(key=lambda segment: segment.base_position)
-    return index

@@ -14,15 +14,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
-from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
-from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.location import require_local
-from aerotape.catalog.maintenance.export_import import check_complete
+from aerotape.catalog.maintenance.export_import import check_complete, write_copied_points
 from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
 from aerotape.catalog.mark.ownership import check_unused
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
@@ -38,7 +36,6 @@ from aerotape.catalog.scopes.placing import (
 )
 from aerotape.catalog.segment.data_extents import copy_data
 from aerotape.catalog.segment_files import SegmentFile
-from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
 from aerotape.clock import epoch_ms
 from aerotape.errors import (
     AerotapeError,
@@ -46,10 +43,10 @@ from aerotape.errors import (
     CatalogError,
     ConfigurationError,
     StorageError,
+    StorageErrors,
 )
 from aerotape.qualified_id import QualifiedId
 
-_BLOCK_LENGTH: Final = 512  # the unit of st_blocks
 Progress = Callable[[int, int], object]
 """Called with the bytes copied and the bytes in total."""
 
@@ -148,31 +145,17 @@ def import_archive(
             if not isinstance(each, _Source):
                 yield outcome
                 continue
-            error = _why_unsound(each, checksum)
+            error = ""
+            try:
+                check_complete(each.descriptor, each.segments(), checksum)
+            except StorageError as unsound:
+                error = str(unsound)
             if not error and not dry_run:
                 report = partial(_report, progress, done, total)
                 error = _import(each, source, folder, outcome, report)
             done += each.length
             progress(done, total)
             yield replace(outcome, result="left out", error=error) if error else outcome
-
-
-def remove_imported(store: Path, qualified_id: QualifiedId) -> None:
-    """Remove an imported recording with its files.
-
-    Raises:
-        CatalogError: there is none with this id.
-        StorageError: it cannot be removed, or an import is running.
-    """
-    directory = imported_directory(store, qualified_id)
-    if not (directory / CATALOG_FILE_NAME).exists():
-        raise CatalogError(f"no imported recording {qualified_id} at {directory}", directory)
-    with temporary_folder(store, False) as folder:
-        try:
-            directory.rename(folder / str(qualified_id))
-            sync_directory(directory.parent)
-        except OSError as error:
-            raise StorageError(f"cannot remove {directory}: {error.strerror}", directory) from error
 
 
 def _check_places(store: Path, source: StoredDirectory[Any], scope_id: int) -> None:
@@ -251,15 +234,6 @@ def _report(progress: Progress, before: int, total: int, done: int) -> None:
     progress(before + done, total)
 
 
-def _why_unsound(source: _Source, checksum: ChecksumName) -> str:
-    """Return why a recording cannot be imported: it is damaged or incomplete; "" if it is not."""
-    try:
-        check_complete(source.descriptor, source.segments(), checksum)
-    except StorageError as error:
-        return str(error)
-    return ""
-
-
 def _import(
     source: _Source,
     directory: StoredDirectory[Any],
@@ -276,37 +250,20 @@ def _import(
         StorageError: a file cannot be read or written.
     """
     target = folder / str(outcome.qualified_id)
+    what = f"cannot import recording {outcome.recording_id}"
     try:
-        _check_space(source, folder)
-        target.mkdir(DIRECTORY_MODE)
-        _copy_segments(source, target, progress)
-        _copy_notes(source, target)
-        write_directory(target, outcome.qualified_id, source.descriptor, source.checksum)
-        now = directory.recording(outcome.recording_id).descriptor
-        if now != source.recording.descriptor:
-            return f"recording {outcome.recording_id} was changed while it was copied"
-        place(target, outcome.directory)
-        return ""
-    except OSError as error:
-        raise StorageError(
-            f"cannot import recording {outcome.recording_id}: "
-            f"{error.filename or outcome.directory}: {error.strerror}",
-            outcome.directory,
-        ) from error
+        with StorageErrors(what, outcome.directory, names_file=True):
+            target.mkdir(DIRECTORY_MODE)
+            _copy_segments(source, target, progress)
+            _copy_notes(source, target)
+            write_directory(target, outcome.qualified_id, source.descriptor, source.checksum)
+            now = directory.recording(outcome.recording_id).descriptor
+            if now != source.recording.descriptor:
+                return f"recording {outcome.recording_id} was changed while it was copied"
+            place(target, outcome.directory)
+            return ""
     finally:
         shutil.rmtree(target, ignore_errors=True)
-
-
-def _check_space(source: _Source, folder: Path) -> None:
-    needed = sum(each.path.stat().st_blocks * _BLOCK_LENGTH for each in source.segments())
-    storage = os.statvfs(folder)
-    free = storage.f_bavail * storage.f_frsize
-    if needed > free:
-        raise StorageError(
-            f"cannot import recording {source.descriptor.recording_id}: it needs {needed} bytes, "
-            f"and {folder.parent} has {free} left",
-            folder.parent,
-        )
 
 
 def _copy_segments(source: _Source, target: Path, progress: Callable[[int], object]) -> None:
@@ -342,21 +299,10 @@ def _advance(progress: Callable[[int], object], begin: int, length: int, offset:
 def _copy_notes(source: _Source, target: Path) -> None:
     """Copy the time index, and the notes on a suspect recording."""
     recording, descriptor = source.recording, source.descriptor
-    points = recording.time_index.points
-    if len(points):
-        # The entry of the copy has no ids of a request.
-        provenance = Provenance(
-            descriptor.recording_id, descriptor.start_timestamp_ms, 0, 0, descriptor.session_id
-        )
-        path = time_index_path(target, descriptor.recording_id)
-        write_time_index(path, provenance, points)
-        _force(path)
+    if points := recording.time_index.points:
+        write_copied_points(target, descriptor, points)
     if recording.suspect_notes:
         name = mark_file_name(descriptor.recording_id)
         shutil.copyfile(recording.archive_dir / name, target / name)
-        _force(target / name)
-
-
-def _force(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+        with (target / name).open("rb") as file:
+            os.fsync(file.fileno())

@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import ConfigurationError, StorageErrors
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
 _PART = re.compile(r"[0-9a-f]{8}")
@@ -64,14 +65,12 @@ def imported_ids(archive_dir: Path, scope_id: int | None = None) -> list[Qualifi
 
     def names(path: PurePosixPath) -> Iterable[str]:
         folder = archive_dir.joinpath(path)
-        try:
+        with (
+            StorageErrors(f"cannot list directory {folder}", folder),
+            suppress(FileNotFoundError, NotADirectoryError),
+        ):
             return [entry.name for entry in os.scandir(folder) if entry.is_dir()]
-        except (FileNotFoundError, NotADirectoryError):
-            return ()
-        except OSError as error:
-            raise StorageError(
-                f"cannot list directory {folder}: {error.strerror}", folder
-            ) from error
+        return ()
 
     return find_imported(names, scope_id)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +13,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredDirectory
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
-from aerotape.catalog.layout import SEMANTIC_VERSION, RecordingState
+from aerotape.catalog.layout import CATALOG_FILE_NAME, SEMANTIC_VERSION, RecordingState
 from aerotape.catalog.location import require_local
 from aerotape.catalog.mark.layout import (
     FILE_NAME,
@@ -23,13 +22,19 @@ from aerotape.catalog.mark.layout import (
     MarkFileHeader,
 )
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
+from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
-from aerotape.errors import CatalogError, ConfigurationError, StorageError
+from aerotape.errors import (
+    CatalogError,
+    ConfigurationError,
+    StorageError,
+    StorageErrors,
+    UnknownRecordingError,
+)
 from aerotape.qualified_id import QualifiedId
 
 TEMPORARY_FOLDER_NAME: Final = "aerotape-scope-import"
 _CATALOG_CAPACITY_BYTES: Final = 4096
-_ERROR_LOG_LENGTH: Final = 1 << 20
 _LEVELS: Final = 4
 # Fields that never change while a recording exists.
 _IDENTITY: Final = (
@@ -94,17 +99,34 @@ def stored_descriptor(directory: Path, descriptor: RecordingDescriptor) -> Recor
     return stored
 
 
+def imported_descriptor(archive_dir: Path, qualified_id: QualifiedId) -> RecordingDescriptor:
+    """Read the descriptor of an imported recording.
+
+    Raises:
+        UnknownRecordingError: it was not imported.
+        CatalogError: its catalog cannot be read, or is that of another recording.
+    """
+    directory = imported_directory(archive_dir, qualified_id)
+    recording_id = qualified_id.ledger_id
+    if not (directory / CATALOG_FILE_NAME).exists():
+        raise UnknownRecordingError(
+            f"unknown recording id: {recording_id} of scope {qualified_id.scope_id}", recording_id
+        )
+    with Catalog.open(directory, read_only=True) as catalog:
+        return catalog.descriptor(recording_id)
+
+
 @contextmanager
 def temporary_folder(store: Path, dry_run: bool) -> Iterator[Path]:
     """Create an empty folder that excludes other imports, and remove it with its content."""
+    import shutil
+
     folder = store / TEMPORARY_FOLDER_NAME
     if dry_run:
         yield folder
         return
-    try:
+    with StorageErrors(f"cannot use {folder}", folder):
         descriptor = _lock(folder)
-    except OSError as error:
-        raise StorageError(f"cannot use {folder}: {error.strerror}", folder) from error
     try:
         # The rest of an import that was killed.
         for left in folder.iterdir():
@@ -171,12 +193,9 @@ def _write_mark_file(target: Path, qualified_id: QualifiedId) -> None:
         version=SEMANTIC_VERSION,
         activity_timestamp_ms=NULL_TIMESTAMP_MS,
         start_timestamp_ms=epoch_ms(),
-        pid=0,
         control_stream_id=0,
         local_control_stream_id=0,
         events_stream_id=0,
-        header_length=HEADER_LENGTH,
-        error_buffer_length=_ERROR_LOG_LENGTH,
         archive_id=qualified_id.signed[0],
         control_channel="",
         local_control_channel="",
@@ -185,6 +204,6 @@ def _write_mark_file(target: Path, qualified_id: QualifiedId) -> None:
     )
     with open(target / FILE_NAME, "wb", opener=open_no_follow) as file:
         file.write(header.encode())
-        file.truncate(HEADER_LENGTH + _ERROR_LOG_LENGTH)
+        file.truncate(HEADER_LENGTH + header.error_buffer_length)
         file.flush()
         os.fsync(file.fileno())

@@ -38,7 +38,6 @@ has its index and asqn. Losing the file loses no data.
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
 from collections.abc import Sequence
@@ -59,7 +58,6 @@ NO_ASQN: Final = -1
 _HEADER: Final = struct.Struct("<8sHHIqq28x")
 _POINT: Final = struct.Struct("<QqqI")
 _CRC: Final = struct.Struct("<I")
-_NAME: Final = re.compile(r"aerotape-(0|[1-9][0-9]{0,18})\.seek-index", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +87,6 @@ def seek_index_name(recording_id: int) -> str:
 def seek_index_path(archive_dir: Path, recording_id: int) -> Path:
     """Return the path of a recording's file."""
     return archive_dir / seek_index_name(recording_id)
-
-
-def parse_seek_index_name(name: str) -> int | None:
-    """Return the recording id that a file is named for, None when it is no such file."""
-    match = _NAME.fullmatch(name)
-    return None if match is None else int(match[1])
 
 
 def encode_seek_index(
@@ -138,13 +130,6 @@ def write_seek_index(
         # Not forced to storage: losing the file loses no recorded data.
         write_atomically(path, encode_seek_index(recording_id, start_timestamp_ms, points))
     return path
-
-
-def remove_seek_index(archive_dir: Path, recording_id: int) -> None:
-    """Remove a recording's file, if there is one (StorageError)."""
-    path = seek_index_path(archive_dir, recording_id)
-    with StorageErrors(f"cannot remove seek index {path}", path):
-        path.unlink(missing_ok=True)
 
 
 def _with_crc(data: bytes) -> bytes:

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment.data_extents import copy_data
-from aerotape.catalog.segment_files import file_names, parse_segment_file_name
+from aerotape.catalog.segment_files import DELETE_SUFFIX
 from aerotape.errors import StorageError
-
-_COPY_SUFFIX: Final = ".own"
 
 
 def break_hard_link(path: Path) -> None:
     """Replace one name of a file that has several by a copy, which is on storage afterwards.
 
-    The copy has the same holes, time and mode, and the same owner where that can be. Killed
-    meanwhile, it leaves a file that counts for nothing (`remove_copies`).
+    The copy has the same holes, time and mode, and the same owner where that can be. A copy that a
+    crash left incomplete has the name of a file to be deleted, which the next start does.
 
     Raises:
         StorageError: it cannot be copied; then it is as it was.
@@ -35,7 +31,7 @@ def break_hard_link(path: Path) -> None:
     try:
         if path.lstat().st_nlink < 2:
             return
-        temporary = path.with_name(path.name + _COPY_SUFFIX)
+        temporary = path.with_name(path.name + DELETE_SUFFIX)
         with (
             open(path, "rb", buffering=0, opener=open_no_follow) as source,
             open(temporary, "wb", buffering=0, opener=open_no_follow) as target,
@@ -57,24 +53,3 @@ def break_hard_link(path: Path) -> None:
         raise StorageError(
             f"cannot copy {path}, which is also under another name: {error.strerror}", path
         ) from error
-
-
-def remove_copies(archive_dir: Path, recording_ids: Collection[int] | None = None) -> None:
-    """Remove what copies that were killed have left, of some recordings or of all.
-
-    Must not run concurrently with `break_hard_link`.
-
-    Raises:
-        StorageError: it cannot be removed, or the directory cannot be read.
-    """
-    for name in file_names(archive_dir):
-        if not name.endswith(_COPY_SUFFIX):
-            continue
-        segment = parse_segment_file_name(name.removesuffix(_COPY_SUFFIX))
-        if segment is None or (recording_ids is not None and segment[0] not in recording_ids):
-            continue
-        try:
-            (archive_dir / name).unlink(missing_ok=True)
-        except OSError as error:
-            path = archive_dir / name
-            raise StorageError(f"cannot remove {path}: {error.strerror}", path) from error

@@ -6,7 +6,6 @@ Nothing here changes the catalog. Each function states what an interruption leav
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +23,6 @@ from aerotape.errors import StorageError, StorageErrors
 from aerotape.frame_header import FRAME_ALIGNMENT, HEADER_LENGTH, FrameHeader, term_id_at
 
 _CHUNK_LENGTH = 256 * 1024
-# How file systems say that they know no hard links, or no more of this file.
-_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 def base_positions(descriptor: RecordingDescriptor, position: int, end_position: int) -> range:
@@ -147,22 +144,14 @@ class SegmentMove:
     blank_length: int = 0
 
     def begin(self) -> None:
-        """Link the file under its other name; without hard links, rename it."""
+        """Link the file under its other name."""
         if self.blank_length:
             self.target.unlink(missing_ok=True)
-        try:
-            os.link(self.source, self.target)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            self.source.rename(self.target)
+        os.link(self.source, self.target)
 
     def undo(self) -> None:
         """Undo `begin`, also where it has failed half way."""
-        if self.source.exists():
-            self.target.unlink(missing_ok=True)
-        else:
-            self.target.rename(self.source)
+        self.target.unlink(missing_ok=True)
         if self.blank_length:
             make_blank_segment(self.target, self.blank_length)
 

@@ -48,8 +48,6 @@ recorded a change of the clock. Losing the file loses no data.
 
 from __future__ import annotations
 
-import os
-import re
 import struct
 import zlib
 from collections.abc import Iterable
@@ -59,8 +57,9 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog import layout
 from aerotape.catalog.durability import write_atomically
+from aerotape.catalog.segment_files import read_whole_file
 from aerotape.catalog.time_index.points import POINT_LENGTH, TimePoint, TimePoints
-from aerotape.errors import StorageError
+from aerotape.errors import StorageError, StorageErrors
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.entries import CatalogEntry
@@ -68,12 +67,9 @@ if TYPE_CHECKING:
 MAGIC: Final = b"AEROTIDX"
 VERSION: Final = 1
 HEADER_LENGTH: Final = 64
-_MAX_TORN_LENGTH: Final = 1 << 20
-"""More than a crash can leave at the end."""
 
 _HEADER: Final = struct.Struct("<8sHHIqqqqiII")
 _CRC: Final = struct.Struct("<I")
-_NAME: Final = re.compile(r"aerotape-(0|[1-9][0-9]{0,18})\.time-index", re.ASCII)
 
 
 class DamagedTimeIndexError(StorageError):
@@ -97,17 +93,11 @@ class Provenance:
     @classmethod
     def of(cls, entry: CatalogEntry) -> Provenance:
         """Return the provenance in a recording's current entry."""
-        (control_session_id,) = layout.LONG.unpack_from(
-            entry.body, layout.CONTROL_SESSION_ID_OFFSET
-        )
-        (correlation_id,) = layout.LONG.unpack_from(entry.body, layout.CORRELATION_ID_OFFSET)
-        descriptor = entry.descriptor
+        control_session_id, correlation_id, *_ = layout.DESCRIPTOR_BLOCK.unpack_from(entry.body)
+        start_timestamp_ms = entry.descriptor.start_timestamp_ms
+        session_id = entry.descriptor.session_id
         return cls(
-            entry.recording_id,
-            descriptor.start_timestamp_ms,
-            control_session_id,
-            correlation_id,
-            descriptor.session_id,
+            entry.recording_id, start_timestamp_ms, control_session_id, correlation_id, session_id
         )
 
     def is_same_recording(self, other: Provenance) -> bool:
@@ -144,13 +134,11 @@ class TimeIndexFile:
         path: the file.
         provenance: whose it is.
         points: in the order of the file.
-        torn_bytes: bytes at the end that are not a whole point.
     """
 
     path: Path
     provenance: Provenance
     points: TimePoints
-    torn_bytes: int = 0
 
 
 def time_index_name(recording_id: int) -> str:
@@ -163,40 +151,14 @@ def time_index_path(archive_dir: Path, recording_id: int) -> Path:
     return archive_dir / time_index_name(recording_id)
 
 
-def parse_time_index_name(name: str) -> int | None:
-    """Return the recording id that a file is named for, None when it is no such file."""
-    match = _NAME.fullmatch(name)
-    return None if match is None else int(match[1])
-
-
 def read_time_index(path: Path) -> TimeIndexFile | None:
     """Read a file, None when there is none. It may be written to meanwhile.
 
     Raises:
         StorageError: it cannot be read, or is damaged; the message says what to do.
     """
-    data = read_time_index_bytes(path)
+    data = read_whole_file(path, "time index")
     return None if data is None else parse_time_index(path, data)
-
-
-def read_time_index_bytes(path: Path) -> bytes | None:
-    """Read the content of a file, None when there is none (StorageError)."""
-    try:
-        if not path.is_file():  # to read a pipe would be to wait
-            if os.path.lexists(path):
-                raise _damaged(path, "it is not a regular file")
-            return None
-        with path.open("rb") as file:
-            length = os.fstat(file.fileno()).st_size
-            hole = os.lseek(file.fileno(), 0, os.SEEK_HOLE) if length else 0
-            if length - hole > _MAX_TORN_LENGTH:
-                raise _damaged(path, f"it is {length} bytes long and has a hole at offset {hole}")
-            file.seek(0)
-            return file.read()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(f"cannot read time index {path}: {error.strerror}", path) from error
 
 
 def parse_time_index(path: Path, data: bytes) -> TimeIndexFile:
@@ -205,9 +167,7 @@ def parse_time_index(path: Path, data: bytes) -> TimeIndexFile:
     points, damage = TimePoints.parse(data, HEADER_LENGTH)
     if damage:
         raise _damaged(path, damage)
-    return TimeIndexFile(
-        path, provenance, points, len(data) - HEADER_LENGTH - len(points) * POINT_LENGTH
-    )
+    return TimeIndexFile(path, provenance, points)
 
 
 def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePoint]) -> None:
@@ -217,19 +177,8 @@ def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePo
         StorageError: it cannot be written; an existing one is unchanged.
     """
     # Not forced to storage: losing the file loses no recorded data.
-    try:
+    with StorageErrors(f"cannot write time index {path}", path):
         write_atomically(path, provenance.encode() + TimePoints.of(points).encode())
-    except OSError as error:
-        raise StorageError(f"cannot write time index {path}: {error.strerror}", path) from error
-
-
-def remove_time_index(archive_dir: Path, recording_id: int) -> None:
-    """Remove a recording's file, if there is one (StorageError)."""
-    path = time_index_path(archive_dir, recording_id)
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot remove time index {path}: {error.strerror}", path) from error
 
 
 def _with_crc(data: bytes) -> bytes:

@@ -33,7 +33,6 @@ from aerotape.catalog.time_index.file import (
     time_index_path,
 )
 from aerotape.catalog.time_index.points import NO_POINTS, TimePoint, TimePoints
-from aerotape.catalog.time_index.validation import proven_points
 from aerotape.errors import StorageError
 from aerotape.times import TimeRange
 
@@ -238,7 +237,7 @@ def read_points(
     points, problem = found.points, ""
     if found.provenance != provenance:
         segments = recording.segment_files() if segments is None else segments
-        points = proven_points(points, recording.descriptor, segments)
+        points = _unchanged(points, recording.descriptor.segment_file_length, segments)
         if len(points) < len(found.points):
             problem = (
                 f"time index {path}: {len(found.points) - len(points)} of its points are ignored, "
@@ -246,6 +245,21 @@ def read_points(
             )
     # Points after the end are void after a crash or a truncation.
     return points[: bisect_right(points.positions, end)], problem
+
+
+def _unchanged(
+    points: TimePoints, segment_length: int, segments: Sequence[SegmentFile]
+) -> TimePoints:
+    """Return the points that hold although another archive has changed the recording.
+
+    It may have cut the recording back and extended it, and then points after the cut describe data
+    that no longer exists. A recording is only ever overwritten from some position on, so a segment
+    file that was not written to after the last point proves all points up to its end.
+    """
+    written = last_writes(segments, segment_length)
+    last_ns = points[-1].time_ns if points else 0
+    untouched = max((end for time_ns, end in written if time_ns <= last_ns), default=-1)
+    return points[: bisect_right(points.positions, untouched)]
 
 
 def last_writes(segments: Sequence[SegmentFile], segment_length: int) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 The recorder appends points; everything else is here: points outside the recording are removed. An
 index never causes an error: one that cannot be updated is removed, and one that cannot be removed
-is found to be stale when it is read (`validation`).
+is found to be stale when it is read (`index`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.time_index.file import (
     Provenance,
     read_time_index,
-    remove_time_index,
     time_index_path,
     write_time_index,
 )
@@ -81,8 +80,7 @@ def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> 
         one = _index_of(archive_dir, first)
         other = _index_of(archive_dir, second)
     except AerotapeError:
-        with contextlib.suppress(StorageError):
-            remove_time_index(archive_dir, target.recording_id)
+        _replace(archive_dir, Provenance.of(target), NO_POINTS)
         return
     joined = TimePoints.joined(
         _opened(one) if source_is_first else one.points,
@@ -120,15 +118,15 @@ def _closing(index: TimeIndex) -> list[TimePoint]:
 
 
 def _replace(archive_dir: Path, provenance: Provenance, points: TimePoints) -> None:
-    recording_id = provenance.recording_id
+    path = time_index_path(archive_dir, provenance.recording_id)
     try:
         if points:
-            write_time_index(time_index_path(archive_dir, recording_id), provenance, points)
+            write_time_index(path, provenance, points)
             return
     except StorageError:
         pass
-    with contextlib.suppress(StorageError):
-        remove_time_index(archive_dir, recording_id)
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 def _cut(

@@ -15,7 +15,7 @@ from support.damage.overwriting import overwrite
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
-from aerotape.errors import CatalogError, UnknownRecordingError
+from aerotape.errors import UnknownRecordingError
 from aerotape.replay.offline.directory import open_directory
 
 
@@ -51,13 +51,6 @@ def test_a_recording_id_is_an_integer(tmp_path: Path) -> None:
     for wrong in ("0", 0.0, None):
         with pytest.raises(TypeError, match=f"recording_id must be an integer, not {wrong!r}"):
             directory.recording(cast(int, wrong))
-
-
-def test_a_directory_without_a_catalog_is_refused(tmp_path: Path) -> None:
-    """A wrong path is reported at once, not at the first recording."""
-    for path, words in ((tmp_path, "no catalog at"), (tmp_path / "nowhere", "no such directory")):
-        with pytest.raises(CatalogError, match=words):
-            open_directory(path)
 
 
 def test_segments_outside_the_recording_are_not_listed(tmp_path: Path) -> None:
@@ -113,22 +106,3 @@ def test_a_frame_that_is_being_written_is_not_counted(
     overwrite(segment, begin + 600, whole[begin + 600 : begin + 1400])
     reader.join(60)
     assert found == [stream.position]
-
-
-def test_a_frame_of_zeros_is_counted_later(tmp_path: Path) -> None:
-    """A whole frame of zeros is counted once the file was not written to for a while."""
-    stream = SegmentBuilder()
-    stream.frame(bytes(1300))
-    stream.write(tmp_path)
-    add(tmp_path, stream)
-    assert open_directory(tmp_path).recording(0).recorded_position == stream.position
-
-
-def test_invalid_descriptor_values_are_reported(tmp_path: Path) -> None:
-    """An invalid descriptor is a CatalogError for that recording only."""
-    add(tmp_path, SegmentBuilder(), term_buffer_length=0)
-    add(tmp_path, SegmentBuilder())
-    first, second = open_directory(tmp_path).recordings()
-    with pytest.raises(CatalogError, match="term buffer length 0"):
-        _ = first.recorded_position
-    assert second.recorded_position == 0

@@ -18,7 +18,7 @@ from support.damage.overwriting import overwrite
 from support.jvm.java import HarnessError, JavaArchive, JavaClient, archive_tool
 
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
-from aerotape.catalog.maintenance.verify import verify
+from aerotape.catalog.maintenance.verify import run_verification
 from aerotape.catalog.mark.layout import ACTIVITY_TIMESTAMP, CLAIMED_TIMESTAMP_MS, FILE_NAME
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.recovery.refresh import Outcome, refresh
@@ -62,7 +62,7 @@ def test_a_directory_of_a_running_java_archive_is_read(
     assert recording.descriptor.session_id == made["session_id"]
     bases = [segment.base_position for segment in recording.segment_files()]
     assert bases == list(range(0, made["position"], 65_536))
-    (check,) = verify(directory, all_segments=True)
+    (check,) = run_verification(directory, all_segments=True).checks
     assert (check.problems, check.segments) == ((), len(bases))
     assert check.frames > 200
 

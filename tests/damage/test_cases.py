@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from support.builders.built_archive import add_entry, add_recording
-from support.builders.mark_files import in_use
 from support.builders.segment_builder import SegmentBuilder
 from support.damage.assertions import read, recordings
 from support.damage.damaged_directory import BuiltDirectory, content, copy_directory
@@ -19,7 +18,6 @@ from support.damage.tool_commands import POLICY, run
 from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.mark.ownership import is_held
 from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
 from aerotape.errors import SegmentError
@@ -51,21 +49,6 @@ def test_a_segment_of_another_stream_is_not_served(built: BuiltDirectory, direct
     served = read(recordings(directory)[0])
     assert served.messages == []
     assert "stream id 1003, expected 1001" in str(served.error)
-
-
-@pytest.mark.parametrize("base", [0, 2 * _TERM])
-def test_a_pipe_does_not_block(built: BuiltDirectory, directory: Path, base: int) -> None:
-    """All messages preceding it are served."""
-    path = directory / f"0-{base}.rec"
-    path.unlink()
-    os.mkfifo(path)
-    served = read(recordings(directory)[0])
-    assert served.messages == built.originals[0].messages_before(base)
-    assert "not a regular file" in str(served.error)
-    assert run("tool", directory, "stats", "0").code == 3
-    dumped = run("tool", directory, "dump", "10000")
-    assert dumped.code != 0
-    assert "not a regular file" in dumped.err
 
 
 def test_messages_preceding_an_unreadable_last_segment(
@@ -291,11 +274,3 @@ def test_orphaned_segments_without_a_position_are_checked(directory: Path) -> No
     done = json.loads(results.out)
     assert done["segment_files_deleted"] == ["0-rubbish.rec"]
     assert [each["segment_file"] for each in done["kept"]] == ["0-0.bak.rec"]
-
-
-def test_a_directory_with_the_name_of_the_link_file_is_ignored(directory: Path) -> None:
-    """It has no target: the mark file is in the directory itself, and an archive uses it."""
-    (directory / "archive-mark.lnk").mkdir()
-    with in_use(directory):
-        assert is_held(directory)
-    assert (directory / "archive-mark.lnk").is_dir()

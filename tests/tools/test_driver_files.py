@@ -9,7 +9,6 @@ import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.builders.mark_files import acquire
@@ -221,17 +220,6 @@ def test_files_of_a_dead_driver_are_read(aeron_dir: Path) -> None:
     assert f"no sign of life from the media driver in {aeron_dir} (waited 0.02 s)" in line
 
 
-def test_the_wait_includes_finding_the_driver(tmp_path: Path) -> None:
-    """Without an archive, a command fails after its wait time."""
-    [line] = aerotape("list", "--aeron-dir", tmp_path, "--wait", "20ms", expect=1).err.splitlines()
-    assert f"no media driver in {tmp_path} (waited 0.02 s)" in line
-    (tmp_path / "cnc.dat").write_bytes(bytes(4_096))
-    [line] = aerotape(
-        "list", "--aeron-dir", tmp_path, "--timeout", "20ms", expect=1
-    ).err.splitlines()
-    assert f"{tmp_path}/cnc.dat is of version 0.0.0" in line
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -248,18 +236,3 @@ def test_files_that_are_not_of_a_driver(tmp_path: Path, content: bytes, words: s
     for command in ("counters", "errors"):
         [line] = aerotape(command, "--aeron-dir", tmp_path, expect=1).err.splitlines()
         assert words in line and str(tmp_path) in line
-
-
-@pytest.mark.parametrize("random_seed", range(20))
-def test_random_files_do_no_harm(tmp_path: Path, random_seed: int) -> None:
-    """Whatever the file contains, the commands end with a result or an error line."""
-    import random
-
-    draw = random.Random(random_seed)
-    lengths: list[Any] = [draw.choice([0, 128, 512, 5_000, 1 << 30]) for _ in range(5)]
-    content = struct.pack("<iiiiii", 0x0200, *lengths) + draw.randbytes(20_000)
-    (tmp_path / "cnc.dat").write_bytes(content)
-    for command in ("counters", "errors"):
-        done = aerotape(command, "--aeron-dir", tmp_path, "--json", expect=None)
-        assert done.code in (0, 1)
-        assert "Traceback" not in done.err

@@ -154,14 +154,6 @@ def test_the_catalog_is_on_storage_before_files_are_deleted(
     assert rest.count("unlink") == 4
 
 
-def test_a_failure_is_one_line(directory: Path, policy: Path, tmp_path: Path) -> None:
-    before = content(directory)
-    refused = retain(directory, tmp_path / "none.toml", "--yes", expect=2)
-    assert "none.toml cannot be read: No such file" in refused.err
-    assert "no catalog at" in retain(tmp_path, policy, "--yes", expect=1).err
-    assert content(directory) == before
-
-
 @pytest.mark.parametrize("broken", range(4))
 def test_a_crash_at_any_file_leaves_a_valid_directory(
     directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, broken: int

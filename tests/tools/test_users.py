@@ -146,36 +146,12 @@ def test_credentials_of_other_kinds(
         assert refusal in run("list", *where, "--credentials-file", credentials, code=1)
 
 
-def test_a_secret_open_to_others_is_warned_about(
-    run: Run, guarded: ServedArchive, secret_file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The secret is used, because the permissions may be intended for a group."""
-    secret_file.chmod(0o644)
-    code = main(
-        [
-            "list",
-            "--aeron-dir",
-            str(guarded.aeron_dir),
-            "--control-channel",
-            guarded.control_channel,
-            "--user",
-            "alice",
-            "--secret-file",
-            str(secret_file),
-        ]
-    )
-    assert code == 0
-    assert (
-        capsys.readouterr().err
-        == f"warning: {secret_file} is accessible to other users: run chmod 600 "
-        + (f"{secret_file}\n")
-    )
-
-
 def test_streams_have_the_parameters_of_properties(
     guarded: ServedArchive, secret_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Term length, MTU and client name reach the driver; a misspelt name is a warning."""
+    """Term length, MTU and client name reach the driver; a misspelt name is a warning, and so is a
+    secret that is open to others."""
+    secret_file.chmod(0o644)
     with aerotape.Aeron(guarded.aeron_dir) as aeron:
         seen: list[str] = []
 
@@ -207,6 +183,8 @@ def test_streams_have_the_parameters_of_properties(
         printed = capsys.readouterr()
         assert code == 0, printed.err
         assert "did you mean aeron.archive.message.timeout?" in printed.err
+        open_to_others = f"{secret_file} is accessible to other users: run chmod 600 {secret_file}"
+        assert f"warning: {open_to_others}\n" in printed.err
         streams = [text for text in seen if "term-length=131072" in text and "mtu=2048" in text]
         assert any("session-id" in text for text in streams), seen[:20]
         assert any("control-session: name=nightly" in text for text in seen)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aerotape.catalog.maintenance.verify import verify
+from aerotape.catalog.maintenance.verify import run_verification
 from aerotape.errors import AerotapeError
 from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._bench.measurement import timed
@@ -50,7 +50,9 @@ class WrittenArchive:
         directory = open_directory(self._archive_dir)
         checks = []
         seconds = timed(
-            lambda: checks.extend(verify(directory, all_segments=True, checksum=checksum))
+            lambda: checks.extend(
+                run_verification(directory, all_segments=True, checksum=checksum).checks
+            )
         )
         if not all(check.ok for check in checks):
             raise AerotapeError(f"verify found damage: {checks[0].problems[0].detail}")

@@ -9,17 +9,12 @@ import argparse
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TypeAlias
 
 from aerotape.tools._cli.common_options import add_common_options
 
-
-class Commands(Protocol):
-    """The result of `ArgumentParser.add_subparsers`."""
-
-    def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
-        """Add a command."""
-        ...
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""The result of `ArgumentParser.add_subparsers`."""
 
 
 def add_group(

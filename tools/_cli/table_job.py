@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aerotape.catalog.directory import key_name
@@ -315,16 +315,8 @@ def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show tasks that are done, once it is known how many there are."""
-    with ExitStack() as stack:
-        bars: list[Progress] = []
-
-        def on_progress(done: int, total: int) -> None:
-            if not bars:
-                bars.append(stack.enter_context(Progress(total, "converting", unit="tasks")))
-            bars[0].update(done)
-
-        yield on_progress
+    with Progress(None, "converting", unit="tasks") as bar:
+        yield bar.update
 
 
 def _print(report: JobReport, args: argparse.Namespace) -> None:

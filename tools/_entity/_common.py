@@ -87,6 +87,17 @@ def seq_nr(text: str) -> int:
     return integer(text, 1, (1 << 63) - 1)
 
 
+def age_ns(text: str) -> int:
+    """Parse a time since an append, into nanoseconds."""
+    from aerotape.codecs.entity.durations import parse_expire_after
+    from aerotape.errors import CodecError
+
+    try:
+        return parse_expire_after(text)
+    except CodecError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 @contextmanager
 def journals(args: argparse.Namespace, *, may_be_new: bool = False) -> Iterator[Entities]:
     """Open the topic of a command of `add_journal_command`.

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape.errors import CodecError, ConfigurationError
+from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
-from aerotape.tools._entity._common import add_journal_command, journals
+from aerotape.tools._entity._common import add_journal_command, age_ns, journals
 
 if TYPE_CHECKING:
     from aerotape.codecs.entity.actions import Event
@@ -43,7 +43,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "--expire-after",
         metavar="TIME",
-        type=_expire_after_ns,
+        type=age_ns,
         help="the journal may be purged after so long without an append: '1 day', '90 minutes'",
     )
     parser.add_argument("--metadata", metavar="JSON", help="metadata of the record")
@@ -83,15 +83,6 @@ def _append(args: argparse.Namespace) -> None:
         },
         args,
     )
-
-
-def _expire_after_ns(text: str) -> int:
-    from aerotape.codecs.entity.durations import parse_expire_after
-
-    try:
-        return parse_expire_after(text)
-    except CodecError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _given(texts: list[str]) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line
-from aerotape.tools._entity._common import add_topic
+from aerotape.tools._entity._common import add_topic, age_ns
 
 
 def add_commands(commands: Commands) -> None:
@@ -26,7 +26,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "--max-age",
         metavar="TIME",
-        type=_age_ns,
+        type=age_ns,
         required=True,
         help="purge segments whose records are all older: 24h, 90m, 30s",
     )
@@ -57,13 +57,3 @@ def _retention(args: argparse.Namespace) -> None:
         done = "would purge" if args.dry_run else "purged"
         text = f"partition {each.partition}: {done} {each.segment_files} segment files{held}"
         emit_line({"topic": args.topic, **asdict(each)}, text, args)
-
-
-def _age_ns(text: str) -> int:
-    from aerotape.codecs.entity.durations import parse_expire_after
-    from aerotape.errors import CodecError
-
-    try:
-        return parse_expire_after(text)
-    except CodecError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an age like 24h, 90m or 30s") from None

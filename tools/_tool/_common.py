@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from aerotape.tools._cli.arguments import identity
@@ -76,7 +76,7 @@ def confirm_change(
     """
     if args.dry_run or args.yes:
         return
-    with changing(args) as catalog:
+    with changing(args, reads_only=True) as catalog:
         check(catalog)
     confirm(args, deed, any_input=True)
 
@@ -87,11 +87,16 @@ def changing(
     *,
     capacity_bytes: int | None = None,
     checksum: ChecksumName = "none",
+    reads_only: bool = False,
 ) -> Iterator[Catalog]:
     """Open the catalog for changes, and prevent archives of this package from starting.
 
-    With --dry-run the catalog is only read, and an archive may be using the directory. The file is
-    not written before the first change or call of `Catalog.reserve`, as a command may be refused.
+    With --dry-run the catalog is only read, and an archive may be using the directory.
+
+    Args:
+        capacity_bytes: the least length of the file; by default it stays the same.
+        checksum: checksum of descriptors that are changed.
+        reads_only: no entry is changed, which may need storage that a full disk lacks.
 
     Raises:
         ArchiveInUseError: an archive is using the directory.
@@ -102,18 +107,13 @@ def changing(
     from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
     from aerotape.catalog.mark.ownership import unused
 
-    if args.dry_run:
-        with Catalog.open(args.directory, read_only=True, checksum=checksum) as catalog:
-            yield catalog
-        return
     with (
-        unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS),
+        nullcontext() if args.dry_run else unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS),
         Catalog.open(
             args.directory,
-            # The length stays the same unless a larger one is requested.
+            read_only=args.dry_run or reads_only,
             capacity_bytes=capacity_bytes or MIN_CAPACITY_BYTES,
             checksum=checksum,
-            lazily=True,
         ) as catalog,
     ):
         yield catalog

@@ -14,7 +14,7 @@ from aerotape.catalog.scopes.layout import (
     scope_of_archive,
     unsigned,
 )
-from aerotape.catalog.scopes.reading import imported_descriptor
+from aerotape.catalog.scopes.placing import imported_descriptor
 from aerotape.codecs.generated import archive, ledger_control
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.protocol import ErrorCode

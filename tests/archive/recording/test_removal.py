@@ -318,9 +318,9 @@ def test_a_recording_is_not_purged_while_it_is_replicated_to(conductor: Conducto
 def test_a_purge_deletes_the_marks_of_a_recording(conductor: Conductor) -> None:
     """Quarantined data of the recording is deleted too."""
     mark = conductor.archive_dir / f"aerotape-{conductor.recording_id}.suspect"
-    quarantine = conductor.archive_dir / f"aerotape-{conductor.recording_id}-64-1.quarantine"
-    for path in (mark, quarantine):
-        path.write_bytes(b"x")
+    mark.write_bytes(b"x")
+    quarantine = conductor.archive_dir / f"aerotape-quarantine/{conductor.recording_id}-64"
+    quarantine.mkdir(parents=True)
     conductor.purge()
     assert conductor.finish()[-1] == "DELETE"
     assert not mark.exists() and not quarantine.exists()

@@ -27,7 +27,6 @@ from aerotape.archive.recording.storage_space import is_out_of_space
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery import stale_tail, suspect_marks
 from aerotape.catalog.recovery.quarantine import NOTE_NAME
-from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
@@ -95,7 +94,8 @@ class Lowered:
             (directory / name).unlink()
         assert all((directory / name).with_name(NOTE_NAME).is_file() for name in marked)
         assert self.frames(directory) == self.frames_before
-        remove_copies(directory)
+        for path in directory.glob("*.del"):
+            path.unlink()
         clear(directory)
         assert self.frames(directory) == self.frames_before
         assert self.is_cleared(directory)

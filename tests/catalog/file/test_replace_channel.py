@@ -14,7 +14,6 @@ from support.builders.built_archive import ENTRY
 from aerotape import _native
 from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
-from aerotape.catalog.layout import RecordingState
 from aerotape.errors import CatalogError, UnknownRecordingError
 
 
@@ -77,17 +76,6 @@ def test_other_descriptor_fields_are_unchanged(tmp_path: Path) -> None:
             replace(catalog, 0, channel(length))
             assert catalog.entry(0).body[: layout.DESCRIPTOR_BLOCK_LENGTH] == before
             assert catalog.descriptor(0).source_identity == "aeron:ipc"
-
-
-def test_hidden_entries_move_along(tmp_path: Path) -> None:
-    """An entry that is marked invalid is found at its new offset."""
-    with Catalog.open(tmp_path, create=True) as catalog:
-        add(catalog, 3)
-        catalog.change_state(1, RecordingState.INVALID)
-        replace(catalog, 0, channel(500))
-        catalog.change_state(1, RecordingState.VALID)
-        assert [each.recording_id for each in catalog.entries()] == [0, 1, 2]
-        assert catalog.descriptor(1).original_channel == "aeron:ipc?alias=prices"
 
 
 def test_a_failure_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from aerotape.catalog.maintenance.recording_writer import (
     RecordingWriter,
     write_recording,
 )
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.directory import open_directory
 
 STREAM = NewStream(
@@ -106,17 +105,3 @@ def test_impossible_lengths_are_refused(tmp_path: Path, stream: NewStream, probl
         pytest.raises(ConfigurationError, match=problem),
     ):
         write_recording(catalog, tmp_path, stream, lambda writer: None)
-
-
-def test_a_directory_that_cannot_be_written_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A failed write leaves no recording."""
-
-    def full(*_: object) -> int:
-        raise OSError(28, os.strerror(28), str(tmp_path / "0-0.rec"))
-
-    monkeypatch.setattr("os.pwrite", full)
-    with pytest.raises(StorageError, match=r"0-0\.rec: No space left"):
-        write(tmp_path, [b"x"])
-    assert open_directory(tmp_path).recordings() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from support.damage.overwriting import overwrite
 
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.recovery.refresh import refresh
-from aerotape.catalog.segment.data_extents import find_data_end, holds_data
-from aerotape.errors import StorageError
+from aerotape.catalog.segment.data_extents import find_data_end
 
 pytestmark = pytest.mark.crash
 
@@ -138,30 +136,3 @@ def test_the_last_written_byte_is_found_across_holes(tmp_path: Path) -> None:
     assert find_data_end(path, 0) == (5 << 20) + 4
     assert find_data_end(path, (5 << 20) + 4) == (5 << 20) + 4
     assert find_data_end(path, 9 << 20) == 9 << 20
-
-
-def test_a_file_is_read_up_to_its_first_nonzero_byte(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is not read any further, whatever its length; a file of zeros is read to its end."""
-    reads: list[int] = []
-
-    def read(file: int, length: int, offset: int) -> bytes:
-        reads.append(offset)
-        return pread(file, length, offset)
-
-    pread = os.pread
-    monkeypatch.setattr(os, "pread", read)
-    path = tmp_path / "segment"
-    piece = 1 << 20
-    for written in (0, 2):
-        path.write_bytes(bytes(written * piece) + b"\7" * (8 - written) * piece)
-        assert holds_data(path)
-        assert reads == [each * piece for each in range(written + 1)]
-        reads.clear()
-    path.write_bytes(bytes(2 * piece))
-    assert not holds_data(path)
-    path.write_bytes(bytes(2 * piece) + b"\1")
-    assert holds_data(path)
-    with pytest.raises(StorageError, match="cannot read"):
-        holds_data(tmp_path)

@@ -58,10 +58,3 @@ def test_a_frame_that_is_being_written_is_not_counted(tmp_path: Path) -> None:
     assert recorded_after(tmp_path, first.end_position) == first.end_position
     os.utime(builder.segment_path(tmp_path, 0), (1_700_000_000, 1_700_000_000))
     assert recorded_after(tmp_path, first.end_position) == builder.position
-
-
-def test_a_stopped_recording_ends_at_its_stop_position(tmp_path: Path) -> None:
-    """Even when the given position is higher."""
-    builder = fill(SegmentBuilder(), 5)
-    add_recording(tmp_path, builder)
-    assert recorded_after(tmp_path, builder.position + 64) == builder.position

@@ -21,7 +21,6 @@ from support.spark.object_store import ObjectStore, Request
 from aerotape.catalog.directory import find_ends
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
-from aerotape.catalog.segment_files import SegmentFile
 from aerotape.errors import (
     CatalogError,
     ConfigurationError,
@@ -348,27 +347,6 @@ def test_marks_of_suspect_recordings_are_read(
     assert remote.suspect_notes == [note]
 
 
-def test_segment_files_have_the_paths_of_the_storage(
-    store: ObjectStore, prefix: str, tmp_path: Path
-) -> None:
-    """Their paths print as URLs; foreign and detached files are not included."""
-    builder = fill(SegmentBuilder(), 100)
-    add_recording(tmp_path, builder)
-    (tmp_path / "1-0.rec").write_bytes(b"another recording's")
-    (tmp_path / "notes.txt").write_text("mine")
-    local, remote = both(store, prefix, tmp_path)
-    expected = [
-        (f"s3://{object_store.BUCKET}/{prefix}/{s.path.name}", s.base_position)
-        for s in local.segment_files()
-    ]
-
-    def shown(segment: SegmentFile) -> tuple[str, int]:
-        return str(segment.path), segment.base_position
-
-    assert [shown(segment) for segment in remote.segment_files()] == expected
-    assert len(expected) > 1
-
-
 def test_other_schemes_go_through_fsspec(tmp_path: Path) -> None:
     """fsspec handles schemes that Arrow does not know: in this test its file system in memory."""
     fsspec = pytest.importorskip("fsspec")
@@ -384,13 +362,6 @@ def test_other_schemes_go_through_fsspec(tmp_path: Path) -> None:
     assert list(remote.messages()) == list(local.messages())
     with pytest.raises(CatalogError, match="no catalog at memory://elsewhere"):
         open_directory("memory://elsewhere")
-
-
-def test_file_urls_are_local_directories(tmp_path: Path) -> None:
-    """In the forms that Spark and others write."""
-    add_recording(tmp_path, fill(SegmentBuilder(), 3))
-    for url in (f"file:{tmp_path}", f"file://{tmp_path}", f"file://localhost{tmp_path}"):
-        assert len(list(open_directory(url).recording(0).messages())) == 3
 
 
 def test_times_are_looked_up_in_the_copy_of_a_time_index(

@@ -197,20 +197,6 @@ def test_an_unreachable_storage_is_not_an_option_error(moody: type[MoodyFileSyst
         open_directory("moody://far/archive", {"self": "x"})
 
 
-def test_an_interrupt_is_not_a_storage_failure(
-    tmp_path: Path, moody: type[MoodyFileSystem]
-) -> None:
-    """Ctrl-C while a storage call blocks ends the program, without an error about the storage."""
-    add_recording(tmp_path, fill(SegmentBuilder(), 3))
-    upload(tmp_path)
-    moody.fails, moody.error = "open", KeyboardInterrupt()
-    with pytest.raises(KeyboardInterrupt):
-        open_directory(URL, SECRET)
-    moody.fails = "list"
-    with pytest.raises(KeyboardInterrupt):
-        OutputStore.open("moody://table", StorageOptions.of(SECRET)).files()
-
-
 def test_a_stream_does_not_report_it_as_data_loss(
     tmp_path: Path, moody: type[MoodyFileSystem]
 ) -> None:

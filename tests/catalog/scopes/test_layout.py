@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
 from aerotape.catalog.scopes.layout import (
-    find_imported,
     imported_directory,
     imported_ids,
-    scope_of_archive,
     unsigned,
 )
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import QualifiedId
 
 HIGH = (1 << 64) - 1
@@ -44,28 +42,6 @@ def test_ids_are_found_in_unsigned_order(tmp_path: Path) -> None:
     assert imported_ids(tmp_path, 0) == []
 
 
-def test_folders_of_remote_storage_are_found_alike() -> None:
-    """The search needs only the names in a folder."""
-    folders = {
-        ".": ["00000000", "logs"],
-        "00000000": ["00000007"],
-        "00000000/00000007": ["00000000"],
-        "00000000/00000007/00000000": ["00000003", "00000001"],
-    }
-
-    def names(path: PurePosixPath) -> list[str]:
-        return folders.get(str(path), [])
-
-    assert find_imported(names) == [QualifiedId(7, 1), QualifiedId(7, 3)]
-
-
-def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    """A store that is a link to itself cannot be listed."""
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(StorageError, match="cannot list directory"):
-        imported_ids(tmp_path / "loop")
-
-
 def test_scope_ids_are_unsigned() -> None:
     """Two's complement is accepted; more than 64 bits are refused."""
     assert unsigned(-1) == HIGH
@@ -73,10 +49,3 @@ def test_scope_ids_are_unsigned() -> None:
     for scope_id in (1 << 64, -(1 << 63) - 1):
         with pytest.raises(ConfigurationError, match="does not fit in 64 bits"):
             unsigned(scope_id)
-
-
-def test_an_archive_without_an_id_is_in_scope_0() -> None:
-    """-1 stands for no id; other ids are unsigned."""
-    assert scope_of_archive(-1) == 0
-    assert scope_of_archive(9) == 9
-    assert scope_of_archive(-2) == HIGH - 1

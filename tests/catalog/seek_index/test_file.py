@@ -5,19 +5,14 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-import pytest
-
+from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.seek_index.file import (
     SeekPoint,
     decode_seek_index,
     encode_seek_index,
-    parse_seek_index_name,
-    remove_seek_index,
-    seek_index_name,
     seek_index_path,
     write_seek_index,
 )
-from aerotape.errors import StorageError
 
 POINTS = [SeekPoint(5, -1, 0), SeekPoint(6, 1 << 62, 64), SeekPoint((1 << 64) - 1, 7, 1 << 40)]
 
@@ -36,8 +31,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     second = (6).to_bytes(8, "little") + (1 << 62).to_bytes(8, "little") + bytes([64]) + bytes(11)
     assert data[96:128] == with_crc(second)
     assert decode_seek_index(data, 3, 1_700) == POINTS
-    remove_seek_index(tmp_path, 3)
-    remove_seek_index(tmp_path, 3)
+    remove_indexes(tmp_path, 3)
+    remove_indexes(tmp_path, 3)
     assert not path.exists()
 
 
@@ -55,19 +50,3 @@ def test_another_recording_or_a_change_is_noticed() -> None:
         assert found in (None, POINTS[: (length - 64) // 32]), length
     for descending in ([POINTS[1], POINTS[0]], [POINTS[0], POINTS[0]]):
         assert decode_seek_index(encode_seek_index(3, 1, descending), 3, 1) is None
-
-
-def test_names() -> None:
-    """Only canonical names are seek indexes."""
-    assert parse_seek_index_name(seek_index_name(12)) == 12
-    for name in ("aerotape-012.seek-index", "aerotape--1.seek-index", "aerotape-1.time-index"):
-        assert parse_seek_index_name(name) is None
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """So is one that cannot be removed."""
-    seek_index_path(tmp_path, 1).mkdir()
-    with pytest.raises(StorageError, match=r"cannot write seek index .*aerotape-1\.seek-index"):
-        write_seek_index(tmp_path, 1, 1, POINTS)
-    with pytest.raises(StorageError, match=r"cannot remove seek index"):
-        remove_seek_index(tmp_path, 1)

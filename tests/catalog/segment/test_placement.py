@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -68,20 +67,6 @@ def test_a_file_of_another_position_is_reported(
         descriptor, first, SEGMENT_LENGTH
     )
     assert "at position 0 it would have 1001, 7 and 0" in misplacement(descriptor, second, 0)
-
-
-def test_special_and_unreadable_files_are_reported(
-    tmp_path: Path, descriptor: RecordingDescriptor
-) -> None:
-    """A pipe does not block."""
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "loop").symlink_to("loop")
-    assert misplacement(descriptor, tmp_path / "pipe", 0) == "it is not a regular file"
-    assert misplacement(descriptor, tmp_path, 0) == "it is not a regular file"
-    assert misplacement(descriptor, tmp_path / "loop", 0).startswith("it cannot be read: Too many")
-    paths = [tmp_path / name for name in ("pipe", "loop", "none", "0-0.rec")]
-    found = [is_long_enough(descriptor, read_head(path), 0, 10_000) for path in paths]
-    assert found == [False, False, False, True]
 
 
 def test_a_file_must_contain_all_recorded_bytes(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aerotape.catalog.time_index.points import NO_POINTS, TimePoint, TimePoints
+from aerotape.catalog.time_index.points import TimePoint, TimePoints
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
 POINTS = st.lists(
@@ -65,10 +65,3 @@ def test_descending_positions_are_refused() -> None:
         TimePoints.of(points)
     with pytest.raises(ValueError, match="its positions go back to 32"):
         TimePoints.joined(points[:1], points[1:])
-
-
-def test_no_points() -> None:
-    assert (len(NO_POINTS), list(NO_POINTS), NO_POINTS.encode()) == (0, [], b"")
-    assert TimePoints.of(()) == NO_POINTS
-    with pytest.raises(IndexError):
-        NO_POINTS[0]

@@ -139,14 +139,6 @@ def test_estimates_are_within_the_bounds_and_ascend(actions: list[tuple[str, int
     assert estimates == sorted(estimates)
 
 
-def test_an_empty_index_selects_everything() -> None:
-    index = TimeIndex([], 64, 640)
-    assert index.positions(TimeRange(5, 6)) == (64, 640)
-    assert index.time_at(100) == TimeBounds(None, None)
-    assert index.estimate(100) is None
-    assert index.source == "none"
-
-
 def test_other_kinds_of_bounds_narrow_the_range() -> None:
     index = TimeIndex([], 0, 640, not_before=[(100, 0)], not_after=[(150, 320), (200, 640)])
     assert index.positions(TimeRange(None, 100)) == (0, 0)

@@ -11,7 +11,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.scoped_store import MESSAGES, build, do_import
 from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.catalog.scopes.importing import remove_imported
+from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.errors import ConfigurationError, DataLossError, UnknownRecordingError
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.directory import open_directory
@@ -184,7 +184,7 @@ def test_an_import_that_was_removed_is_lost_data(store: Path) -> None:
     query = Query(store, scopeIds="6", recordingIds="0,1", maxMessagesPerTrigger="10")
     query.batch()
     before = len(query.batches)
-    remove_imported(store, QualifiedId(6, 0))
+    shutil.rmtree(imported_directory(store, QualifiedId(6, 0)))
     with pytest.raises(DataLossError, match="recording 0 of scope 6 was purged"):
         query.batch()
     assert len(query.batches) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ pytest.importorskip("deltalake")
 
 from support.spark.table_rig import KINDS, Kind, options, rows_of, run_here
 
-from aerotape.catalog.scopes.importing import remove_imported
+from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.directory import open_directory
@@ -77,7 +78,7 @@ def test_another_recording_of_a_scope_is_refused(store: Path, tmp_path: Path, ki
     """An import that was replaced by another one is left out; the others are not affected."""
     out = tmp_path / "out"
     run_here(kind, store, out, scope_ids=(6,))
-    remove_imported(store, QualifiedId(6, 0))
+    shutil.rmtree(imported_directory(store, QualifiedId(6, 0)))
     do_import(store, build(tmp_path / "seven", archive_id=7), 6)
     first, second = run_here(kind, store, out, scope_ids=(6,)).recordings
     assert (first.result, second.result) == ("left out", "up to date")

@@ -60,18 +60,18 @@ def test_version_and_help_of_a_new_process() -> None:
         assert f"\n  {name} " in "\n" + listed
 
 
-def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a command the exit code is 2 and standard output stays empty."""
-    assert main([]) == 2
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [([], "a command is required"), (["no-such-thing"], "'no-such-thing'")],
+)
+def test_without_a_known_command_the_usage_is_wrong(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 2 and standard output stays empty."""
+    assert main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "a command is required" in err
-
-
-def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """A command that does not exist is reported with its name."""
-    assert main(["no-such-thing"]) == 2
-    assert "'no-such-thing'" in capsys.readouterr().err
+    assert words in err
 
 
 def test_arguments_reach_the_command(install: Install) -> None:
@@ -147,10 +147,13 @@ def test_verbose_shows_the_traceback(install: Install, capsys: pytest.CaptureFix
     assert err.endswith("aerotape probe: broken\n")
 
 
-def test_interrupt_exits_with_130(install: Install) -> None:
-    """Ctrl-C ends a command without output, with the exit code of shells for it."""
-    install(_raise(KeyboardInterrupt()))
-    assert main(["probe", "x"]) == 130
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(), 141)])
+def test_interrupts_have_the_exit_codes_of_shells(
+    install: Install, error: BaseException, code: int
+) -> None:
+    """Ctrl-C and a closed standard output end a command without output."""
+    install(_raise(error))
+    assert main(["probe", "x"]) == code
 
 
 def test_sigterm_exits_with_143_after_cleanup(install: Install) -> None:
@@ -169,12 +172,6 @@ def test_sigterm_exits_with_143_after_cleanup(install: Install) -> None:
     assert main(["probe", "x"]) == 143
     assert cleaned
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-
-def test_a_closed_reader_exits_with_141(install: Install) -> None:
-    """A closed standard output ends a command without output."""
-    install(_raise(BrokenPipeError()))
-    assert main(["probe", "x"]) == 141
 
 
 def test_closed_standard_output() -> None:

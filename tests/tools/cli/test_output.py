@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from aerotape.formatting import printable
-from aerotape.tools._cli.output import Progress, emit, emit_line
+from aerotape.tools._cli.output import Progress, emit
 
 PLAIN = argparse.Namespace(json=False)
 JSON = argparse.Namespace(json=True)
@@ -52,25 +52,11 @@ def test_rows_are_one_json_array(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.count("\n") == 2
 
 
-def test_no_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without rows JSON is an empty array, and the table is empty."""
-    emit([], JSON)
-    emit([], PLAIN)
-    assert capsys.readouterr().out == "[]\n"
-
-
 def test_a_record(capsys: pytest.CaptureFixture[str]) -> None:
     """A record is a JSON object, or a list of names and values."""
     emit(Point(3, Colour.RED), JSON)
     emit({"name": "x", "long_name": True}, PLAIN)
     assert capsys.readouterr().out == '{"x": 3, "colour": "red"}\nname:      x\nlong_name: yes\n'
-
-
-def test_a_line_of_a_stream(capsys: pytest.CaptureFixture[str]) -> None:
-    """An item of an open-ended stream is one JSON object a line, or the given text."""
-    emit_line({"n": 1}, "one", JSON)
-    emit_line({"n": 1}, "one", PLAIN)
-    assert capsys.readouterr().out == '{"n": 1}\none\n'
 
 
 def test_control_characters_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,23 +67,8 @@ def test_append_read_delete_purge(cli: CommandLine) -> None:
     }
 
 
-def test_events_of_standard_input(cli: CommandLine) -> None:
-    """Events may come a line each from standard input, with their sequence numbers."""
-    order = journal(new_topic())
-    events = '{"seq_nr": 2, "payload": 1}\n\n{"seq_nr": 7, "payload": 2}\n'
-    subprocess.run(
-        [sys.executable, "-m", "aerotape", "entity", "append", *order, "-"],
-        input=events.encode(),
-        env=cli.environment,
-        timeout=60,
-        check=True,
-        capture_output=True,
-    )
-    assert [each["seq_nr"] for each in lines(cli, "entity", "read", *order)] == [2, 7]
-
-
 def test_appending_what_read_printed(cli: CommandLine) -> None:
-    """The output of read --json is an input of append; the journals' events are equal."""
+    """The output of read --json may be the standard input of append; the events are equal."""
     topic = new_topic()
     one, other = journal(topic, "one"), journal(topic, "other")
     cli.run("entity", "append", *one, '{"payload": [1], "tags": ["a"]}', '{"payload": null}', "{}")
@@ -113,22 +98,6 @@ def test_an_unknown_topic_is_not_created(cli: CommandLine) -> None:
         assert f"topic {topic} has no recording: check its name" in error
     assert topic not in cli.run("list", "--json").stdout.decode()
     cli.run("entity", "append", *order, "{}", "--partitions", 3)
-
-
-def test_help_is_not_indented(cli: CommandLine) -> None:
-    """The text begins in the first column, as that of other commands."""
-    text = cli.run("entity", "append", "--help").stdout.decode()
-    assert "\nAn event is a JSON object" in text and "\n  seq_nr   " in text
-
-
-def test_delete_without_a_journal(cli: CommandLine) -> None:
-    """A delete of nothing reports that it wrote nothing."""
-    topic = new_topic()
-    cli.run("entity", "append", *journal(topic), "{}")
-    other = journal(topic, "other")
-    assert cli.json("entity", "delete", *other, "--to", 3)["deleted"] is False
-    assert cli.json("entity", "pointer", *other)["seq_nr"] is None
-    assert lines(cli, "entity", "read", *other) == []
 
 
 def test_partitions(cli: CommandLine) -> None:
@@ -161,7 +130,6 @@ def test_errors(cli: CommandLine) -> None:
     assert "payload_type" in cli.error(*append, '{"payload_type": "xml"}', code=2)
     assert "'seqNr'" in cli.error(*append, '{"seqNr": 1}', code=2)
     assert "some events have a seq_nr" in cli.error(*append, '{"seq_nr": 1}', "{}", code=2)
-    assert "tags" in cli.error(*append, '{"tags": "a"}', code=2)
     assert "hexadecimal" in cli.error(
         *append, '{"payload": "xx", "payload_type": "binary"}', code=2
     )
@@ -169,14 +137,10 @@ def test_errors(cli: CommandLine) -> None:
         *append, '{"payload_type": "none", "payload": 1}', code=2
     )
     assert "not UTF-8" in cli.error(*append, '{"payload": "\\ud800"}', code=2)
-    assert "not UTF-8" in cli.error(*append, '{"tags": ["\\ud800"]}', code=2)
     no_text = b"\xff".decode(errors="surrogateescape")
     assert "is not UTF-8" in cli.error(*append[:-1], no_text, "{}", code=2)
-    nested = cli.error(*append, "[" * 100_000, code=2)
-    assert "nested too deeply" in nested and len(nested) < 300
+    assert "nested too deeply" in cli.error(*append, "[" * 100_000, code=2)
     assert "event 0: expected a sequence number from 1 to" in cli.error(*append, '{"seq_nr": 0}')
-    assert "'soon' is not a duration" in cli.error(*append, "{}", "--expire-after", "soon", code=2)
     assert "rise" in cli.error(*append, '{"seq_nr": 2}', '{"seq_nr": 1}')
     assert "not a topic's name" in cli.error("entity", "purge", *journal("a|b"), code=2)
     assert "not between" in cli.error("entity", "delete", *order, "--to", 0, code=2)
-    assert "--key" in cli.error("entity", "read", "--topic", "t", code=2)

@@ -146,19 +146,6 @@ class Rig:
         return [(each.signal, each.recording_id, each.position) for each in self.watch.wait()]
 
 
-def test_without_signals_recordings_are_listed() -> None:
-    """Whenever no signal was received for the interval."""
-    rig = Rig()
-    assert rig.changes() == []
-    rig.client.recordings[2] = descriptor(2)
-    assert rig.changes() == [("start", 2, 64)]
-    rig.client.recordings[2] = descriptor(2, 256)
-    assert rig.changes() == [("stop", 2, 256)]
-    del rig.client.recordings[1]
-    assert rig.changes() == [("delete", 1, -1)]
-    assert rig.client.listings == 5
-
-
 def test_a_listed_change_that_is_signalled_later_is_reported_once() -> None:
     """A listing may precede the first signal; after it there are no more listings."""
     rig = Rig()

@@ -113,26 +113,6 @@ def test_a_recording_is_imported_into_another_directory(
         tool(source, "diff", target, "1")
 
 
-def test_no_file_is_created_after_the_last_position(target: Path, tmp_path: Path) -> None:
-    """Neither an import nor a repair creates a file that starts at the end of the stream."""
-    directory = tmp_path / "last"
-    directory.mkdir()
-    length = SegmentBuilder().segment_length
-    last = (SegmentBuilder().term_length << 31) - length
-    stream = SegmentBuilder(start_position=last, initial_term_id=-(2**31), checksum=crc32)
-    for _ in range(2):
-        stream.message(b"the end")
-        stream.pad_term()
-    recording_id = add_recording(directory, stream)
-    (repaired,) = tool(directory, "repair", recording_id, "--json").json
-    assert repaired["segment_files_made"] == []
-    assert [path.name for path in directory.glob("*.rec")] == [f"{recording_id}-{last}.rec"]
-    tool(directory, "export", recording_id, tmp_path / "end")
-    tool(target, "import", tmp_path / "end", "--id", "77")
-    assert [path.name for path in target.glob("77-*.rec")] == [f"77-{last}.rec"]
-    assert payloads(target, 77) == [b"the end"] * 2
-
-
 @pytest.mark.jvm
 def test_the_java_archive_replays_an_imported_recording(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, aeron_dir: Path
@@ -233,7 +213,7 @@ def test_a_file_without_a_time_index_is_of_the_first_version(
     assert versions == [b"\1\0\0\0", b"\2\0\0\0"]
 
 
-@pytest.mark.parametrize("how", ["cut short", "altered", "damaged", "too long"])
+@pytest.mark.parametrize("how", ["cut short", "damaged", "too long"])
 def test_a_file_with_a_damaged_time_index_is_refused(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, how: str
 ) -> None:
@@ -253,7 +233,6 @@ def test_a_file_with_a_damaged_time_index_is_refused(
         data = data.replace(length, longer)
     else:
         data[-32 - 100] ^= 1
-    if how == "damaged":
         data[-32:] = hashlib.sha256(data[:-32]).digest()
     file.write_bytes(data)
     before = content_of(target)
@@ -293,14 +272,14 @@ def test_files_of_a_lost_catalog_are_not_changed(source: Path, tmp_path: Path) -
     file = tmp_path / "recording"
     tool(source, "export", "1", file)
     directory = tmp_path / "lost"
-    (directory / "aerotape-quarantine" / "4-1700000000000").mkdir(parents=True)
+    for name in ("4-1700000000000", "6-1700000000000"):
+        (directory / "aerotape-quarantine" / name).mkdir(parents=True)
     # Ids are assigned in order: 5 is the first free one, 7 the next one.
     for name in (
         "0-0.rec",
         "1-65536.rec.del",
         "aerotape-2.time-index",
         "aerotape-3.suspect",
-        "aerotape-6-0-1700000000000.quarantine",
         "9223372036854775807-0.rec",
     ):
         (directory / name).write_bytes(b"of the lost catalog")

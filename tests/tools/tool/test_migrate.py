@@ -97,10 +97,6 @@ def _hidden_entries(directory: Path) -> None:
     overwrite(directory / "archive.catalog", 2048, bytes(4))
 
 
-def _hidden_entry(directory: Path) -> None:
-    overwrite(directory / "archive.catalog", 2048, struct.pack("<i", 2000))
-
-
 def _in_use(directory: Path) -> None:
     overwrite(directory / "archive-mark.dat", 8, struct.pack("<q", time.time_ns() // 1_000_000))
 
@@ -114,7 +110,6 @@ def _in_use(directory: Path) -> None:
         (_no_mark_file, "mark file"),
         (_damaged_entry, "offset 1024"),
         (_hidden_entries, "offset 2048"),
-        (_hidden_entry, "offset 2048"),
         (_in_use, "is in use"),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -277,20 +277,6 @@ def test_a_recording_without_stop_position_gets_one(
     is_sound(archive)
 
 
-@pytest.mark.jvm
-def test_a_recording_that_verify_has_hidden_is_restored(
-    archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As with ArchiveTool once the recording has no damage any more."""
-    begin = sorted(stream.frames)[30]
-    overwrite(archive, begin, b"\xee" * 64)
-    archive_tool(archive, "verify", "-a")
-    with Catalog.open(archive, read_only=True) as catalog:
-        assert not catalog.has_recording(1)
-    run(archive, capsys)
-    assert served(archive) == outside(stream, begin, begin + 64)
-
-
 def test_a_valid_hidden_recording_is_restored_only_by_its_id(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

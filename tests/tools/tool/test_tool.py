@@ -13,7 +13,7 @@ import pytest
 from support.builders.built_archive import add_entry
 from support.builders.mark_files import acquire
 from support.builders.segment_builder import SegmentBuilder, crc32
-from support.daemon.command_line import aerotape, tool
+from support.daemon.command_line import tool
 from support.damage.overwriting import overwrite
 
 from aerotape.catalog.file.catalog import Catalog
@@ -134,14 +134,6 @@ def test_only_the_last_segment_is_verified_unless_all_are_asked_for(archive: Pat
     assert "checksum crc-32 fails for the frame at position 0" in text
 
 
-def test_without_checksum_headers_are_checked(archive: Path) -> None:
-    """A wrong term offset in any segment is found without a checksum."""
-    overwrite(archive / "0-131072.rec", 8, b"\x20")
-    before = snapshot(archive)
-    assert "term offset 32, expected 0" in tool(archive, "verify", "-a", "--dry-run", expect=3).out
-    assert snapshot(archive) == before
-
-
 def test_a_missing_segment_is_reported(archive: Path) -> None:
     """Without -a too, because it does not require reading files."""
     (archive / "0-131072.rec").unlink()
@@ -187,14 +179,6 @@ def test_a_recording_marked_as_suspect_exits_3(archive: Path) -> None:
     assert tool(archive, "describe", "0", "--json").json["suspect"] is True
 
 
-def test_a_copy_without_its_mark_file_is_described(archive: Path) -> None:
-    """The catalog alone is shown, with a warning on standard error."""
-    (archive / "archive-mark.dat").unlink()
-    captured = tool(archive, "describe", "--json")
-    assert json.loads(captured.out)["mark_file"] is None
-    assert "warning" in captured.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -217,32 +201,6 @@ def test_mistakes_are_one_line(
     assert message in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
-
-
-@pytest.mark.parametrize("command", ["parquet", "plot", "errors", "retain", "diff"])
-def test_all_commands_refuse_a_path_that_is_not_an_archive_directory(
-    tmp_path: Path, command: str
-) -> None:
-    """With the error of `tool`, at whatever point they detect it."""
-    policy = tmp_path / "policy.toml"
-    policy.write_text('[directory]\nmax_size = "1g"\n')
-    Catalog.open(tmp_path, create=True, capacity_bytes=4096).close()
-    for name, words in (("none", "no such directory"), ("policy.toml", "not a directory")):
-        place = str(tmp_path / name)
-        arguments = {
-            "parquet": ["parquet", place, str(tmp_path / "out"), "--dry-run"],
-            "diff": ["tool", str(tmp_path), "diff", place],
-            "retain": ["retain", place, str(policy), "--yes"],
-        }.get(command, [command, place])
-        assert aerotape(*arguments, expect=1).err.endswith(f": {words}: {place}\n")
-
-
-@pytest.mark.parametrize("command", ["compact", "delete-orphaned-segments", "migrate"])
-def test_other_directories_are_refused_without_a_question(tmp_path: Path, command: str) -> None:
-    """The directory is checked first."""
-    error = tool(tmp_path, command, expect=1).err
-    assert "Continue?" not in error
-    assert error.endswith("is this an archive directory?\n")
 
 
 def test_a_damaged_descriptor_does_not_hide_the_others(archive: Path) -> None:

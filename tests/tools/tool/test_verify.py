@@ -16,7 +16,7 @@ from support.damage.overwriting import overwrite
 from support.jvm.java import archive_tool
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.layout import STOP_TIMESTAMP_OFFSET, RecordingState
+from aerotape.catalog.layout import STOP_TIMESTAMP_OFFSET
 from aerotape.catalog.segment_files import SegmentFile, index_segment_files
 from aerotape.errors import SegmentError, UnknownRecordingError
 from aerotape.replay.offline.directory import open_directory
@@ -243,25 +243,6 @@ def test_frames_after_a_lowered_stop_position_are_reported(directory: Path) -> N
     [copy] = (directory / "aerotape-quarantine").glob(f"*/{LAST}.{FRAME}-*")
     assert copy.read_bytes() == frames[FRAME : FRAME + behind]
     assert "bytes after it" not in aerotape(*verify, expect=None).out
-
-
-def test_a_directory_in_use_is_checked_and_not_marked(directory: Path) -> None:
-    """The report is the same; recording 2 stays INVALID and 3 without a stop position."""
-    overwrite(directory / LAST, 8, b"\x20")
-    with in_use(directory):
-        before = content(directory)
-        captured = tool(directory, "verify", "-a", expect=3)
-        assert "recording 0: FAILED" in captured.out
-        assert "nothing is marked" in captured.err
-        assert content(directory) == before
-        # A dry run reports what that run does: nothing.
-        dry_run = tool(directory, "verify", "-a", "--dry-run", expect=3)
-        assert dry_run.out == captured.out
-        assert "nothing would be marked" in dry_run.err and "in use" in dry_run.err
-        assert content(directory) == before
-    with Catalog.open(directory, read_only=True) as catalog:
-        states = [entry.state for entry in catalog.entries()]
-    assert states[2] == RecordingState.INVALID
 
 
 def test_a_recording_with_other_damage_is_not_truncated(directory: Path) -> None:

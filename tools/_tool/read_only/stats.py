@@ -6,7 +6,6 @@ import argparse
 import textwrap
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AerotapeError, ConfigurationError
@@ -49,8 +48,7 @@ def _stats(args: argparse.Namespace) -> int:
     style, width = chart.terminal_style(), chart.terminal_width()
     if args.recording_id is None:
         return _stats_of_all(directory.recordings(), args, style)
-    with _Counting([directory.recording(args.recording_id)], args) as counting:
-        [statistics] = counting.run(width - _LABEL_WIDTH - 2)
+    [statistics] = _count([directory.recording(args.recording_id)], args, width - _LABEL_WIDTH - 2)
     if args.json:
         emit(statistics.to_dict(), args)
     else:
@@ -60,56 +58,50 @@ def _stats(args: argparse.Namespace) -> int:
 
 
 def _stats_of_all(recordings: list[Recording], args: argparse.Namespace, style: chart.Style) -> int:
-    with _Counting(recordings, args) as counting:
-        found = counting.run(_SPARKLINE_WIDTH, skip_unreadable=True)
+    found = _count(recordings, args, _SPARKLINE_WIDTH, skip_unreadable=True)
     if args.json:
         emit((statistics.to_dict() for statistics in found), args)
     else:
         emit((_row(statistics, style) for statistics in found), args)
-    return EXIT_DATA_SUSPECT if counting.failed or any(s.gap_count for s in found) else 0
+    is_whole = len(found) == len(recordings) and not any(s.gap_count for s in found)
+    return 0 if is_whole else EXIT_DATA_SUSPECT
 
 
-class _Counting(Progress):
-    """Computes the statistics of one recording after the other, and shows progress.
+def _count(
+    recordings: list[Recording],
+    args: argparse.Namespace,
+    columns: int,
+    *,
+    skip_unreadable: bool = False,
+) -> list[RecordingStatistics]:
+    """Return the statistics of recordings, and show progress.
 
-    Attributes:
-        failed: whether a recording was skipped.
+    Args:
+        columns: width of the charts, characters.
+        skip_unreadable: report a recording that cannot be read and continue with the next.
     """
+    bins = args.bins
+    if bins is None and args.json:
+        bins = _JSON_BINS  # the same for every recording
+    found: list[RecordingStatistics] = []
+    counted = 0
 
-    def __init__(self, recordings: list[Recording], args: argparse.Namespace) -> None:
-        super().__init__(max(sum(map(_length, recordings)) // _MIB, 1), "counting", unit="MiB")
-        self._recordings = recordings
-        self._args = args
-        self.failed = False
+    def show(done: int) -> None:
+        progress.update((counted + done) // _MIB)
 
-    def run(self, columns: int, *, skip_unreadable: bool = False) -> list[RecordingStatistics]:
-        """Return the statistics of all recordings.
-
-        Args:
-            columns: width of the charts, characters.
-            skip_unreadable: report a recording that cannot be read and continue with the next.
-        """
-        bins = self._args.bins
-        if bins is None and self._args.json:
-            bins = _JSON_BINS  # the same for every recording
-        found: list[RecordingStatistics] = []
-        for recording in self._recordings:
-            show = partial(self._show, sum(statistics.length_bytes for statistics in found))
+    total = max(sum(map(_length, recordings)) // _MIB, 1)
+    with Progress(total, "counting", unit="MiB") as progress:
+        for recording in recordings:
             try:
-                statistics = compute_statistics(
-                    recording, self._args, show, bins=bins, most_bins=columns
-                )
+                statistics = compute_statistics(recording, args, show, bins=bins, most_bins=columns)
             except AerotapeError as error:
                 if not skip_unreadable or isinstance(error, ConfigurationError):
                     raise
-                self.failed = True
                 note(f"skipped: {error}")
             else:
                 found.append(statistics)
-        return found
-
-    def _show(self, done_before: int, done: int) -> None:
-        self.update((done_before + done) // _MIB)
+                counted += statistics.length_bytes
+    return found
 
 
 def _length(recording: Recording) -> int:

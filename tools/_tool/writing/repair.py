@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.formatting import printable
@@ -14,7 +15,7 @@ from aerotape.tools._tool._common import add_checksum_option, add_recording_id, 
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
-    from aerotape.catalog.maintenance.repair import Repair
+    from aerotape.catalog.maintenance.repair_plan import RepairPlan
 
 _SHOWN = 20
 
@@ -43,16 +44,19 @@ def _repair(args: argparse.Namespace) -> int:
     with changing(args) as catalog:
         repairs = list(_repairs(args, catalog))
     if args.json:
-        emit((_row(each, args.dry_run) for each in repairs), args)
+        emit((_row(plan, folder, args.dry_run) for plan, folder in repairs), args)
     else:
-        for each in repairs:
-            _print(each, args)
-    is_lost = any(each.plan.refused or each.plan.damages for each in repairs)
+        for plan, folder in repairs:
+            _print(plan, folder, args)
+    is_lost = any(plan.refused or plan.damages for plan, _ in repairs)
     return EXIT_DATA_SUSPECT if is_lost else 0
 
 
-def _repairs(args: argparse.Namespace, catalog: Catalog) -> Iterator[Repair]:
-    from aerotape.catalog.maintenance.repair import Repair, plan_repairs, repair
+def _repairs(
+    args: argparse.Namespace, catalog: Catalog
+) -> Iterator[tuple[RepairPlan, Path | None]]:
+    """Iterate the plans, and the folders of the copies."""
+    from aerotape.catalog.maintenance.repair import plan_repairs, repair
     from aerotape.clock import epoch_ms
 
     with Progress(None, "checking", unit="MiB") as progress:
@@ -62,17 +66,16 @@ def _repairs(args: argparse.Namespace, catalog: Catalog) -> Iterator[Repair]:
             args.recording_id,
             args.checksum or "none",
             cut_at_damage=args.cut,
-            progress=lambda _: lambda done, total: progress.update(done >> 20, total >> 20),
+            progress=lambda done, total: progress.update(done >> 20, total >> 20),
         )
         for plan in plans:
-            if args.dry_run:
-                yield Repair(plan)
-            else:
-                yield repair(catalog, args.directory, plan, epoch_ms())
+            folder = None
+            if not args.dry_run:
+                folder = repair(catalog, args.directory, plan, epoch_ms())
+            yield plan, folder
 
 
-def _row(each: Repair, dry_run: bool) -> dict[str, Any]:
-    plan = each.plan
+def _row(plan: RepairPlan, folder: Path | None, dry_run: bool) -> dict[str, Any]:
     return {
         "recording_id": plan.recording_id,
         "ok": not plan.refused and not plan.is_needed,
@@ -91,13 +94,12 @@ def _row(each: Repair, dry_run: bool) -> dict[str, Any]:
         "filled": [{"position": d.begin, "length": d.end - d.begin} for d in plan.filled],
         "segment_files_moved": [path.name for path in plan.moved],
         "segment_files_made": [plan.made.name] if plan.made else [],
-        "quarantine": each.folder,
+        "quarantine": folder,
         "dry_run": dry_run,
     }
 
 
-def _print(each: Repair, args: argparse.Namespace) -> None:
-    plan = each.plan
+def _print(plan: RepairPlan, folder: Path | None, args: argparse.Namespace) -> None:
     name = f"recording {plan.recording_id}"
     would = "would be" if args.dry_run else "is"
     if plan.refused:
@@ -129,5 +131,5 @@ def _print(each: Repair, args: argparse.Namespace) -> None:
         print(printable(f"  {path.name} {would} moved to the quarantine"))
     if plan.made is not None:
         print(printable(f"  {plan.made.name} {would} created, without frames"))
-    if each.folder is not None:
-        print(printable(f"  the removed data is in {each.folder}"))
+    if folder is not None:
+        print(printable(f"  the removed data is in {folder}"))

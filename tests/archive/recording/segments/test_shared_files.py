@@ -16,11 +16,6 @@ from aerotape.archive.recording.extension import clear_stale_tail
 from aerotape.archive.recording.truncation import cut_back
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.maintenance.compaction import compact
-from aerotape.catalog.maintenance.orphans import ids_with_files
-from aerotape.catalog.recovery.refresh import refresh
-from aerotape.catalog.recovery.suspect_marks import clear_marks
 from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.errors import StorageError
 from aerotape.replay.offline.directory import open_directory
@@ -152,34 +147,6 @@ def test_a_copy_retains_the_owner(tmp_path: Path) -> None:
     assert made.st_mode & 0o777 == 0o640
 
 
-def test_remains_of_killed_copies_are_removed(shared: Shared) -> None:
-    """They are removed with the recording, or at a start; then the id can be compacted."""
-    names = {"0-0.rec.own", f"1-{SEGMENT_LENGTH}.rec.own", "10-0.rec.own"}
-    others = {"x-0.rec.own", "0-0.own", "0-0.rec.owner"}
-    retained = {path.name for path in shared.path.iterdir()} | others
-
-    def write() -> None:
-        for name in names | retained:
-            (shared.path / name).touch()
-
-    def left() -> set[str]:
-        return {path.name for path in shared.path.iterdir()} - retained
-
-    write()
-    clear_marks(shared.path, OTHER)
-    assert left() == {"0-0.rec.own", "10-0.rec.own"}
-    assert OTHER in ids_with_files(shared.path)
-    write()
-    with Catalog.open(shared.path) as catalog:
-        refresh(catalog, shared.path, now_ms=1)
-        assert left() == set()
-        write()
-        catalog.change_state(OTHER, RecordingState.INVALID)
-        compact(catalog, shared.path)
-    assert left() == {"0-0.rec.own", "10-0.rec.own"}
-    assert OTHER not in ids_with_files(shared.path)
-
-
 def test_a_failed_copy_changes_nothing(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     before = shared.files(OTHER)
 
@@ -191,4 +158,4 @@ def test_a_failed_copy_changes_nothing(shared: Shared, monkeypatch: pytest.Monke
         with pytest.raises(StorageError, match=r"cannot copy .*1-131072\.rec, .*No space left"):
             truncate(shared)
     assert shared.files(OTHER) == shared.files(KEPT) == before
-    assert not list(shared.path.glob("*.own"))
+    assert not list(shared.path.glob("*.del"))
