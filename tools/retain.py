@@ -116,6 +116,7 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
                 capacity_bytes=MIN_CAPACITY_BYTES,
                 checksum=checksum,
                 sync_level=1,
+                lazily=True,
             ) as catalog,
         ):
 

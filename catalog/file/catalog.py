@@ -60,6 +60,7 @@ class Catalog(CatalogLookup, Closing):
         capacity_bytes: int = layout.DEFAULT_CAPACITY_BYTES,
         sync_level: int = 0,
         checksum: ChecksumName = "none",
+        lazily: bool = False,
     ) -> Catalog:
         """Open the catalog of an archive directory.
 
@@ -70,6 +71,8 @@ class Catalog(CatalogLookup, Closing):
             capacity_bytes: smallest length of the file when opened for writing.
             sync_level: durability of changes, 0 to 2; see the class.
             checksum: checksum of each descriptor, the one that the archive records with.
+            lazily: leave the file as it is until the first change, also its length and an empty
+                one without a header.
 
         Raises:
             CatalogError: no catalog, one of another major version, or one with a damaged header.
@@ -87,6 +90,7 @@ class Catalog(CatalogLookup, Closing):
             read_only=read_only,
             capacity_bytes=capacity_bytes,
             sync_level=sync_level,
+            lazily=lazily,
         )
         return cls._of(file, checksum)
 
@@ -126,6 +130,14 @@ class Catalog(CatalogLookup, Closing):
         return next(right, "none")
 
     # ---- changing ------------------------------------------------------------------------------
+
+    def reserve(self) -> None:
+        """Give a file that was opened lazily the length that was requested.
+
+        Raises:
+            CatalogError: it is read-only, or there is no storage for it.
+        """
+        self._file.check_writable()
 
     def avoid_ids(self, recording_ids: Iterable[int]) -> None:
         """Give no new recording one of these ids while the catalog is open."""

@@ -82,7 +82,7 @@ class CatalogLookup:
         stored = int(layout.LONG.unpack_from(file.data, layout.NEXT_RECORDING_ID_OFFSET)[0])
         last_id = max((place.recording_id for place in self._places), default=NULL_VALUE)
         self._next_recording_id = max(stored, last_id + 1)
-        if stored < self._next_recording_id and not file.read_only:
+        if stored < self._next_recording_id and not file.is_as_found:
             # The process died between the last entry and this field, or an old file has none.
             layout.LONG.pack_into(
                 file.data, layout.NEXT_RECORDING_ID_OFFSET, self._next_recording_id

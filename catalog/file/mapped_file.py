@@ -48,6 +48,8 @@ class CatalogFile:
         self._map = mapping
         self._sync_level = sync_level
         self._closed = False
+        # The length to have once it is changed, while it is as it was found; else None.
+        self._to_prepare: int | None = None
 
     @classmethod
     def open(
@@ -58,6 +60,7 @@ class CatalogFile:
         read_only: bool,
         capacity_bytes: int,
         sync_level: int,
+        lazily: bool = False,
     ) -> Self:
         """Open and map the file; an empty one, or one of zeros, gets a header.
 
@@ -67,6 +70,7 @@ class CatalogFile:
             read_only: map it for reading.
             capacity_bytes: the length to have at least, with all its storage.
             sync_level: see `force`.
+            lazily: leave it as it is until `check_writable` announces the first change.
 
         Raises:
             CatalogError: it does not exist, is not a file, of another major version, or damaged.
@@ -81,7 +85,7 @@ class CatalogFile:
             raise CatalogError(why_no_file(path.parent, path, "catalog"), path) from error
         except OSError as error:
             raise CatalogError(f"cannot open catalog {path}: {error.strerror}", path) from error
-        return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level)
+        return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level, lazily)
 
     @classmethod
     def of_bytes(cls, path: Path, content: bytes) -> Self:
@@ -99,21 +103,26 @@ class CatalogFile:
         read_only: bool,
         capacity_bytes: int,
         sync_level: int,
+        lazily: bool = False,
     ) -> Self:
         """Map an open file, which is closed again when that fails."""
         errors = StorageErrors(f"cannot map catalog {path}", path, CatalogError)
         try:
             with errors:
                 existing = _check(path, descriptor, read_only)
+                length = max(existing, capacity_bytes)
                 if read_only:
                     mapping = map_for_reading(descriptor, existing)
+                elif lazily:
+                    mapping = _map_unchanged(descriptor, existing)
                 else:
-                    length = max(existing, capacity_bytes)
                     mapping = map_reserved(path, descriptor, length, "catalog", CatalogError)
         except BaseException:
             os.close(descriptor)
             raise
         file = cls(path, descriptor, mapping, read_only=read_only, sync_level=sync_level)
+        if lazily:
+            file._to_prepare = length
         try:
             file._initialise()
         except BaseException:
@@ -122,21 +131,14 @@ class CatalogFile:
         return file
 
     def _initialise(self) -> None:
-        if not self.read_only:
+        if not self.is_as_found:
             with suppress(OSError):
                 self.path.with_name(layout.REWRITTEN_FILE_NAME).unlink()
         version, length, _, alignment = layout.CATALOG_HEADER.unpack_from(self._map)
         if version == 0:
             if self.read_only:
                 raise CatalogError(f"catalog {self.path} has not been initialised yet", self.path)
-            layout.CATALOG_HEADER.pack_into(
-                self._map,
-                0,
-                layout.SEMANTIC_VERSION,
-                layout.CATALOG_HEADER_LENGTH,
-                0,
-                layout.DEFAULT_ALIGNMENT,
-            )
+            _put_header(self._map)
             # Whatever the sync level: if a power cut took its header or name and left entries or
             # segment files, it would be of no use.
             self.force(at_least=2)
@@ -148,6 +150,11 @@ class CatalogFile:
                 f"catalog {self.path} has a damaged header: length {length}, alignment {alignment}",
                 self.path,
             )
+
+    @property
+    def is_as_found(self) -> bool:
+        """Whether nothing may be stored yet: it is read-only, or was opened lazily."""
+        return self.read_only or self._to_prepare is not None
 
     @property
     def data(self) -> mmap.mmap:
@@ -167,10 +174,20 @@ class CatalogFile:
         return self._sync_level > 0
 
     def check_writable(self) -> None:
-        """Refuse a change of a file that was opened read-only (CatalogError), or closed."""
+        """Make the mapping writable. Call this before reading offsets from `data` that will change.
+
+        Raises:
+            CatalogError: it was opened read-only, or there is no storage for it.
+            ClosedError: it was closed.
+        """
         _ = self.data
         if self.read_only:
             raise CatalogError(f"catalog {self.path} was opened read-only", self.path)
+        if self._to_prepare is not None:
+            mapping = map_reserved(self.path, self._fd, self._to_prepare, "catalog", CatalogError)
+            self._map.close()
+            self._map, self._to_prepare = mapping, None
+            self._initialise()
 
     def force(self, at_least: int = 0) -> None:
         """Force changes to storage as the sync level requires (CatalogError).
@@ -283,7 +300,7 @@ class CatalogFile:
         if not self._closed:
             try:
                 with self._forcing():
-                    if not self.read_only:
+                    if not self.is_as_found:
                         self._map.flush()
                         os.fsync(self._fd)
             finally:
@@ -343,6 +360,32 @@ def _is_blank(descriptor: int) -> bool:
     return True
 
 
+def _put_header(mapping: mmap.mmap) -> None:
+    layout.CATALOG_HEADER.pack_into(
+        mapping,
+        0,
+        layout.SEMANTIC_VERSION,
+        layout.CATALOG_HEADER_LENGTH,
+        0,
+        layout.DEFAULT_ALIGNMENT,
+    )
+
+
+def _map_unchanged(descriptor: int, length: int) -> mmap.mmap:
+    """Map a file for reading; for one without a header yet, memory with one."""
+    if any(os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)):
+        return map_for_reading(descriptor, length)
+    mapping = _map_memory(max(length, layout.MIN_CAPACITY_BYTES))
+    _put_header(mapping)
+    return mapping
+
+
+def _map_memory(length: int) -> mmap.mmap:
+    """Map memory of zeros, which is allocated where something is stored."""
+    # Private, for reading a page of shared memory allocates it.
+    return mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
 def map_for_reading(descriptor: int, length: int) -> mmap.mmap:
     """Map a file unchanged; one with holes, as Java creates them, is copied.
 
@@ -350,8 +393,7 @@ def map_for_reading(descriptor: int, length: int) -> mmap.mmap:
     """
     if os.lseek(descriptor, 0, os.SEEK_HOLE) >= length:
         return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
-    # Private, for reading a page of shared memory allocates it.
-    copy = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    copy = _map_memory(length)
     for offset, chunk in data_chunks(descriptor, length):
         copy[offset : offset + len(chunk)] = chunk
     return copy

@@ -109,6 +109,7 @@ def as_os_error(call: Callable[[Path], object]) -> Callable[[Path], object]:
 
 WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "catalog": (CATALOG_FILE_NAME, lambda d: Catalog.open(d)),
+    "catalog to be changed": (CATALOG_FILE_NAME, lambda d: Catalog.open(d, lazily=True)),
     "rewritten catalog": ("", rewrite_catalog),
     "mark file": (FILE_NAME, acquire),
     "link file": (f"{LINK_FILE_NAME}.tmp", lambda d: acquire(d, mark_file_dir=d / "quarantine")),

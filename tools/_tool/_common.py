@@ -76,7 +76,7 @@ def confirm_change(
     """
     if args.dry_run or args.yes:
         return
-    with changing(args, reads_only=True) as catalog:
+    with changing(args) as catalog:
         check(catalog)
     confirm(args, deed, any_input=True)
 
@@ -87,16 +87,15 @@ def changing(
     *,
     capacity_bytes: int | None = None,
     checksum: ChecksumName = "none",
-    reads_only: bool = False,
 ) -> Iterator[Catalog]:
     """Open the catalog for changes, and prevent archives of this package from starting.
 
-    With --dry-run the catalog is only read, and an archive may be using the directory.
+    With --dry-run the catalog is only read, and an archive may be using the directory. The file is
+    not written before the first change or call of `Catalog.reserve`, as a command may be refused.
 
     Args:
         capacity_bytes: the least length of the file; by default it stays the same.
         checksum: checksum of descriptors that are changed.
-        reads_only: no entry is changed, which may need storage that a full disk lacks.
 
     Raises:
         ArchiveInUseError: an archive is using the directory.
@@ -111,9 +110,10 @@ def changing(
         nullcontext() if args.dry_run else unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS),
         Catalog.open(
             args.directory,
-            read_only=args.dry_run or reads_only,
+            read_only=args.dry_run,
             capacity_bytes=capacity_bytes or MIN_CAPACITY_BYTES,
             checksum=checksum,
+            lazily=True,
         ) as catalog,
     ):
         yield catalog

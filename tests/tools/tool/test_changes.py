@@ -186,11 +186,21 @@ REFUSED = [
 ]
 
 
-def test_a_refused_command_changes_no_file(directory: Path) -> None:
-    before = content(directory)
+@pytest.mark.parametrize("catalog", ["empty", "zeros", "without its next id"])
+def test_a_refused_command_changes_no_file(directory: Path, catalog: str) -> None:
+    """Not even a catalog that has to be repaired first."""
+    path = directory / "archive.catalog"
+    data = bytearray(path.read_bytes())
+    assert data[8:16] == (5).to_bytes(8, "little")
+    data[8:16] = bytes(8)
+    path.write_bytes({"empty": b"", "zeros": bytes(5_000)}.get(catalog, bytes(data)))
+    (directory / layout.REWRITTEN_FILE_NAME).write_bytes(b"left over")
+    before, status = content(directory), path.stat()
     for arguments in REFUSED:
         assert "Traceback" not in tool(directory, *arguments, expect=1).err
         assert content(directory) == before, arguments
+        after = path.stat()
+        assert (after.st_mtime_ns, after.st_blocks) == (status.st_mtime_ns, status.st_blocks)
 
 
 @pytest.mark.jvm

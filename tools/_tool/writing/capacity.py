@@ -34,6 +34,8 @@ def _capacity(args: argparse.Namespace) -> None:
             capacity_bytes = catalog.capacity_bytes
     elif MIN_CAPACITY_BYTES <= wanted <= MAX_CAPACITY_BYTES:
         with changing(args, capacity_bytes=wanted) as catalog:
+            if not args.dry_run:
+                catalog.reserve()
             capacity_bytes = max(catalog.capacity_bytes, wanted)
     else:
         raise ConfigurationError(

@@ -39,7 +39,7 @@ def _delete_orphans(args: argparse.Namespace) -> int:
             raise unknown_recording(args.recording_id, (), args.directory)
 
     confirm_change(args, f"delete all orphaned segment files{whose}", check)
-    with changing(args, reads_only=True) as catalog:
+    with changing(args) as catalog:
         check(catalog)
         orphans = find_orphans(catalog, args.directory, args.recording_id)
         if not args.dry_run:
