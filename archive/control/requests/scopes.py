@@ -49,7 +49,6 @@ def _list(
         )
     sent = 0
     next_id = request.from_recording_id
-    prefix = responses.descriptor_prefix(session.session_id, request.correlation_id)
     for qualified_id in imported_ids(services.archive_dir, scope_id):
         if qualified_id.ledger_id < request.from_recording_id:
             continue
@@ -62,7 +61,9 @@ def _list(
             # As a damaged recording of the archive's own, it is left out.
             services.errors.record("imported recording not listed", error)
             continue
-        session.pass_on(prefix + descriptor.encode()[responses.DESCRIPTOR_ADDRESS_LENGTH :])
+        session.pass_on(
+            responses.descriptor(session.session_id, request.correlation_id, descriptor.encode())
+        )
         sent += 1
     if sent < request.record_count:
         session.send_recording_unknown(request.correlation_id, next_id)

@@ -38,17 +38,16 @@ def generic(rig: Rig) -> Any:
 
 
 def active_listing(rig: Rig) -> Any:
-    """Subscriptions whose channels are long enough to fill the response stream's window."""
-    for stream_id in range(100, 150):
-        assert rig.start(stream_id, f"{IPC}|alias={'x' * 1200}").code is ControlResponseCode.OK
-    listed = {"pseudo_index": 0, "subscription_count": 1000}
-    reader = rig.connected(b"open:bob")
-    reader.request(codecs.ListRecordingSubscriptionsRequest, **listed)
-    second = reader.request(codecs.ListRecordingSubscriptionsRequest, **listed)
-    answer = reader.response(second)
-    for stream_id in range(100, 150):
+    """Recordings whose channels are long enough to fill the response stream's window."""
+    for stream_id in range(100, 140):
+        answer = rig.start(stream_id, f"{IPC}|alias={'x' * 1200}")
+        with closing(rig.aeron.add_exclusive_publication(IPC, stream_id)):
+            rig.signal(answer.correlation_id, codecs.RecordingSignal.START)
         rig.raw.call(codecs.StopRecordingRequest, stream_id=stream_id, channel=IPC)
-    return error(answer)
+    listed = {"from_recording_id": 0, "record_count": 1000}
+    reader = rig.connected(b"open:bob")
+    reader.request(codecs.ListRecordingsRequest, **listed)
+    return error(reader.response(reader.request(codecs.ListRecordingsRequest, **listed)))
 
 
 def active_recording(rig: Rig) -> Any:

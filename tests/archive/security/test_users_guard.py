@@ -76,9 +76,7 @@ class Door:
     def fill(self, *, name: bytes) -> list[Session]:
         """Close the gate and fill the queue; return the sessions that wait."""
         self.gate.clear()
-        crowd = [self.knock(name + b":wrong%d" % number) for number in range(MAX_QUEUED_SECRETS)]
-        await_true(lambda: len(self.guard._checking) == MAX_QUEUED_SECRETS)
-        return crowd
+        return [self.knock(name + b":wrong%d" % number) for number in range(MAX_QUEUED_SECRETS)]
 
 
 @pytest.fixture
@@ -106,9 +104,7 @@ def test_wrong_secrets_do_not_block_known_secrets_and_proofs(door: Door) -> None
     assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
     flood = door.fill(name=b"bob")
     assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
-    proving = door.knock(b"bob")
-    await_true(lambda: door.is_decided(proving) or bool(proving.challenges))
-    assert proving.challenges
+    assert door.knock(b"bob").challenges
     door.gate.set()
     assert {door.decide(each).refusal for each in flood} == {""}
 
@@ -131,18 +127,6 @@ def test_an_unknown_user_costs_as_many_iterations(door: Door) -> None:
         assert door.decide(door.knock(name + b":guess")).refusal == ""
     assert door.hashed == [b"guess"] * 2
     assert door.guard._verifier("nobody").iterations == ITERATIONS
-
-
-def test_a_failed_check_refuses_its_client_only(
-    door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The error is raised in the conductor, which refuses; the thread checks the next secret."""
-    with monkeypatch.context() as patch:
-        patch.setattr(Verifier, "accepts_secret", lambda *_: 1 // 0)
-        session = door.knock(b"alice:alice")
-        with pytest.raises(ZeroDivisionError):
-            await_true(lambda: door.is_decided(session))
-    assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
 
 
 def test_nothing_is_hashed_before_the_client_can_receive_a_response(door: Door) -> None:
