@@ -53,15 +53,9 @@ FRAGMENT_LIMIT = 10
 # a client conductor that was suspended for too long: after these the client is unusable.
 _FATAL_CLIENT_ERRORS = (1000, 1001, 1002)
 _IDLE_TIMEOUT_NS = 100_000_000
-# Events that are still handled while the archive closes: they change the catalog, or their
-# clients wait for a response.
-_FINAL_EVENTS = (
-    "recording_synced",
-    "recording_stopped",
-    "time_index_failed",
-    "replay_answered",
-    "replay_done",
-)
+# Events that are still handled while the archive closes: clients wait for them, or they change
+# the catalog.
+_FINAL_EVENTS = ("recording_synced", "recording_stopped")
 
 
 class Conductor:

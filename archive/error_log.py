@@ -23,8 +23,6 @@ from aerotape.formatting import printable
 LOGGER = logging.getLogger("aerotape.archive")
 
 _REPEAT_INTERVAL_S = 1.0
-# Beyond this many kinds of error the oldest is dropped, which bounds the memory.
-_MAX_KINDS = 256
 _MAX_DISTINCT_OF_A_KIND = 32
 _MAX_TEXT_LENGTH = 8_192
 
@@ -45,14 +43,8 @@ class ErrorFile(Protocol):
 class _Kind:
     occurrences: int = 0
     logged_at_s: float = 0.0
+    # Those that are stored separately.
     texts: set[str] = field(default_factory=set)
-
-    def is_new(self, text: str) -> bool:
-        """Return whether a text is new and becomes one that is stored separately."""
-        if text in self.texts or len(self.texts) >= _MAX_DISTINCT_OF_A_KIND:
-            return False
-        self.texts.add(text)
-        return True
 
 
 class ErrorLog:
@@ -76,15 +68,14 @@ class ErrorLog:
             # The counter ends with the media driver, and the loss of that is an error to log.
             with contextlib.suppress(ClosedError):
                 self._counter.add(1)
-        seen = self._kinds.pop(kind, None) or _Kind()
-        if len(self._kinds) >= _MAX_KINDS:
-            del self._kinds[next(iter(self._kinds))]
-        self._kinds[kind] = seen
+        seen = self._kinds.setdefault(kind, _Kind())
         seen.occurrences += 1
         # Details from clients could forge lines of the log.
         shown = printable(str(detail)[:_MAX_TEXT_LENGTH])
         text = f"{kind}: {shown}"[:_MAX_TEXT_LENGTH]
-        is_new = seen.is_new(text)
+        is_new = text not in seen.texts and len(seen.texts) < _MAX_DISTINCT_OF_A_KIND
+        if is_new:
+            seen.texts.add(text)
         now_s = time.monotonic()
         if is_new or now_s - seen.logged_at_s >= _REPEAT_INTERVAL_S:
             seen.logged_at_s = now_s

@@ -40,16 +40,11 @@ class SignalAudience:
             origin_id: the control session whose request caused it; it may have ended.
         """
         for session in self.sessions:
-            if session.session_id == origin_id or not session.is_active:
-                continue
-            try:
-                if self._may_receive(session):
-                    session.pass_on(responses.readdressed(signal, session.session_id))
-            except Exception as error:
-                # The failure of one receiver does not affect the request.
-                session.abort(f"failed with exception: {error}")
-
-    def _may_receive(self, session: ControlSession) -> bool:
-        return self.authorisation.is_authorised(
-            codecs.SCHEMA_ID, codecs.ListRecordingsRequest.TEMPLATE_ID, session.principal
-        )
+            if (
+                session.session_id != origin_id
+                and session.is_active
+                and self.authorisation.is_authorised(
+                    codecs.SCHEMA_ID, codecs.ListRecordingsRequest.TEMPLATE_ID, session.principal
+                )
+            ):
+                session.pass_on(responses.readdressed(signal, session.session_id))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,9 +24,10 @@ from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.requester import Requester
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import parse_index_name
-from aerotape.catalog.segment.placement import misplacement
+from aerotape.catalog.segment.placement import sort_out
 from aerotape.catalog.segment_files import (
     DELETE_SUFFIX,
+    SegmentFile,
     file_names,
     parse_any_segment_file_name,
     parse_segment_file_name,
@@ -46,9 +47,9 @@ class _Deletion:
     requester: Requester
     correlation_id: int
     recording_id: int
-    paths: list[Path]
     end_position: int
-    is_granted: bool = False
+    # Once the client has received OK.
+    paths: list[Path] = field(default_factory=list)
 
 
 class SegmentDeletions:
@@ -116,36 +117,30 @@ class SegmentDeletions:
         requester: Requester,
         correlation_id: int,
         recording_id: int,
-        paths: Iterable[Path] = (),
+        prepare: Callable[[], list[Path]],
         *,
-        is_ready: Callable[[], bool] | None = None,
-        prepare: Callable[[], list[Path]] | None = None,
-        finish: Callable[[], None] | None = None,
+        is_ready: Callable[[], bool] = lambda: True,
+        finish: Callable[[], None] = lambda: None,
         end_position: int = NULL_POSITION,
+        is_answered: bool = False,
     ) -> None:
         """Delete files for a request: OK with their number, DELETE when they are gone.
 
-        Call `allows` first. Without files both are sent at once. A missing file counts as
-        deleted; a file that cannot be deleted is reported by an error before the signal.
+        Call `allows` first. A missing file counts as deleted; a file that cannot be deleted is
+        reported by an error before the signal.
 
         Args:
-            paths: segment files, in the order of their deletion.
-            is_ready: nothing is deleted or sent until it returns True.
-            prepare: called as by `submit` before the response, returns further files; its
-                StorageError is sent instead, and nothing is deleted.
+            prepare: called as by `submit` before the response, returns the files in the order of
+                their deletion; its StorageError is sent instead, and nothing is deleted.
+            is_ready: nothing is prepared or sent until it returns True.
             finish: called in the deleting thread when the files are gone; its StorageError is
                 reported like that of a file.
-            end_position: as `SegmentDeletions.end_position`, if that is past the files.
+            end_position: as `SegmentDeletions.end_position`.
+            is_answered: the request has its response already; only DELETE is sent.
         """
-        deletion = _Deletion(requester, correlation_id, recording_id, list(paths), end_position)
-        self._start(deletion, self._answered(deletion, is_ready, prepare, finish))
-
-    def delete_unanswered(
-        self, requester: Requester, correlation_id: int, recording_id: int, paths: Iterable[Path]
-    ) -> None:
-        """As `delete`, for a request that has its response already: only DELETE is sent."""
-        deletion = _Deletion(requester, correlation_id, recording_id, list(paths), NULL_POSITION)
-        self._start(deletion, self._removed(deletion))
+        deletion = _Deletion(requester, correlation_id, recording_id, end_position)
+        self._deletions[recording_id] = deletion
+        self._tasks.start(self._delete(deletion, prepare, is_ready, finish, is_answered))
 
     def delete_left_over(self, archive_dir: Path, purged: Iterable[int]) -> None:
         """Delete the files whose deletion an earlier run did not complete.
@@ -158,14 +153,6 @@ class SegmentDeletions:
         if recording_ids or any(map(_is_marked, file_names(archive_dir))):
             self._tasks.start(self._left_over_removed(archive_dir, recording_ids))
 
-    def _start(self, deletion: _Deletion, task: Task[None]) -> None:
-        for path in deletion.paths:
-            parsed = parse_any_segment_file_name(path.name)
-            if parsed is not None:
-                deletion.end_position = max(deletion.end_position, parsed[1])
-        self._deletions[deletion.recording_id] = deletion
-        self._tasks.start(self._guarded(deletion, task))
-
     def do_work(self) -> None:
         """Advance each deletion by one step."""
         self._is_held_up = False
@@ -173,46 +160,38 @@ class SegmentDeletions:
 
     # ---- the tasks ----------------------------------------------------------------------------
 
-    def _guarded(self, deletion: _Deletion, task: Task[None]) -> Task[None]:
+    def _delete(
+        self,
+        deletion: _Deletion,
+        prepare: Callable[[], list[Path]],
+        is_ready: Callable[[], bool],
+        finish: Callable[[], None],
+        is_answered: bool,
+    ) -> Task[None]:
         try:
-            yield from task
+            while not is_ready():
+                self._is_held_up = True
+                yield
+            paths = yield from outcome(self.submit(prepare))
+            if not is_answered:
+                deletion.requester.send_ok(deletion.correlation_id, len(paths))
+            deletion.paths = paths
+            removing = self._deleter.submit(lambda: self._remove(paths, finish))
+            for problem in (yield from outcome(removing)):
+                self._fail(deletion, problem)
+            deletion.requester.send_signal(
+                deletion.correlation_id,
+                deletion.recording_id,
+                NULL_VALUE,
+                NULL_POSITION,
+                RecordingSignal.DELETE,
+            )
+        except StorageError as error:
+            self._fail(deletion, str(error))
         except Exception as error:
             self._fail(deletion, f"deletion failed: {error}", exception=error)
         finally:
             self._deletions.pop(deletion.recording_id, None)
-
-    def _answered(
-        self,
-        deletion: _Deletion,
-        is_ready: Callable[[], bool] | None,
-        prepare: Callable[[], list[Path]] | None,
-        finish: Callable[[], None] | None,
-    ) -> Task[None]:
-        while is_ready is not None and not is_ready():
-            self._is_held_up = True
-            yield
-        if prepare is not None:
-            try:
-                deletion.paths.extend((yield from outcome(self.submit(prepare))))
-            except StorageError as error:
-                self._fail(deletion, str(error))
-                return
-        deletion.requester.send_ok(deletion.correlation_id, len(deletion.paths))
-        yield from self._removed(deletion, finish)
-
-    def _removed(self, deletion: _Deletion, finish: Callable[[], None] | None = None) -> Task[None]:
-        deletion.is_granted = True
-        if deletion.paths or finish is not None:
-            removing = self._deleter.submit(lambda: self._remove(deletion.paths, finish))
-            for problem in (yield from outcome(removing)):
-                self._fail(deletion, problem)
-        deletion.requester.send_signal(
-            deletion.correlation_id,
-            deletion.recording_id,
-            NULL_VALUE,
-            NULL_POSITION,
-            RecordingSignal.DELETE,
-        )
 
     def _left_over_removed(self, archive_dir: Path, purged: frozenset[int]) -> Task[None]:
         removing = self._deleter.submit(lambda: self._remove_left_over(archive_dir, purged))
@@ -231,7 +210,7 @@ class SegmentDeletions:
         """Call a function in the thread for short work on files; `do_work` follows."""
         return self._files.submit(call)
 
-    def _remove(self, paths: list[Path], finish: Callable[[], None] | None) -> list[str]:
+    def _remove(self, paths: list[Path], finish: Callable[[], None] = lambda: None) -> list[str]:
         """Delete files; return the problems."""
         problems: list[str] = []
         for path in paths:
@@ -245,43 +224,32 @@ class SegmentDeletions:
             except OSError as error:
                 problems.append(f"unable to delete segment file: {path}: {error.strerror}")
         try:
-            if finish is not None:
-                finish()
+            finish()
         except StorageError as error:
             problems.append(str(error))
         return problems
 
     def _remove_left_over(self, archive_dir: Path, purged: frozenset[int]) -> list[str]:
+        paths: list[Path] = []
+        problems: list[str] = []
+        segments: dict[int, list[SegmentFile]] = {}
         try:
-            names = list(file_names(archive_dir))
-            paths = [archive_dir / name for name in names if _is_marked(name)]
-            left = [
-                (owner, name)
-                for name in names
-                if (owner := _owner(name)) is not None and owner in purged and not _is_marked(name)
-            ]
-            if not left:
-                return self._remove(paths, None)
-            # A separate mapping: the conductor may replace that of the archive meanwhile.
-            with Catalog.open(archive_dir, read_only=True) as catalog:
-                owners = {owner for owner, _ in left}
-                entries = {entry.recording_id: entry for entry in catalog.entries_of(owners)}
+            for name in file_names(archive_dir):
+                path, segment = archive_dir / name, parse_segment_file_name(name)
+                if _is_marked(name) or parse_index_name(name) in purged:
+                    paths.append(path)
+                elif segment is not None and segment[0] in purged:
+                    segments.setdefault(segment[0], []).append(SegmentFile(path, segment[1]))
+            if segments:
+                # A separate mapping: the conductor may replace that of the archive meanwhile.
+                with Catalog.open(archive_dir, read_only=True) as catalog:
+                    for entry in catalog.entries_of(segments):
+                        own, left = sort_out(entry.descriptor, segments[entry.recording_id])
+                        paths += own
+                        problems += left
         except AerotapeError as error:
             return [f"files of purged recordings: {error}"]
-        problems: list[str] = []
-        for owner, name in left:
-            path, segment = archive_dir / name, parse_segment_file_name(name)
-            entry = entries.get(owner)
-            reason = ""
-            if entry is None:
-                reason = "its entry is no longer in the catalog"
-            elif segment is not None:
-                reason = misplacement(entry.descriptor, path, segment[1])
-            if reason:
-                problems.append(f"left {path}, which is named for a purged recording: {reason}")
-            else:
-                paths.append(path)
-        return problems + self._remove(paths, None)
+        return problems + self._remove(paths)
 
     def close(self) -> None:
         """Cancel the deletions after the current file; mark the other files for the next start."""
@@ -289,9 +257,8 @@ class SegmentDeletions:
         self._files.close()
         self._deleter.close()
         for deletion in self._deletions.values():
-            if deletion.is_granted:  # the client has received OK
-                for path in deletion.paths:
-                    _mark(path)
+            for path in deletion.paths:
+                _mark(path)
         self._deletions.clear()
 
 
@@ -305,9 +272,3 @@ def _mark(path: Path) -> None:
     if not _is_marked(path.name):
         with contextlib.suppress(OSError):
             path.rename(path.with_name(path.name + DELETE_SUFFIX))
-
-
-def _owner(name: str) -> int | None:
-    """Return the recording with which a file is deleted."""
-    parsed = parse_any_segment_file_name(name)
-    return parse_index_name(name) if parsed is None else parsed[0]

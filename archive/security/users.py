@@ -80,8 +80,7 @@ class UsersFile:
             ConfigurationError: it cannot be used.
         """
         self.path = path
-        # None: must be read again.
-        self._version: tuple[int, ...] | None = self._file_version()
+        self._version = self._file_version()
         self.users: Users = read_users(path)
         self._complaint = ""
 
@@ -96,18 +95,15 @@ class UsersFile:
         """Read the file if it has changed; return the users. Mostly a `stat`."""
         version = self._file_version()
         if version != self._version:
-            self._version = version
             try:
                 self.users = read_users(self.path)
-                self._complaint = ""
+                self._version, self._complaint = version, ""
                 LOGGER.info("users file %s read again: %d users", self.path, len(self.users))
             except ConfigurationError as error:
                 # An edit in place must not lock all users out for that moment.
                 if str(error) != self._complaint:
                     self._complaint = str(error)
                     LOGGER.error("%s; the last valid users stay in force", error)
-                # The cause may be this process (no file descriptor left), and not the file.
-                self._version = None
         return self.users
 
 

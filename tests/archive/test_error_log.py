@@ -97,14 +97,6 @@ def test_an_internal_error_is_stored_with_its_traceback() -> None:
     assert "test_error_log.py" in text
 
 
-def test_memory_does_not_grow_with_kinds() -> None:
-    """Only the newest kinds are retained."""
-    log = ErrorLog()
-    for number in range(1000):
-        log.record(f"kind {number}", "")
-    assert len(log._kinds) <= 256
-
-
 def test_errors_are_logged_without_a_counter() -> None:
     """After the loss of the driver errors are still logged."""
 

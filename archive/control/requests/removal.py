@@ -50,8 +50,8 @@ def truncate_recording(
         session,
         correlation_id,
         recording_id,
+        lambda: _cut_back(archive_dir, descriptor, position),
         is_ready=services.replays.end_all(recording_id),
-        prepare=lambda: _cut_back(archive_dir, descriptor, position),
         # An extension must not meet files that a power cut has brought back.
         finish=lambda: force_names(archive_dir),
         end_position=descriptor.stop_position,
@@ -92,7 +92,7 @@ def purge_recording(
         session,
         correlation_id,
         recording_id,
-        prepare=find_files,
+        find_files,
         finish=lambda: _forget(archive_dir, recording_id, left),
     )
 

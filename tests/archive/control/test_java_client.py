@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -169,16 +168,6 @@ def test_listings(client: JavaClient) -> None:
     assert client.call("findLastMatchingRecording", first + 3, "alias=a2", 21, session) == NULL
     assert client.call("findLastMatchingRecording", 0, "alias=a1", 21, session) == NULL
     assert error_code(client, "findLastMatchingRecording", -1, "ipc", 21, session) == 5
-
-
-def test_an_invalid_replay_channel_gets_an_error(start_daemon: Callable[..., Any]) -> None:
-    """The reference sends no response, so that the client times out."""
-    daemon = start_daemon()
-    with JavaClient(daemon.aeron_dir) as client:
-        client.connect(daemon.control_channel)
-        client.call("startRecording", IPC, 41, "LOCAL")
-        stream = Recorded(client, IPC, 41, count=1)
-        assert error_code(client, "startReplay", stream.recording_id, 0, -1, "x", 42) == 0
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", "udp"])

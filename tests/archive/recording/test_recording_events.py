@@ -146,19 +146,6 @@ def test_an_extended_recording_starts_at_its_join_position(
 
 
 @pytest.mark.jvm
-def test_recordings_do_not_wait_for_event_subscribers(client: JavaClient) -> None:
-    """Without a subscriber no events are sent; a later one receives the events from then on."""
-    stream = record(client, 5004, 8 * 1024, live=True)
-    late = Listener(client, EVENTS)
-    stream.offer(client, 1024)
-    stream.stop(client)
-    client.call("stopRecording", "aeron:ipc", 5004)
-    events = late.until_stopped(stream.recording_id)
-    assert [event[0] for event in events if event[0] != "progress"] == ["stop"]
-    late.close()
-
-
-@pytest.mark.jvm
 def test_events_that_are_not_read_are_dropped(client: JavaClient, listener: Listener) -> None:
     """A subscriber that does not poll fills the stream, and the recording continues; once it polls
     again it receives later events.

@@ -245,7 +245,7 @@ def test_a_replication_is_refused_while_files_are_deleted(rig: Rig) -> None:
         catalog=rig.catalog,
         recordings=rig.recordings,
     )
-    rig.deletions.delete(rig.requester, 1, 0, is_ready=lambda: False)
+    rig.deletions.delete(rig.requester, 1, 0, list, is_ready=lambda: False)
     with pytest.raises(ArchiveError, match="being deleted or moved"):
         replication._prepare(source)
     assert rig.catalog.descriptor(0) == before

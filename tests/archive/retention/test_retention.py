@@ -236,20 +236,6 @@ def test_removals_are_counted_logged_and_signalled(
     assert len(rig.requests) == 2
 
 
-def test_a_replay_protects_its_segment_and_those_after_it(
-    directory: Path, start: Callable[..., Rig]
-) -> None:
-    add_recording(directory, [9, 9, 9], now_ns=NOW_NS)
-    add_recording(directory, [9], now_ns=NOW_NS)
-    rig = start()
-    rig.replays.positions = {0: SEGMENT_LENGTH + 4096, 1: 0}
-    rig.run_pass()
-    assert [segments(directory, number) for number in range(2)] == [[1, 2], [0]]
-    rig.replays.positions = {}
-    rig.run_pass()
-    assert [segments(directory, number) for number in range(2)] == [[], []]
-
-
 @pytest.mark.parametrize("position", [0, 2 * SEGMENT_LENGTH])
 def test_a_replay_that_starts_after_the_plan_is_detected(
     directory: Path, start: Callable[..., Rig], position: int

@@ -108,7 +108,7 @@ def test_nothing_is_moved_while_segments_are_deleted(
     rig: Rig, request_: Callable[[Rig], None]
 ) -> None:
     """The client receives an error, and the recording is unchanged."""
-    rig.deletions.delete(Client(), 1, EARLIER, is_ready=lambda: False)
+    rig.deletions.delete(Client(), 1, EARLIER, list, is_ready=lambda: False)
     request_(rig)
     [(kind, correlation_id, code, message)] = rig.client.received
     assert (kind, correlation_id, code) == ("error", 7, ErrorCode.GENERIC)
@@ -145,23 +145,6 @@ def test_both_recordings_of_a_migration_are_locked(rig: Rig) -> None:
     assert rig.files() == {f"1-{base}.rec" for base in range(0, 8 * SEGMENT, SEGMENT)}
     assert rig.catalog.start_position(LATER) == 0
     assert rig.catalog.stop_position(EARLIER) == 0
-
-
-def test_frames_in_the_next_file_are_quarantined(
-    rig: Rig, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Past a stop position that was lowered; usually that file is blank and is deleted."""
-    past_stop = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
-    frames = (rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes()
-    past_stop.write_bytes(frames)
-    migrate(rig)
-    assert rig.answers(2) == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
-    [copy] = rig.directory.glob("aerotape-quarantine/*/*.rec*")
-    assert copy.read_bytes() == frames
-    assert not past_stop.exists()
-    [note] = suspect_marks.read_marks(rig.directory)[LATER]
-    assert (note.quarantine, note.position) == (rig.name_of(copy), 4 * SEGMENT)
-    assert any(copy.name in record.getMessage() for record in caplog.records)
 
 
 @pytest.mark.parametrize(
