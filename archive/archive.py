@@ -14,7 +14,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -25,7 +25,6 @@ from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveC
 from aerotape.archive.config.values import Idle
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
-from aerotape.archive.cpu import started_on
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
@@ -237,7 +236,7 @@ class Archive(Closing):
             target=self._conductor.run, name="archive-conductor", daemon=True
         )
         mark_file.ready()
-        with started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
+        with _started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
             self._thread.start()
         self._cleanup.callback(self._stop_conductor)
 
@@ -312,14 +311,14 @@ class Archive(Closing):
             return made
 
         if config.threading_mode == "SHARED":
-            with started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
+            with _started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
                 shared = worker("archive-worker", None, archive_counters.conductor_cycle)
             return shared, shared
-        with started_on(config.recorder_cpu, "aeron.archive.recorder.cpu.affinity"):
+        with _started_on(config.recorder_cpu, "aeron.archive.recorder.cpu.affinity"):
             recorder = worker(
                 "archive-recorder", config.recorder_idle, archive_counters.recorder_cycle
             )
-        with started_on(config.replayer_cpu, "aeron.archive.replayer.cpu.affinity"):
+        with _started_on(config.replayer_cpu, "aeron.archive.replayer.cpu.affinity"):
             replayer = worker(
                 "archive-replayer", config.replayer_idle, archive_counters.replayer_cycle
             )
@@ -384,8 +383,6 @@ def _make_directory(path: Path) -> Path:
     try:
         make_directory(path)
         return path.resolve(strict=True)
-    except FileExistsError as error:
-        raise StorageError(f"cannot create directory {path}: there is a file", path) from error
     except OSError as error:
         raise StorageError(f"cannot create directory {path}: {error.strerror}", path) from error
 
@@ -404,3 +401,26 @@ def _delete_contents(directory: Path) -> None:
             remove(entry)
         except OSError as error:
             raise StorageError(f"cannot delete {entry}: {error.strerror}", entry) from error
+
+
+@contextlib.contextmanager
+def _started_on(cpu: int, name: str) -> Iterator[None]:
+    """Pin the threads that are started in the block to one processor; -1 pins none.
+
+    A thread, native ones too, inherits the affinity of the thread that starts it, so that it never
+    runs on another processor. `name` is the property with the value (ConfigurationError).
+    """
+    if cpu == -1:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    if cpu not in before:
+        allowed = ", ".join(map(str, sorted(before)))
+        raise ConfigurationError(
+            f"{name}={cpu}: this process may not run on that processor; allowed: {allowed}", name
+        )
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -13,7 +13,6 @@ from urllib.parse import unquote, urlsplit
 
 from aerotape.errors import ConfigurationError
 
-MAX_FILE_LENGTH = 4 * 1024 * 1024
 # The line ends and blanks of java.util.Properties.
 _LINE_END = re.compile("\r\n|\n|\r")
 _BLANKS = " \t\f"
@@ -39,16 +38,12 @@ def _read(place: str) -> str:
         raise ConfigurationError("not a local file; download it first")
     try:
         path = unquote(urlsplit(place).path) if place.startswith("file:") else place
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_FILE_LENGTH + 1)
+        # Java writes these files in Latin-1 with \\uXXXX escapes.
+        return Path(path).read_bytes().decode("latin-1")
     except OSError as error:
         raise ConfigurationError(f"cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ConfigurationError(f"cannot be read: {error}") from error
-    if len(data) > MAX_FILE_LENGTH:
-        raise ConfigurationError(f"longer than {MAX_FILE_LENGTH} bytes")
-    # Java writes these files in Latin-1 with \\uXXXX escapes.
-    return data.decode("latin-1")
 
 
 def parse_properties(lines: Iterable[str]) -> dict[str, str]:

@@ -88,10 +88,13 @@ def _users_file(name: str, value: str) -> Path:
     return Path(value)
 
 
-def _boolean(name: str, value: str) -> bool:
-    if value not in ("true", "false"):
-        raise ConfigurationError(f"{name}={value!r}: must be true or false", name)
-    return value == "true"
+def _choice(*values: str) -> Callable[[str, str], str]:
+    def parse(name: str, value: str) -> str:
+        if value not in values:
+            raise ConfigurationError(f"{name}={value!r}: must be {' or '.join(values)}", name)
+        return value
+
+    return parse
 
 
 def _integer(low: int, high: int) -> Callable[[str, str], int]:
@@ -154,19 +157,7 @@ def _threading_mode(name: str, value: str) -> str:
             " expected SHARED or DEDICATED",
             name,
         )
-    if value not in ("SHARED", "DEDICATED"):
-        raise ConfigurationError(f"{name}={value!r}: must be SHARED or DEDICATED", name)
-    return value
-
-
-def _recording_signals(name: str, value: str) -> str:
-    if value not in ("requester", "all"):
-        raise ConfigurationError(
-            f"{name}={value!r}: must be requester (signals are sent to the requesting session) or"
-            " all (to all control sessions)",
-            name,
-        )
-    return value
+    return _choice("SHARED", "DEDICATED")(name, value)
 
 
 def _or_empty(value: object) -> str:
@@ -177,7 +168,10 @@ TEXT = Kind(_text)
 PATH = Kind(_path)
 OPTIONAL_PATH = Kind(_optional_path, _or_empty)
 USERS_FILE = Kind(_users_file, _or_empty)
-BOOLEAN = Kind(_boolean, lambda value: str(value).lower())
+BOOLEAN = Kind(
+    lambda name, value: _choice("true", "false")(name, value) == "true",
+    lambda value: str(value).lower(),
+)
 INT32 = Kind(_integer(-MAX_INT - 1, MAX_INT))
 INT64 = Kind(_integer(-(1 << 63), (1 << 63) - 1))
 COUNT = Kind(_integer(0, MAX_INT))
@@ -196,4 +190,4 @@ OPTIONAL_IDLE = Kind(
     lambda idle: "" if idle is None else _IDLE_NAMES[idle],
 )
 THREADING_MODE = Kind(_threading_mode)
-RECORDING_SIGNALS = Kind(_recording_signals)
+RECORDING_SIGNALS = Kind(_choice("requester", "all"))

@@ -124,10 +124,9 @@ class RecordingSession:
 
     def _are_counters_added(self) -> bool:
         try:
-            if self.counter is None:
-                self.counter = self.pending_counter.poll()
-            if self.pending_confirmed is not None and self.confirmed_counter is None:
-                self.confirmed_counter = self.pending_confirmed.poll()
+            self.counter = self.counter or self.pending_counter.poll()
+            if self.pending_confirmed is not None:
+                self.confirmed_counter = self.confirmed_counter or self.pending_confirmed.poll()
         except AerotapeError as error:
             raise AerotapeError(f"no position counter: {error}") from error
         counters = [self.counter]

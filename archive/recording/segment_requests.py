@@ -68,9 +68,7 @@ class SegmentMoves:
             ArchiveError: its segments are being moved, which relies on its start position.
         """
         if recording_id in self._moving:
-            raise ArchiveError(
-                f"segments of recording {recording_id} are being moved", ErrorCode.GENERIC
-            )
+            raise ArchiveError(f"segments of recording {recording_id} are being moved")
         self.catalog.set_start_position(recording_id, new_start_position)
 
     def attach(self, requester: Requester, correlation_id: int, recording_id: int) -> None:
@@ -133,9 +131,7 @@ class SegmentMoves:
         descriptor = self.catalog.descriptor(recording_id)
         problem = describe_problem(descriptor)
         if problem:
-            raise ArchiveError(
-                f"recording {recording_id} has a damaged descriptor: {problem}", ErrorCode.GENERIC
-            )
+            raise ArchiveError(f"recording {recording_id} has a damaged descriptor: {problem}")
         return descriptor
 
     @property
@@ -216,8 +212,7 @@ class SegmentMoves:
         if self.catalog.start_position(recording_id) != descriptor.start_position:
             raise ArchiveError(
                 f"the start position of recording {recording_id} was changed while its segments"
-                " were searched: try again",
-                ErrorCode.GENERIC,
+                " were searched: try again"
             )
         if found.count:
             self.catalog.set_start_position(recording_id, found.start_position)
@@ -309,8 +304,7 @@ def _check_migration(source: RecordingDescriptor, target: RecordingDescriptor) -
     def refuse(problem: str) -> ArchiveError:
         return ArchiveError(
             f"{problem}: cannot migrate segments of recording {source.recording_id} to recording"
-            f" {target.recording_id}",
-            ErrorCode.GENERIC,
+            f" {target.recording_id}"
         )
 
     if source.stop_position == NULL_POSITION:

@@ -39,8 +39,7 @@ def check_truncation(descriptor: RecordingDescriptor, position: int) -> None:
     problem = describe_problem(descriptor)
     if problem:
         raise ArchiveError(
-            f"cannot truncate recording {recording_id}, its descriptor is damaged: {problem}",
-            ErrorCode.GENERIC,
+            f"cannot truncate recording {recording_id}, its descriptor is damaged: {problem}"
         )
     if not start <= position <= stop or position % FRAME_ALIGNMENT:
         raise ArchiveError(
@@ -72,8 +71,7 @@ def check_frame(archive_dir: Path, descriptor: RecordingDescriptor, position: in
         raise ArchiveError(
             f"{position} position not aligned to a data header: recording"
             f" {descriptor.recording_id} cannot be truncated to position={position}, in {path} at"
-            f" offset {offset}",
-            ErrorCode.GENERIC,
+            f" offset {offset}"
         )
 
 

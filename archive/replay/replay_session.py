@@ -234,8 +234,7 @@ class Replays:
         ):
             raise ArchiveError(
                 f"unable to create replay limit counter id= {counter_id} because of: Counter id is"
-                f" not allocated: {counter_id}",
-                ErrorCode.GENERIC,
+                f" not allocated: {counter_id}"
             )
         return BoundingCounter(counter_id, self._counters.registration_id(counter_id))
 

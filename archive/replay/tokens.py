@@ -37,9 +37,6 @@ class ReplayTokens:
     # In order of expiry, because all are valid for the same time.
     _tokens: dict[int, tuple[ControlSession, int, int]] = field(default_factory=dict, init=False)
 
-    def __len__(self) -> int:
-        return len(self._tokens)
-
     def issue(self, session: ControlSession, recording_id: int) -> int:
         """Return a token for replays of a recording, on behalf of a session."""
         self._drop_expired()

@@ -24,6 +24,7 @@ Sizes are bytes, or have k, m, g or t (powers of 1024). Ages have s, m, h, d or 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,8 +35,8 @@ from aerotape.archive.config.property_table import RETENTION_FILE, nearest
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ConfigurationError
 
-_MAX_FILE_LENGTH: Final = 1 << 20
 _MAX_LONG: Final = (1 << 63) - 1
+_AMOUNT: Final = re.compile("([0-9]{1,19}) *([a-z]?)")
 _SIZE_FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SECOND_NS: Final = 1_000_000_000
 _AGE_FACTORS: Final = {
@@ -108,18 +109,11 @@ def read_policy(path: Path) -> RetentionPolicy:
         ConfigurationError: the file cannot be read, or its content is invalid.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_FILE_LENGTH + 1)
+        values = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise _invalid(path, f"cannot be read: {error.strerror}") from error
-    if len(content) > _MAX_FILE_LENGTH:
-        raise _invalid(path, f"is longer than {_MAX_FILE_LENGTH} bytes")
-    try:
-        values = tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _invalid(path, f"is not TOML: {error}") from error
-    except RecursionError as error:
-        raise _invalid(path, "is nested too deeply") from error
     table = _Table(path, "", values, ("min_age", "directory", "rule"))
     directory, rules = values.get("directory", {}), values.get("rule", [])
     if not isinstance(directory, dict):
@@ -227,14 +221,9 @@ class _Table:
 
 
 def _with_unit(text: object, factors: Mapping[str, int]) -> int | None:
-    if not isinstance(text, str):
-        return None
-    digits = text.strip().rstrip("kmgtshdwKMGTSHDW")
-    factor = factors.get(text.strip()[len(digits) :].strip().lower())
-    digits = digits.strip()
-    if factor is None or not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
-        return None
-    return int(digits) * factor
+    match = _AMOUNT.fullmatch(text.strip().lower()) if isinstance(text, str) else None
+    factor = factors.get(match[2]) if match is not None else None
+    return None if match is None or factor is None else int(match[1]) * factor
 
 
 def _is_integer(value: object) -> bool:

@@ -49,9 +49,8 @@ class _Requester:
     def __init__(self, counters: Sequence[Counter], audience: SignalAudience | None) -> None:
         self._segments, self._bytes = counters
         self._audience = audience
-        # Removals in progress, by correlation id; of these, the ones with an OK.
+        # Removals in progress, by correlation id.
         self._removals: dict[int, Removal] = {}
-        self._answered: set[int] = set()
         self._next_correlation_id = 1
 
     def __len__(self) -> int:
@@ -68,16 +67,14 @@ class _Requester:
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
         removal = self._removals.get(correlation_id)
         if removal is not None:
-            self._answered.add(correlation_id)
             self._segments.add(relevant_id)
             self._bytes.add(removal.size_bytes)
             LOGGER.info("retention deletes of %s", removal)
 
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
         removal = self._removals.pop(correlation_id, None)
-        # A failure after the OK was recorded as an error where it occurred.
-        if removal is not None and correlation_id not in self._answered:
-            LOGGER.info("retention: recording %d stays for now: %s", removal.recording_id, message)
+        if removal is not None:
+            LOGGER.info("retention: recording %d: %s", removal.recording_id, message)
 
     def send_signal(
         self,
@@ -89,7 +86,6 @@ class _Requester:
     ) -> None:
         if signal is RecordingSignal.DELETE:
             self._removals.pop(correlation_id, None)
-            self._answered.discard(correlation_id)
         if self._audience is not None:
             # It belongs to no client's request.
             message = responses.recording_signal(

@@ -108,8 +108,8 @@ def _is_whole(
     end_position: int,
 ) -> bool:
     """Whether no segment file up to the end is missing."""
-    length = descriptor.segment_file_length
-    if len(segments) < len(range(first, end_position, length)):
-        return False
+    length, count = descriptor.segment_file_length, len(segments)
     bases = [segment.base_position for segment in segments]
-    return bases == list(range(first, first + len(bases) * length, length))
+    return first + count * length >= end_position and (
+        bases == list(range(first, first + count * length, length))
+    )

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 def _truncate_recording(
     services: Services, session: ControlSession, request: codecs.TruncateRecordingRequest
 ) -> None:
-    check_known(services, request.recording_id)
     check_no_ledger(services, request.recording_id)
     truncate_recording(services, session, request)
 
@@ -61,7 +60,6 @@ def truncate_recording(
 def _purge_recording(
     services: Services, session: ControlSession, request: codecs.PurgeRecordingRequest
 ) -> None:
-    check_known(services, request.recording_id)
     check_no_ledger(services, request.recording_id)
     purge_recording(services, session, request)
 

@@ -17,7 +17,6 @@ from aerotape.catalog.scopes.layout import (
 from aerotape.catalog.scopes.reading import imported_descriptor
 from aerotape.codecs.generated import archive, ledger_control
 from aerotape.errors import ArchiveError, StorageError
-from aerotape.protocol import ErrorCode
 from aerotape.qualified_id import QualifiedId
 
 if TYPE_CHECKING:
@@ -43,10 +42,7 @@ def _list(
         queries.HANDLERS[archive.ListRecordingsRequest](services, session, plain)
         return
     if not 0 < request.record_count <= _MAX_LISTED:
-        raise ArchiveError(
-            f"recordCount={request.record_count} is not from 1 to {_MAX_LISTED}",
-            ErrorCode.GENERIC,
-        )
+        raise ArchiveError(f"recordCount={request.record_count} is not from 1 to {_MAX_LISTED}")
     sent = 0
     next_id = request.from_recording_id
     for qualified_id in imported_ids(services.archive_dir, scope_id):
