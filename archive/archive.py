@@ -1,10 +1,8 @@
 """A running archive: its parts, started and stopped in order.
 
-Start: the directory is locked, the media driver is started or found, the mark file is written (it
-may lie in the driver's directory, which a driver deletes when it starts), the control channels are
-subscribed to, the catalog is opened, recordings that a crash left open are repaired, and the
-conductor's thread begins. Only then does the mark file say that the archive is ready. Stop: in
-reverse order, with the stop positions of running recordings written and the directory unlocked.
+Start: lock the directory, start or find the media driver, write the mark file (which may lie in the
+driver's directory, so after a driver has emptied it), subscribe to the control channels, open the
+catalog, recover recordings, start the conductor. Stop: in reverse order.
 """
 
 from __future__ import annotations
@@ -140,12 +138,13 @@ class Archive(Closing):
             AerotapeError: the driver, the catalog or the mark file cannot be used.
         """
         merged = _texts({} if properties is None else properties)
-        if dir is not None:
-            merged["aeron.archive.dir"] = str(dir)
-        if aeron_dir is not None:
-            merged["aeron.dir"] = str(aeron_dir)
-        if users_file is not None:
-            merged["aerotape.users.file"] = str(users_file)
+        for name, value in (
+            ("aeron.archive.dir", dir),
+            ("aeron.dir", aeron_dir),
+            ("aerotape.users.file", users_file),
+        ):
+            if value is not None:
+                merged[name] = str(value)
         if driver not in ("embedded", "external"):
             raise ConfigurationError(f"driver={driver!r} must be embedded or external", "driver")
         if authenticator is not None:
@@ -288,41 +287,49 @@ class Archive(Closing):
         )
 
     def _workers(
-        self, mailbox: _native.Mailbox, archive_counters: ArchiveCounters
+        self, mailbox: _native.Mailbox, counters: ArchiveCounters
     ) -> tuple[_native.SessionWorker, _native.SessionWorker]:
         config = self.config
 
-        def worker(name: str, idle: Idle | None, cycle: CycleCounters) -> _native.SessionWorker:
-            made = _native.SessionWorker(
-                mailbox,
-                name=name,
-                archive_dir=str(self.archive_dir),
-                file_io_max_length=config.file_io_max_length,
-                file_sync_level=config.file_sync_level,
-                record_checksum=config.record_checksum,
-                replay_checksum=config.replay_checksum,
-                idle=idle or config.idle,
-                write_counters=archive_counters.written,
-                read_counters=archive_counters.read,
-                cycle_counters=cycle,
-            )
+        def worker(
+            name: str, agent: str, cpu: int, idle: Idle | None, cycle: CycleCounters
+        ) -> _native.SessionWorker:
+            with _started_on(cpu, f"aeron.archive.{agent}.cpu.affinity"):
+                made = _native.SessionWorker(
+                    mailbox,
+                    name=f"archive-{name}",
+                    archive_dir=str(self.archive_dir),
+                    file_io_max_length=config.file_io_max_length,
+                    file_sync_level=config.file_sync_level,
+                    record_checksum=config.record_checksum,
+                    replay_checksum=config.replay_checksum,
+                    idle=idle or config.idle,
+                    write_counters=counters.written,
+                    read_counters=counters.read,
+                    cycle_counters=cycle,
+                )
             # The conductor closes it first; this is for a start that fails.
             self._cleanup.callback(made.close)
             return made
 
         if config.threading_mode == "SHARED":
-            with _started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
-                shared = worker("archive-worker", None, archive_counters.conductor_cycle)
+            shared = worker(
+                "worker", "conductor", config.conductor_cpu, None, counters.conductor_cycle
+            )
             return shared, shared
-        with _started_on(config.recorder_cpu, "aeron.archive.recorder.cpu.affinity"):
-            recorder = worker(
-                "archive-recorder", config.recorder_idle, archive_counters.recorder_cycle
-            )
-        with _started_on(config.replayer_cpu, "aeron.archive.replayer.cpu.affinity"):
-            replayer = worker(
-                "archive-replayer", config.replayer_idle, archive_counters.replayer_cycle
-            )
-        return recorder, replayer
+        return worker(
+            "recorder",
+            "recorder",
+            config.recorder_cpu,
+            config.recorder_idle,
+            counters.recorder_cycle,
+        ), worker(
+            "replayer",
+            "replayer",
+            config.replayer_cpu,
+            config.replayer_idle,
+            counters.replayer_cycle,
+        )
 
     # ---- running and stopping -----------------------------------------------------------------
 

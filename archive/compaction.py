@@ -23,7 +23,6 @@ def compact_at_start(catalog: Catalog, archive_dir: Path, capacity_bytes: int) -
 
     Args:
         catalog: open for writing, and not in use yet.
-        archive_dir: the archive directory.
         capacity_bytes: smallest length of the catalog file.
 
     Returns:

@@ -1,9 +1,5 @@
 """The conductor: the one thread that receives requests and changes the catalog.
 
-Each duty cycle waits on the mailbox, which holds whole control messages and the events of the
-native threads, dispatches these, and then lets every part of the archive (`Agent`) take a step.
-Without work it sleeps in native code, 100 ms at most.
-
 It owns the catalog, the control sessions, the recordings and the replays: no other thread uses
 them. No request ends it; the loss of the media driver and an internal error do.
 """
@@ -20,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
-from aerotape.archive.control import requests
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
@@ -182,7 +177,6 @@ class Conductor:
         )
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
-            liveness_check_interval_ns=config.session_liveness_check_interval_ns,
             replay_tokens=replay_tokens,
             session_counter=archive_counters.control_sessions,
             errors=errors,
@@ -190,7 +184,6 @@ class Conductor:
         adapter = ControlSessionAdapter(
             config=config,
             client=client,
-            subscriptions=self._control_subscriptions,
             sessions=self._sessions,
             next_session_id=next_session_id,
             services=services,
@@ -204,28 +197,22 @@ class Conductor:
             self._retention = Retention(
                 policy_file=config.retention_file,
                 interval_ns=config.retention_interval_ns,
-                archive_dir=archive_dir,
-                catalog=catalog,
-                recordings=self.recordings,
-                replays=self.replays,
-                replications=self._replications,
-                ask=partial(requests.handle, services),
+                services=services,
                 counters=archive_counters.retention,
-                errors=errors,
                 wake=mailbox.wake,
                 audience=adapter.audience,
             )
-        agents: dict[str, Agent | None] = {
+        self._agents: dict[str, Agent] = {
             "recordings": self.recordings,
             "replays": self.replays,
             "replications": self._replications,
             "deletions": self._deletions,
             "segments": segments,
             "ledgers": self._ledgers,
-            "retention": self._retention,
             "control sessions": self._sessions,
         }
-        self._agents = {name: agent for name, agent in agents.items() if agent is not None}
+        if self._retention is not None:
+            self._agents["retention"] = self._retention
         self._handlers: dict[str, Callable[..., None]] = {
             "message": adapter.on_message,
             "image_available": self._on_image_available,
@@ -365,17 +352,20 @@ class Conductor:
         for event in self._events:
             if event[0] in _FINAL_EVENTS:
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
+        parts: list[Callable[[], None]] = [
+            self._replications.close,
+            self._ledgers.close,
+            self.recordings.close,
+            self.replays.close,
+            self._deletions.close,
+            partial(make_next_segments, self._catalog, self._archive_dir),
+            self._sessions.close,
+            *(subscription.close for subscription in self._control_subscriptions.values()),
+        ]
         if self._retention is not None:
-            self._quietly(self._retention.close)
-        self._quietly(self._replications.close)
-        self._quietly(self._ledgers.close)
-        self._quietly(self.recordings.close)
-        self._quietly(self.replays.close)
-        self._quietly(self._deletions.close)
-        self._quietly(partial(make_next_segments, self._catalog, self._archive_dir))
-        self._quietly(self._sessions.close)
-        for subscription in self._control_subscriptions.values():
-            self._quietly(subscription.close)
+            parts.insert(0, self._retention.close)
+        for close in parts:
+            self._quietly(close)
 
     def _quietly(self, call: Callable[[], None]) -> None:
         try:

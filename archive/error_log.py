@@ -1,10 +1,8 @@
 """Errors that the archive survives: counted, stored in the mark file and logged at a limited rate.
 
-The archive's error counter counts all errors. The mark file stores each distinct one with its
-number of observations; the log has it when it is new, and repetitions at most once a second.
-
-A client can cause errors with a different text each time. Beyond the first few of a kind they are
-combined, in the mark file and in the log, so that they displace no other errors.
+The mark file stores each distinct error with its number of observations; the log has it when it is
+new, and repetitions at most once a second. A client can cause errors with a different text each
+time: beyond the first few of a kind they are combined, so that they displace no other errors.
 """
 
 from __future__ import annotations
@@ -14,29 +12,21 @@ import logging
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from aerotape.clock import epoch_ms
 from aerotape.errors import ClosedError
 from aerotape.formatting import printable
+
+if TYPE_CHECKING:
+    from aerotape._native import Counter
+    from aerotape.catalog.mark.mark_file import MarkFile
 
 LOGGER = logging.getLogger("aerotape.archive")
 
 _REPEAT_INTERVAL_S = 1.0
 _MAX_DISTINCT_OF_A_KIND = 32
 _MAX_TEXT_LENGTH = 8_192
-
-
-class ErrorCounter(Protocol):
-    """An error counter, such as an Aeron counter."""
-
-    def add(self, delta: int) -> int: ...
-
-
-class ErrorFile(Protocol):
-    """A store of errors, such as the mark file, whose error log ArchiveTool shows."""
-
-    def record_error(self, text: str, now_ms: int) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -50,7 +40,7 @@ class _Kind:
 class ErrorLog:
     """The conductor's error log. Not thread-safe."""
 
-    def __init__(self, counter: ErrorCounter | None = None, file: ErrorFile | None = None) -> None:
+    def __init__(self, counter: Counter | None = None, file: MarkFile | None = None) -> None:
         self._counter = counter
         self._file = file
         self._kinds: dict[str, _Kind] = {}

@@ -1,10 +1,8 @@
 """The archive's configuration: every supported `aeron.archive.*` property.
 
 Names, defaults and value syntax are those of the Java archive (Archive.Configuration and
-AeronArchive.Configuration), so that its properties files can be used unchanged. Two properties have
-defaults that the Java archive lacks and requires: the control channel and the replication channel
-(both on localhost). Properties that begin with `aeron.` but not with `aeron.archive.` are passed
-unchanged to the media driver.
+AeronArchive.Configuration), so that its properties files can be used unchanged; the control and the
+replication channel have defaults too. Other properties that begin with `aeron.` are the driver's.
 """
 
 from __future__ import annotations

@@ -65,27 +65,13 @@ class Kind:
     write: Callable[[Any], str] = str
 
 
-def _text(_name: str, value: str) -> str:
-    return value
+def _required_path(advice: str) -> Callable[[str, str], Path]:
+    def parse(name: str, value: str) -> Path:
+        if not value:
+            raise ConfigurationError(f"{name} is empty: {advice}", name)
+        return Path(value)
 
-
-def _path(name: str, value: str) -> Path:
-    if not value:
-        raise ConfigurationError(f"{name} is empty: give a directory", name)
-    return Path(value)
-
-
-def _optional_path(_name: str, value: str) -> Path | None:
-    return Path(value) if value else None
-
-
-def _users_file(name: str, value: str) -> Path:
-    # An empty variable in a script must not disable authentication.
-    if not value:
-        raise ConfigurationError(
-            f"{name} is empty: give a file, or omit the property to accept all clients", name
-        )
-    return Path(value)
+    return parse
 
 
 def _choice(*values: str) -> Callable[[str, str], str]:
@@ -135,10 +121,6 @@ def _checksum(name: str, value: str) -> ChecksumName:
     return found
 
 
-def _checksum_text(checksum: ChecksumName) -> str:
-    return {"none": "", "crc-32": "CRC-32", "crc-32c": "CRC-32C"}[checksum]
-
-
 def _idle(name: str, value: str) -> Idle:
     found = _IDLE_STRATEGIES.get(value.rpartition(".")[2])
     if found is None:
@@ -164,10 +146,13 @@ def _or_empty(value: object) -> str:
     return "" if value is None else str(value)
 
 
-TEXT = Kind(_text)
-PATH = Kind(_path)
-OPTIONAL_PATH = Kind(_optional_path, _or_empty)
-USERS_FILE = Kind(_users_file, _or_empty)
+TEXT = Kind(lambda _, value: value)
+PATH = Kind(_required_path("give a directory"))
+OPTIONAL_PATH = Kind(lambda _, value: Path(value) if value else None, _or_empty)
+# An empty variable in a script must not disable authentication.
+USERS_FILE = Kind(
+    _required_path("give a file, or omit the property to accept all clients"), _or_empty
+)
 BOOLEAN = Kind(
     lambda name, value: _choice("true", "false")(name, value) == "true",
     lambda value: str(value).lower(),
@@ -182,7 +167,7 @@ SIZE = Kind(_size_int, format_size)
 LONG_SIZE = Kind(parse_size, format_size)
 DURATION = Kind(parse_duration_ns, format_duration)
 TIMEOUT = Kind(_positive_duration, format_duration)
-CHECKSUM = Kind(_checksum, _checksum_text)
+CHECKSUM = Kind(_checksum, lambda value: "" if value == "none" else value.upper())
 IDLE = Kind(_idle, lambda idle: _IDLE_NAMES[idle])
 # Empty: the idle strategy of the archive.
 OPTIONAL_IDLE = Kind(

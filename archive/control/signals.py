@@ -1,11 +1,8 @@
 """Recording signals for control sessions other than the one whose request caused them.
 
-As in the reference, a session receives the signals of its own requests. With
-`aerotape.recording.signals=all` the others receive them too: every session whose client has sent a
-request (before that it may not know its session id), and may list recordings, because a signal
-contains no more than a listing. The messages differ only in the control session id.
-
-A session that meets back pressure queues signals like any response (`response_sender`).
+With `aerotape.recording.signals=all` they go to every session whose client has sent a request
+(before that it may not know its session id), and may list recordings, because a signal contains no
+more than a listing. The messages differ only in the control session id.
 """
 
 from __future__ import annotations

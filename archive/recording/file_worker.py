@@ -27,6 +27,6 @@ class FileWorker:
         future.add_done_callback(lambda _: self._wake())
         return future
 
-    def close(self) -> None:
-        """Wait for the call in progress; cancel the others."""
-        self._executor.shutdown(cancel_futures=True)
+    def close(self, *, is_completed: bool = False) -> None:
+        """Wait for the call in progress, and for the others if `is_completed`, or cancel these."""
+        self._executor.shutdown(cancel_futures=not is_completed)

@@ -104,9 +104,6 @@ class Recordings:
     def __iter__(self) -> Iterator[RecordingSession]:
         return iter(list(self._sessions.values()))
 
-    def __len__(self) -> int:
-        return len(self._sessions)
-
     def are_segments_changing(self, recording_id: int) -> bool:
         """Whether segment files of a recording are being deleted, moved or cleared."""
         deletions = self.deletions
@@ -318,17 +315,11 @@ class Recordings:
         Raises:
             ConfigurationError: not a channel URI.
         """
-        subscription = self.subscriptions.find_channel(stream_id, channel)
-        if subscription is not None:
-            self._stop_subscription(subscription)
-        return subscription is not None
+        return self._stop_subscription(self.subscriptions.find_channel(stream_id, channel))
 
     def stop_subscription(self, registration_id: int) -> bool:
         """Stop recording a subscription; False when there is none with this id."""
-        subscription = self.subscriptions.find(registration_id)
-        if subscription is not None:
-            self._stop_subscription(subscription)
-        return subscription is not None
+        return self._stop_subscription(self.subscriptions.find(registration_id))
 
     def stop_identity(self, recording_id: int) -> bool:
         """Stop one recording and its subscription; False when it is not in progress."""
@@ -343,10 +334,13 @@ class Recordings:
         self.subscriptions.release(subscription)
         return True
 
-    def _stop_subscription(self, subscription: RecordingSubscription) -> None:
+    def _stop_subscription(self, subscription: RecordingSubscription | None) -> bool:
+        if subscription is None:
+            return False
         self.subscriptions.unlist(subscription)
         self._stop_sessions_of(subscription)
         self.subscriptions.release(subscription)
+        return True
 
     def _stop_sessions_of(self, subscription: RecordingSubscription) -> None:
         subscription.is_stopping = True

@@ -7,7 +7,6 @@ recorded bytes: whether a frame begins at the position.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -227,7 +226,6 @@ def _beyond(recording_id: int, position: int, limit_position: int) -> ArchiveErr
     )
 
 
-@lru_cache(maxsize=1024)
 def replay_channel(
     channel: str, descriptor: RecordingDescriptor, position: int, linger_timeout_ns: int
 ) -> str:

@@ -116,12 +116,14 @@ class GuardedAuthenticator:
 
     def connected(self, session: SessionProxy) -> None:
         """Poll the authenticator for a session whose client can receive responses."""
-        if not self._call(self.authenticator.on_connected_session, session.session_id, session):
-            session.reject()
+        self._poll(self.authenticator.on_connected_session, session)
 
     def challenged(self, session: SessionProxy) -> None:
         """Poll the authenticator for a session that has been challenged."""
-        if not self._call(self.authenticator.on_challenged_session, session.session_id, session):
+        self._poll(self.authenticator.on_challenged_session, session)
+
+    def _poll(self, call: Callable[[SessionProxy, int], None], session: SessionProxy) -> None:
+        if not self._call(call, session.session_id, session):
             session.reject()
 
     def _call(self, call: Callable[..., None], session_id: int, *args: object) -> bool:

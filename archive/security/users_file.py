@@ -19,7 +19,6 @@ new one.
 from __future__ import annotations
 
 import base64
-import binascii
 import fcntl
 import os
 import re
@@ -199,16 +198,9 @@ def _parse_line(line: str) -> User | None:
     try:
         name, role, verifier = line.split(":")
         scheme, iterations, salt, key = verifier.split("$")
-        user = User(
-            name,
-            Role(role),
-            Verifier(
-                int(iterations),
-                base64.b64decode(salt, validate=True),
-                base64.b64decode(key, validate=True),
-            ),
-        )
-    except (ValueError, binascii.Error):
+        keys = (base64.b64decode(each, validate=True) for each in (salt, key))
+        user = User(name, Role(role), Verifier(int(iterations), *keys))
+    except ValueError:
         return None
     is_sound = (
         _NAME.fullmatch(name)

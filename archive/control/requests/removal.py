@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_ledger
+from aerotape.archive.control.requests.handling import (
+    Handler,
+    Handlers,
+    check_known,
+    check_no_ledger,
+)
 from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.indexes import remove_indexes
@@ -25,11 +30,14 @@ if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 
-def _truncate_recording(
-    services: Services, session: ControlSession, request: codecs.TruncateRecordingRequest
-) -> None:
-    check_no_ledger(services, request.recording_id)
-    truncate_recording(services, session, request)
+def _of_client(handler: Handler) -> Handler:
+    """Return the handler for clients, which may not change the recording of a ledger."""
+
+    def handle(services: Services, session: ControlSession, request: Any) -> None:
+        check_no_ledger(services, request.recording_id)
+        handler(services, session, request)
+
+    return handle
 
 
 def truncate_recording(
@@ -55,13 +63,6 @@ def truncate_recording(
         finish=lambda: force_names(archive_dir),
         end_position=descriptor.stop_position,
     )
-
-
-def _purge_recording(
-    services: Services, session: ControlSession, request: codecs.PurgeRecordingRequest
-) -> None:
-    check_no_ledger(services, request.recording_id)
-    purge_recording(services, session, request)
 
 
 def purge_recording(
@@ -126,6 +127,6 @@ def _forget(archive_dir: Path, recording_id: int, left: list[str]) -> None:
 
 
 HANDLERS: Handlers = {
-    codecs.TruncateRecordingRequest: _truncate_recording,
-    codecs.PurgeRecordingRequest: _purge_recording,
+    codecs.TruncateRecordingRequest: _of_client(truncate_recording),
+    codecs.PurgeRecordingRequest: _of_client(purge_recording),
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.authenticator import Guard
 from support.daemon.control_rig import RawClient, await_true, control_session_counters
 from support.jvm.java import FAST_ARCHIVE, JavaClient, free_port
 from support.jvm.java_streams import (
@@ -245,25 +246,6 @@ class NotListing:
         return action_id != codecs.ListRecordingsRequest.TEMPLATE_ID or principal == b"lister"
 
 
-class ByName:
-    """Accepts every client under the name in its credentials."""
-
-    def __init__(self) -> None:
-        self._names: dict[int, bytes] = {}
-
-    def on_connect_request(self, session_id: int, encoded_credentials: bytes, _now_ms: int) -> None:
-        self._names[session_id] = encoded_credentials
-
-    def on_challenge_response(self, *_: object) -> None:
-        """No client is challenged."""
-
-    def on_connected_session(self, session_proxy: Any, _now_ms: int) -> None:
-        session_proxy.authenticate(self._names[session_proxy.session_id])
-
-    def on_challenged_session(self, *_: object) -> None:
-        """No client is challenged."""
-
-
 def test_without_the_right_to_list_only_own_signals(tmp_path: Path, aeron_dir: Path) -> None:
     """The authorisation service decides per receiver; the requester always receives signals."""
     channel = f"aeron:udp?endpoint=localhost:{free_port()}"
@@ -280,12 +262,12 @@ def test_without_the_right_to_list_only_own_signals(tmp_path: Path, aeron_dir: P
             tmp_path / "archive",
             aeron_dir,
             properties=properties,
-            authenticator=ByName(),
+            authenticator=Guard(),
             authorisation_service=NotListing(),
         ),
-        connect(credentials=b"asker") as asking,
-        connect(credentials=b"lister") as allowed,
-        connect(credentials=b"other") as refused,
+        connect(credentials=b"open:asker") as asking,
+        connect(credentials=b"open:lister") as allowed,
+        connect(credentials=b"open:other") as refused,
     ):
         asking.start_recording(IPC, 1001)
         with asking.aeron.add_publication(IPC, 1001):

@@ -200,7 +200,7 @@ def test_a_stop_before_the_counter_exists(rig: Rig, stop: Callable[[Rig], None])
     assert rig.position.is_cancelled
     assert rig.image.is_released
     assert rig.recorder.calls == []
-    assert (len(rig.recordings), rig.sessions.value) == (0, 0)
+    assert (list(rig.recordings), rig.sessions.value) == ([], 0)
     assert rig.catalog.stop_position(0) == 0
 
 

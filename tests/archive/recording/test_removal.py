@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.archive.control import requests
@@ -99,21 +100,7 @@ class Conductor:
         self.recording_id = self.add(stop_position=self.built.position)
 
     def add(self, **changes: Any) -> int:
-        figures: dict[str, Any] = {
-            "start_position": START,
-            "start_timestamp_ms": 1,
-            "initial_term_id": 7,
-            "segment_file_length": SEGMENT,
-            "term_buffer_length": 65_536,
-            "mtu_length": 1408,
-            "session_id": -42,
-            "stream_id": 1001,
-            "stripped_channel": "aeron:ipc",
-            "original_channel": "aeron:ipc",
-            "source_identity": "aeron:ipc",
-            **changes,
-        }
-        return self.catalog.add_recording(**figures)
+        return add_entry(self.catalog, self.built, **changes)
 
     @property
     def descriptor(self) -> RecordingDescriptor:

@@ -20,7 +20,7 @@ from aerotape.catalog.file import lookup
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, read_entry
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.segment_files import list_files_to_delete, list_segment_files
+from aerotape.catalog.segment_files import list_files_to_delete
 from aerotape.errors import StorageError
 from aerotape.protocol import ErrorCode
 
@@ -166,30 +166,14 @@ def test_files_renamed_for_deletion_are_found(rig: Rig) -> None:
     assert names == ["3-0.rec", "3-65536.rec.del"]
 
 
-def test_a_granted_deletion_continues_at_the_next_start(rig: Rig) -> None:
-    """Until then the files are renamed; those of a deletion without an OK remain."""
-    [busy] = rig.files("4-0.rec")
+def test_a_granted_deletion_is_completed_before_the_archive_closes(rig: Rig) -> None:
+    """The files of a deletion without an OK remain."""
     granted = rig.files("3-196608.rec", "3-131072.rec")
-    retained = rig.files("3-0.rec", "3-65536.rec", "5-0.rec", "5-0.rec.del.bak")
-
-    def wait_for_the_end() -> None:
-        rig.deletions._closing.wait(60)
-
-    rig.delete(6, 4, [busy], finish=wait_for_the_end)
+    retained = rig.files("3-0.rec", "5-0.rec")
     rig.delete(7, 3, granted)
-    rig.delete(8, 5, retained[2:3], is_ready=lambda: False)
+    rig.delete(8, 5, retained[1:], is_ready=lambda: False)
     rig.work_until(lambda: ("ok", 7, 2) in rig.client.received)
     rig.deletions.close()
-    assert not rig.is_deleted()
-    assert [each.path for each in list_segment_files(rig.directory, 3)] == retained[:2]
-    assert not busy.exists() and all(path.exists() for path in retained)
-    left = {path.name for path in rig.directory.iterdir()} - {path.name for path in retained}
-    assert left == {f"{path.name}.del" for path in granted}
-    again = Rig(rig.directory)
-    again.deletions.delete_left_over(rig.directory, [])
-    assert again.woken.wait(60)
-    again.deletions.do_work()
-    again.deletions.close()
     assert {path.name for path in rig.directory.iterdir()} == {path.name for path in retained}
 
 

@@ -201,17 +201,6 @@ def test_a_migration_that_cannot_quarantine_changes_nothing(
     assert rig.catalog.stop_position(EARLIER) == rig.catalog.start_position(LATER)
 
 
-def test_a_migration_that_is_refused_moves_nothing(rig: Rig) -> None:
-    """A refused migration neither moves files nor quarantines frames past the stop position."""
-    past_stop = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
-    past_stop.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
-    (rig.directory / f"{LATER}-{SEGMENT}.rec").mkdir()
-    before = {path.name for path in rig.directory.iterdir()}
-    migrate(rig)
-    assert rig.answers()[0][0] == "error"
-    assert {path.name for path in rig.directory.iterdir()} == before
-
-
 @pytest.mark.parametrize("recording_id", [EARLIER, LATER])
 def test_nothing_is_detached_while_segments_migrate(rig: Rig, recording_id: int) -> None:
     """A detach during a migration is refused: it could move the source's start past its end."""
