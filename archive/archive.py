@@ -291,45 +291,33 @@ class Archive(Closing):
     ) -> tuple[_native.SessionWorker, _native.SessionWorker]:
         config = self.config
 
-        def worker(
-            name: str, agent: str, cpu: int, idle: Idle | None, cycle: CycleCounters
-        ) -> _native.SessionWorker:
-            with _started_on(cpu, f"aeron.archive.{agent}.cpu.affinity"):
-                made = _native.SessionWorker(
-                    mailbox,
-                    name=f"archive-{name}",
-                    archive_dir=str(self.archive_dir),
-                    file_io_max_length=config.file_io_max_length,
-                    file_sync_level=config.file_sync_level,
-                    record_checksum=config.record_checksum,
-                    replay_checksum=config.replay_checksum,
-                    idle=idle or config.idle,
-                    write_counters=counters.written,
-                    read_counters=counters.read,
-                    cycle_counters=cycle,
-                )
+        def worker(name: str, idle: Idle | None, cycle: CycleCounters) -> _native.SessionWorker:
+            made = _native.SessionWorker(
+                mailbox,
+                name=name,
+                archive_dir=str(self.archive_dir),
+                file_io_max_length=config.file_io_max_length,
+                file_sync_level=config.file_sync_level,
+                record_checksum=config.record_checksum,
+                replay_checksum=config.replay_checksum,
+                idle=idle or config.idle,
+                write_counters=counters.written,
+                read_counters=counters.read,
+                cycle_counters=cycle,
+            )
             # The conductor closes it first; this is for a start that fails.
             self._cleanup.callback(made.close)
             return made
 
         if config.threading_mode == "SHARED":
-            shared = worker(
-                "worker", "conductor", config.conductor_cpu, None, counters.conductor_cycle
-            )
+            with _started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
+                shared = worker("archive-worker", None, counters.conductor_cycle)
             return shared, shared
-        return worker(
-            "recorder",
-            "recorder",
-            config.recorder_cpu,
-            config.recorder_idle,
-            counters.recorder_cycle,
-        ), worker(
-            "replayer",
-            "replayer",
-            config.replayer_cpu,
-            config.replayer_idle,
-            counters.replayer_cycle,
-        )
+        with _started_on(config.recorder_cpu, "aeron.archive.recorder.cpu.affinity"):
+            recorder = worker("archive-recorder", config.recorder_idle, counters.recorder_cycle)
+        with _started_on(config.replayer_cpu, "aeron.archive.replayer.cpu.affinity"):
+            replayer = worker("archive-replayer", config.replayer_idle, counters.replayer_cycle)
+        return recorder, replayer
 
     # ---- running and stopping -----------------------------------------------------------------
 

@@ -352,20 +352,17 @@ class Conductor:
         for event in self._events:
             if event[0] in _FINAL_EVENTS:
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
-        parts: list[Callable[[], None]] = [
-            self._replications.close,
-            self._ledgers.close,
-            self.recordings.close,
-            self.replays.close,
-            self._deletions.close,
-            partial(make_next_segments, self._catalog, self._archive_dir),
-            self._sessions.close,
-            *(subscription.close for subscription in self._control_subscriptions.values()),
-        ]
         if self._retention is not None:
-            parts.insert(0, self._retention.close)
-        for close in parts:
-            self._quietly(close)
+            self._quietly(self._retention.close)
+        self._quietly(self._replications.close)
+        self._quietly(self._ledgers.close)
+        self._quietly(self.recordings.close)
+        self._quietly(self.replays.close)
+        self._quietly(self._deletions.close)
+        self._quietly(partial(make_next_segments, self._catalog, self._archive_dir))
+        self._quietly(self._sessions.close)
+        for subscription in self._control_subscriptions.values():
+            self._quietly(subscription.close)
 
     def _quietly(self, call: Callable[[], None]) -> None:
         try:

@@ -1,8 +1,7 @@
 """Truncation of a recording: its checks, the end of the last segment, the files to delete.
 
-The order makes a crash harmless. The stop position is set first; data past it is not part of the
-recording and is removed when it is truncated again, extended or purged. The last file is deleted
-first.
+The order makes a crash harmless: first the stop position is set, then files are deleted, the last
+first. Data past it is removed when the recording is truncated again, extended or purged.
 """
 
 from __future__ import annotations

@@ -97,10 +97,7 @@ def _migrate_segments(
     for recording_id in (request.src_recording_id, request.dst_recording_id):
         check_no_ledger(services, recording_id)
     services.segments.migrate(
-        session,
-        request.correlation_id,
-        request.src_recording_id,
-        request.dst_recording_id,
+        session, request.correlation_id, request.src_recording_id, request.dst_recording_id
     )
 
 

@@ -259,11 +259,3 @@ def test_replay_ids_hold_the_session_id(client: JavaClient) -> None:
     assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2]
     client.call("stopAllReplays", stream.recording_id)
     await_true(lambda: client.call("images", subscription["handle"]) == [])
-
-
-def test_local_control_channel(either: Any) -> None:
-    """Clients on the same host may connect over IPC."""
-    with JavaClient(either.aeron_dir) as client:
-        session = client.connect("aeron:ipc", response_channel="aeron:ipc")
-        assert client.call("archiveId") == session["archiveId"]
-        assert client.call("listRecordings", NOBODY, 10) == []

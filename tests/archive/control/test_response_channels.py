@@ -52,16 +52,6 @@ def recording(client: JavaClient) -> dict[str, Any]:
 
 
 @pytest.mark.jvm
-def test_control_session_over_a_response_channel(
-    client: JavaClient, recording: dict[str, Any]
-) -> None:
-    """Requests of such a session get responses like those of others."""
-    [row] = client.call("listRecording", recording["id"])
-    assert row["stopPosition"] == recording["position"]
-    assert client.call("getStartPosition", recording["id"]) == 0
-
-
-@pytest.mark.jvm
 @pytest.mark.parametrize("is_bounded", [False, True])
 def test_replay_over_a_response_channel(
     client: JavaClient, recording: dict[str, Any], is_bounded: bool

@@ -105,24 +105,6 @@ def test_a_recording_from_start_to_stop(client: JavaClient, listener: Listener) 
 
 
 @pytest.mark.jvm
-def test_progress_of_a_live_recording(client: JavaClient, listener: Listener) -> None:
-    """A subscriber that waits for a position receives it when it is reached."""
-    stream = record(client, 5002, 1024, live=True)
-    for length in (1024, 4096, TERM_LENGTH):
-        stream.offer(client, length)
-        wanted = ["progress", stream.recording_id, 0, stream.position]
-
-        def is_published(wanted: list[Any] = wanted) -> bool:
-            listener.poll()
-            return wanted in listener.events
-
-        await_true(is_published)
-    stream.stop(client)
-    client.call("stopRecording", "aeron:ipc", 5002)
-    assert [event[0] for event in listener.until_stopped(stream.recording_id)].count("stop") == 1
-
-
-@pytest.mark.jvm
 def test_an_extended_recording_starts_at_its_join_position(
     client: JavaClient, listener: Listener
 ) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -137,24 +135,6 @@ def test_another_archive_replicates_with_credentials(
         assert list(client.list_recordings()) == []
         client.replicate(*source, encoded_credentials=b"reader:r:ead")
         await_true(lambda: any(each.stop_position == made.end for each in client.list_recordings()))
-
-
-def test_many_clients_at_once(archive: Any) -> None:
-    """Secrets are hashed one at a time; all clients connect before the timeout."""
-    aeron = _native.AeronClient(str(archive.aeron_dir))
-    responses = []
-    lock = threading.Lock()
-
-    def join(number: int) -> None:
-        raw = RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=1500 + number)
-        response = raw.connect(encoded_credentials=b"reader:r:ead")
-        with lock:
-            responses.append(response.code)
-
-    with ThreadPoolExecutor(10) as pool:
-        list(pool.map(join, range(40)))
-    assert responses == [codecs.ControlResponseCode.OK] * 40
-    aeron.close()
 
 
 def test_hashing_blocks_no_other_client(archive: Any, users_file: Path) -> None:

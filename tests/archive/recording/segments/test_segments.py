@@ -70,15 +70,6 @@ def test_detaching_moves_the_start_and_retains_the_files(either: Any, client: Ja
     assert positions(client, stream) == (2 * TERM, 3 * TERM + 1024)
 
 
-def test_deleting_without_detached_segments(either: Any, client: JavaClient) -> None:
-    """No file is deleted, but the signal is sent."""
-    stream = record(client, 3002, TERM + 1024)
-    client.call("takeSignals")
-    assert client.call("deleteDetachedSegments", stream.recording_id) == 0
-    signals_until(client, stream.recording_id, "DELETE")
-    assert files_of(either, stream) == [0, 1]
-
-
 def test_a_gap_among_detached_segments_is_counted(either: Any, client: JavaClient) -> None:
     """All segments from the first file to the start count, missing ones as well."""
     stream = record(client, 3003, 3 * TERM + 1024)
