@@ -1,10 +1,8 @@
 """A running archive: its parts, started and stopped in order.
 
-Start: the directory is locked, the media driver is started or found, the mark file is written (it
-may lie in the driver's directory, which a driver deletes when it starts), the control channels are
-subscribed to, the catalog is opened, recordings that a crash left open are repaired, and the
-conductor's thread begins. Only then does the mark file say that the archive is ready. Stop: in
-reverse order, with the stop positions of running recordings written and the directory unlocked.
+Start: lock the directory, start or find the media driver, write the mark file (which may lie in the
+driver's directory, so after a driver has emptied it), subscribe to the control channels, open the
+catalog, recover recordings, start the conductor. Stop: in reverse order.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -25,7 +23,6 @@ from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveC
 from aerotape.archive.config.values import Idle
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
-from aerotape.archive.cpu import started_on
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
@@ -141,12 +138,13 @@ class Archive(Closing):
             AerotapeError: the driver, the catalog or the mark file cannot be used.
         """
         merged = _texts({} if properties is None else properties)
-        if dir is not None:
-            merged["aeron.archive.dir"] = str(dir)
-        if aeron_dir is not None:
-            merged["aeron.dir"] = str(aeron_dir)
-        if users_file is not None:
-            merged["aerotape.users.file"] = str(users_file)
+        for name, value in (
+            ("aeron.archive.dir", dir),
+            ("aeron.dir", aeron_dir),
+            ("aerotape.users.file", users_file),
+        ):
+            if value is not None:
+                merged[name] = str(value)
         if driver not in ("embedded", "external"):
             raise ConfigurationError(f"driver={driver!r} must be embedded or external", "driver")
         if authenticator is not None:
@@ -237,7 +235,7 @@ class Archive(Closing):
             target=self._conductor.run, name="archive-conductor", daemon=True
         )
         mark_file.ready()
-        with started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
+        with _started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
             self._thread.start()
         self._cleanup.callback(self._stop_conductor)
 
@@ -289,7 +287,7 @@ class Archive(Closing):
         )
 
     def _workers(
-        self, mailbox: _native.Mailbox, archive_counters: ArchiveCounters
+        self, mailbox: _native.Mailbox, counters: ArchiveCounters
     ) -> tuple[_native.SessionWorker, _native.SessionWorker]:
         config = self.config
 
@@ -303,8 +301,8 @@ class Archive(Closing):
                 record_checksum=config.record_checksum,
                 replay_checksum=config.replay_checksum,
                 idle=idle or config.idle,
-                write_counters=archive_counters.written,
-                read_counters=archive_counters.read,
+                write_counters=counters.written,
+                read_counters=counters.read,
                 cycle_counters=cycle,
             )
             # The conductor closes it first; this is for a start that fails.
@@ -312,17 +310,13 @@ class Archive(Closing):
             return made
 
         if config.threading_mode == "SHARED":
-            with started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
-                shared = worker("archive-worker", None, archive_counters.conductor_cycle)
+            with _started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
+                shared = worker("archive-worker", None, counters.conductor_cycle)
             return shared, shared
-        with started_on(config.recorder_cpu, "aeron.archive.recorder.cpu.affinity"):
-            recorder = worker(
-                "archive-recorder", config.recorder_idle, archive_counters.recorder_cycle
-            )
-        with started_on(config.replayer_cpu, "aeron.archive.replayer.cpu.affinity"):
-            replayer = worker(
-                "archive-replayer", config.replayer_idle, archive_counters.replayer_cycle
-            )
+        with _started_on(config.recorder_cpu, "aeron.archive.recorder.cpu.affinity"):
+            recorder = worker("archive-recorder", config.recorder_idle, counters.recorder_cycle)
+        with _started_on(config.replayer_cpu, "aeron.archive.replayer.cpu.affinity"):
+            replayer = worker("archive-replayer", config.replayer_idle, counters.replayer_cycle)
         return recorder, replayer
 
     # ---- running and stopping -----------------------------------------------------------------
@@ -384,8 +378,6 @@ def _make_directory(path: Path) -> Path:
     try:
         make_directory(path)
         return path.resolve(strict=True)
-    except FileExistsError as error:
-        raise StorageError(f"cannot create directory {path}: there is a file", path) from error
     except OSError as error:
         raise StorageError(f"cannot create directory {path}: {error.strerror}", path) from error
 
@@ -404,3 +396,26 @@ def _delete_contents(directory: Path) -> None:
             remove(entry)
         except OSError as error:
             raise StorageError(f"cannot delete {entry}: {error.strerror}", entry) from error
+
+
+@contextlib.contextmanager
+def _started_on(cpu: int, name: str) -> Iterator[None]:
+    """Pin the threads that are started in the block to one processor; -1 pins none.
+
+    A thread, native ones too, inherits the affinity of the thread that starts it, so that it never
+    runs on another processor. `name` is the property with the value (ConfigurationError).
+    """
+    if cpu == -1:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    if cpu not in before:
+        allowed = ", ".join(map(str, sorted(before)))
+        raise ConfigurationError(
+            f"{name}={cpu}: this process may not run on that processor; allowed: {allowed}", name
+        )
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -7,11 +7,11 @@ not given out again; recordings marked invalid stay, because they can be brought
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 from aerotape.archive.error_log import LOGGER
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.maintenance.orphans import ids_with_files
 from aerotape.errors import AerotapeError
 
 
@@ -23,7 +23,6 @@ def compact_at_start(catalog: Catalog, archive_dir: Path, capacity_bytes: int) -
 
     Args:
         catalog: open for writing, and not in use yet.
-        archive_dir: the archive directory.
         capacity_bytes: smallest length of the catalog file.
 
     Returns:
@@ -32,15 +31,12 @@ def compact_at_start(catalog: Catalog, archive_dir: Path, capacity_bytes: int) -
     purged = set(catalog.purged_ids())
     if 2 * len(purged) <= catalog.entry_count:
         return []
-    from aerotape.catalog.maintenance.orphans import ids_with_files
-
     try:
         removed = sorted(purged - ids_with_files(archive_dir))
         if removed:
             catalog.compact(removed, capacity_bytes)
+            LOGGER.info("catalog compacted: entries of %d purged recordings removed", len(removed))
+        return removed
     except AerotapeError as error:
-        LOGGER.log(logging.WARNING, "catalog not compacted: %s", error)
+        LOGGER.warning("catalog not compacted: %s", error)
         return []
-    if removed:
-        LOGGER.info("catalog compacted: entries of %d purged recordings removed", len(removed))
-    return removed

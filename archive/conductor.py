@@ -1,9 +1,5 @@
 """The conductor: the one thread that receives requests and changes the catalog.
 
-Each duty cycle waits on the mailbox, which holds whole control messages and the events of the
-native threads, dispatches these, and then lets every part of the archive (`Agent`) take a step.
-Without work it sleeps in native code, 100 ms at most.
-
 It owns the catalog, the control sessions, the recordings and the replays: no other thread uses
 them. No request ends it; the loss of the media driver and an internal error do.
 """
@@ -20,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
-from aerotape.archive.control import requests
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
@@ -53,15 +48,9 @@ FRAGMENT_LIMIT = 10
 # a client conductor that was suspended for too long: after these the client is unusable.
 _FATAL_CLIENT_ERRORS = (1000, 1001, 1002)
 _IDLE_TIMEOUT_NS = 100_000_000
-# Events that are still handled while the archive closes: they change the catalog, or their
-# clients wait for a response.
-_FINAL_EVENTS = (
-    "recording_synced",
-    "recording_stopped",
-    "time_index_failed",
-    "replay_answered",
-    "replay_done",
-)
+# Events that are still handled while the archive closes: clients wait for them, or they change
+# the catalog.
+_FINAL_EVENTS = ("recording_synced", "recording_stopped")
 
 
 class Conductor:
@@ -188,7 +177,6 @@ class Conductor:
         )
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
-            liveness_check_interval_ns=config.session_liveness_check_interval_ns,
             replay_tokens=replay_tokens,
             session_counter=archive_counters.control_sessions,
             errors=errors,
@@ -196,7 +184,6 @@ class Conductor:
         adapter = ControlSessionAdapter(
             config=config,
             client=client,
-            subscriptions=self._control_subscriptions,
             sessions=self._sessions,
             next_session_id=next_session_id,
             services=services,
@@ -210,28 +197,22 @@ class Conductor:
             self._retention = Retention(
                 policy_file=config.retention_file,
                 interval_ns=config.retention_interval_ns,
-                archive_dir=archive_dir,
-                catalog=catalog,
-                recordings=self.recordings,
-                replays=self.replays,
-                replications=self._replications,
-                ask=partial(requests.handle, services),
+                services=services,
                 counters=archive_counters.retention,
-                errors=errors,
                 wake=mailbox.wake,
                 audience=adapter.audience,
             )
-        agents: dict[str, Agent | None] = {
+        self._agents: dict[str, Agent] = {
             "recordings": self.recordings,
             "replays": self.replays,
             "replications": self._replications,
             "deletions": self._deletions,
             "segments": segments,
             "ledgers": self._ledgers,
-            "retention": self._retention,
             "control sessions": self._sessions,
         }
-        self._agents = {name: agent for name, agent in agents.items() if agent is not None}
+        if self._retention is not None:
+            self._agents["retention"] = self._retention
         self._handlers: dict[str, Callable[..., None]] = {
             "message": adapter.on_message,
             "image_available": self._on_image_available,

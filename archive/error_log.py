@@ -1,10 +1,8 @@
 """Errors that the archive survives: counted, stored in the mark file and logged at a limited rate.
 
-The archive's error counter counts all errors. The mark file stores each distinct one with its
-number of observations; the log has it when it is new, and repetitions at most once a second.
-
-A client can cause errors with a different text each time. Beyond the first few of a kind they are
-combined, in the mark file and in the log, so that they displace no other errors.
+The mark file stores each distinct error with its number of observations; the log has it when it is
+new, and repetitions at most once a second. A client can cause errors with a different text each
+time: beyond the first few of a kind they are combined, so that they displace no other errors.
 """
 
 from __future__ import annotations
@@ -14,51 +12,35 @@ import logging
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from aerotape.clock import epoch_ms
 from aerotape.errors import ClosedError
 from aerotape.formatting import printable
 
+if TYPE_CHECKING:
+    from aerotape._native import Counter
+    from aerotape.catalog.mark.mark_file import MarkFile
+
 LOGGER = logging.getLogger("aerotape.archive")
 
 _REPEAT_INTERVAL_S = 1.0
-# Beyond this many kinds of error the oldest is dropped, which bounds the memory.
-_MAX_KINDS = 256
 _MAX_DISTINCT_OF_A_KIND = 32
 _MAX_TEXT_LENGTH = 8_192
-
-
-class ErrorCounter(Protocol):
-    """An error counter, such as an Aeron counter."""
-
-    def add(self, delta: int) -> int: ...
-
-
-class ErrorFile(Protocol):
-    """A store of errors, such as the mark file, whose error log ArchiveTool shows."""
-
-    def record_error(self, text: str, now_ms: int) -> bool: ...
 
 
 @dataclass(slots=True)
 class _Kind:
     occurrences: int = 0
     logged_at_s: float = 0.0
+    # Those that are stored separately.
     texts: set[str] = field(default_factory=set)
-
-    def is_new(self, text: str) -> bool:
-        """Return whether a text is new and becomes one that is stored separately."""
-        if text in self.texts or len(self.texts) >= _MAX_DISTINCT_OF_A_KIND:
-            return False
-        self.texts.add(text)
-        return True
 
 
 class ErrorLog:
     """The conductor's error log. Not thread-safe."""
 
-    def __init__(self, counter: ErrorCounter | None = None, file: ErrorFile | None = None) -> None:
+    def __init__(self, counter: Counter | None = None, file: MarkFile | None = None) -> None:
         self._counter = counter
         self._file = file
         self._kinds: dict[str, _Kind] = {}
@@ -76,15 +58,14 @@ class ErrorLog:
             # The counter ends with the media driver, and the loss of that is an error to log.
             with contextlib.suppress(ClosedError):
                 self._counter.add(1)
-        seen = self._kinds.pop(kind, None) or _Kind()
-        if len(self._kinds) >= _MAX_KINDS:
-            del self._kinds[next(iter(self._kinds))]
-        self._kinds[kind] = seen
+        seen = self._kinds.setdefault(kind, _Kind())
         seen.occurrences += 1
         # Details from clients could forge lines of the log.
         shown = printable(str(detail)[:_MAX_TEXT_LENGTH])
         text = f"{kind}: {shown}"[:_MAX_TEXT_LENGTH]
-        is_new = seen.is_new(text)
+        is_new = text not in seen.texts and len(seen.texts) < _MAX_DISTINCT_OF_A_KIND
+        if is_new:
+            seen.texts.add(text)
         now_s = time.monotonic()
         if is_new or now_s - seen.logged_at_s >= _REPEAT_INTERVAL_S:
             seen.logged_at_s = now_s

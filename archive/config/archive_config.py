@@ -1,15 +1,13 @@
 """The archive's configuration: every supported `aeron.archive.*` property.
 
 Names, defaults and value syntax are those of the Java archive (Archive.Configuration and
-AeronArchive.Configuration), so that its properties files can be used unchanged. Two properties have
-defaults that the Java archive lacks and requires: the control channel and the replication channel
-(both on localhost). Properties that begin with `aeron.` but not with `aeron.archive.` are passed
-unchanged to the media driver.
+AeronArchive.Configuration), so that its properties files can be used unchanged; the control and the
+replication channel have defaults too. Other properties that begin with `aeron.` are the driver's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -193,41 +191,16 @@ class ArchiveConfig:
             ConfigurationError: an invalid value or combination; the message has the property.
         """
         if self.catalog_file_sync_level < self.file_sync_level:
-            raise _invalid(
-                "catalog.file.sync.level",
-                self.catalog_file_sync_level,
-                f"must not be less than aeron.archive.file.sync.level={self.file_sync_level}",
+            raise ConfigurationError(
+                f"{ARCHIVE_PREFIX}catalog.file.sync.level={self.catalog_file_sync_level}: must not"
+                f" be less than aeron.archive.file.sync.level={self.file_sync_level}",
+                f"{ARCHIVE_PREFIX}catalog.file.sync.level",
             )
-        if not _is_term_length(self.segment_file_length):
-            raise _invalid(
-                "segment.file.length", self.segment_file_length, "must be a power of two, 64k to 1g"
-            )
-        if not _is_power_of_two(self.file_io_max_length) or (
-            self.file_io_max_length < TERM_MIN_LENGTH_BYTES
-        ):
-            raise _invalid(
-                "file.io.max.length", self.file_io_max_length, "must be a power of two, 64k or more"
-            )
-        if not _is_term_length(self.control_term_buffer_length):
-            raise _invalid(
-                "control.term.buffer.length",
-                self.control_term_buffer_length,
-                "must be a power of two, 64k to 1g",
-            )
-        if not 32 < self.control_mtu_length <= 65504 or self.control_mtu_length % 32:
-            raise _invalid(
-                "control.mtu.length",
-                self.control_mtu_length,
-                "must be a multiple of 32 from 64 to 65504",
-            )
-        if not 1024 * 1024 <= self.error_buffer_length <= MAX_INT - 8192:
-            raise _invalid("error.buffer.length", self.error_buffer_length, "must be 1m or more")
-        if not layout.MIN_CAPACITY_BYTES <= self.catalog_capacity <= layout.MAX_CAPACITY_BYTES:
-            raise _invalid(
-                "catalog.capacity",
-                self.catalog_capacity,
-                f"must be from {layout.MIN_CAPACITY_BYTES} to {layout.MAX_CAPACITY_BYTES} bytes",
-            )
+        for suffix, is_valid, expected in _RANGES:
+            name = ARCHIVE_PREFIX + suffix
+            value = getattr(self, PROPERTIES[name].attribute)
+            if not is_valid(value):
+                raise ConfigurationError(f"{name}={value}: must be {expected}", name)
         if self.users_file is not None and self.authenticator_supplier != DEFAULT_AUTHENTICATOR:
             raise ConfigurationError(
                 f"{USERS_FILE}={self.users_file} and aeron.archive.authenticator.supplier="
@@ -247,11 +220,6 @@ class ArchiveConfig:
             _channel("recording.events.channel", self.recording_events_channel)
 
 
-def _invalid(name: str, value: object, why: str) -> ConfigurationError:
-    name = ARCHIVE_PREFIX + name
-    return ConfigurationError(f"{name}={value}: {why}", name)
-
-
 def _channel(name: str, value: str, media: str | None = None) -> None:
     name = ARCHIVE_PREFIX + name
     try:
@@ -268,3 +236,25 @@ def _is_power_of_two(value: int) -> bool:
 
 def _is_term_length(value: int) -> bool:
     return _is_power_of_two(value) and TERM_MIN_LENGTH_BYTES <= value <= TERM_MAX_LENGTH_BYTES
+
+
+_RANGES: tuple[tuple[str, Callable[[int], bool], str], ...] = (
+    ("segment.file.length", _is_term_length, "a power of two, 64k to 1g"),
+    ("control.term.buffer.length", _is_term_length, "a power of two, 64k to 1g"),
+    (
+        "file.io.max.length",
+        lambda value: _is_power_of_two(value) and value >= TERM_MIN_LENGTH_BYTES,
+        "a power of two, 64k or more",
+    ),
+    (
+        "control.mtu.length",
+        lambda value: 32 < value <= 65504 and value % 32 == 0,
+        "a multiple of 32 from 64 to 65504",
+    ),
+    ("error.buffer.length", lambda value: 1 << 20 <= value <= MAX_INT - 8192, "1m or more"),
+    (
+        "catalog.capacity",
+        lambda value: layout.MIN_CAPACITY_BYTES <= value <= layout.MAX_CAPACITY_BYTES,
+        f"from {layout.MIN_CAPACITY_BYTES} to {layout.MAX_CAPACITY_BYTES} bytes",
+    ),
+)

@@ -13,10 +13,14 @@ from urllib.parse import unquote, urlsplit
 
 from aerotape.errors import ConfigurationError
 
-MAX_FILE_LENGTH = 4 * 1024 * 1024
 # The line ends and blanks of java.util.Properties.
 _LINE_END = re.compile("\r\n|\n|\r")
 _BLANKS = " \t\f"
+# A name that may contain escapes, a separator, a value.
+_PROPERTY = re.compile(r"((?:\\.|[^=: \t\f\\]|\\\Z)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u.{0,4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_HEX = re.compile("[0-9A-Fa-f]{4}")
 
 
 def read_properties_file(place: Path | str) -> dict[str, str]:
@@ -39,16 +43,12 @@ def _read(place: str) -> str:
         raise ConfigurationError("not a local file; download it first")
     try:
         path = unquote(urlsplit(place).path) if place.startswith("file:") else place
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_FILE_LENGTH + 1)
+        # Java writes these files in Latin-1 with \\uXXXX escapes.
+        return Path(path).read_bytes().decode("latin-1")
     except OSError as error:
         raise ConfigurationError(f"cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ConfigurationError(f"cannot be read: {error}") from error
-    if len(data) > MAX_FILE_LENGTH:
-        raise ConfigurationError(f"longer than {MAX_FILE_LENGTH} bytes")
-    # Java writes these files in Latin-1 with \\uXXXX escapes.
-    return data.decode("latin-1")
 
 
 def parse_properties(lines: Iterable[str]) -> dict[str, str]:
@@ -59,7 +59,8 @@ def parse_properties(lines: Iterable[str]) -> dict[str, str]:
     """
     properties: dict[str, str] = {}
     logical, begun = "", 0
-    for number, line in enumerate(lines, 1):
+    # The last line may end with a backslash.
+    for number, line in enumerate([*lines, ""], 1):
         line = line.lstrip(_BLANKS)
         # A line of a backslash alone starts no property: the next may still be a comment.
         if not logical:
@@ -69,58 +70,28 @@ def parse_properties(lines: Iterable[str]) -> dict[str, str]:
         if (len(line) - len(line.rstrip("\\"))) % 2:
             logical += line[:-1]
             continue
-        _put(properties, logical + line, begun)
+        match = _PROPERTY.fullmatch(logical + line)
+        assert match is not None
+        try:
+            properties[_unescaped(match[1])] = _unescaped(match[2])
+        except ConfigurationError as error:
+            raise ConfigurationError(f"line {begun}: {error}") from error
         logical = ""
-    if logical:
-        _put(properties, logical, begun)
     return properties
 
 
-def _put(properties: dict[str, str], logical: str, number: int) -> None:
-    try:
-        key, value = _split_property(logical)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"line {number}: {error}") from error
-    properties[key] = value
-
-
-_HEX = re.compile("[0-9A-Fa-f]{4}")
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def _split_property(line: str) -> tuple[str, str]:
-    """Split a logical line at its first separator that is not escaped."""
-    end = 0
-    while end < len(line) and line[end] not in "=:" + _BLANKS:
-        end += 2 if line[end] == "\\" else 1
-    value = line[end:].lstrip(_BLANKS)
-    if value[:1] in ("=", ":"):
-        value = value[1:].lstrip(_BLANKS)
-    return _unescape(line[:end]), _unescape(value)
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    out: list[str] = []
-    index = 0
-    while index < len(text):
-        character = text[index]
-        index += 1
-        if character != "\\" or index >= len(text):
-            out.append(character)
-            continue
-        escaped = text[index]
-        index += 1
-        if escaped == "u":
-            digits = text[index : index + 4]
-            if not _HEX.fullmatch(digits):
-                raise ConfigurationError(
-                    f"\\u{digits} is not an escape: expected \\u and four hexadecimal digits"
-                )
-            out.append(chr(int(digits, 16)))
-            index += 4
-        else:
-            out.append(_ESCAPES.get(escaped, escaped))
+def _unescaped(text: str) -> str:
     # A character outside the BMP is written as two escapes.
-    return "".join(out).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    units = _ESCAPE.sub(_character, text).encode("utf-16-le", "surrogatepass")
+    return units.decode("utf-16-le", "replace")
+
+
+def _character(match: re.Match[str]) -> str:
+    escape = match[1]
+    if escape[0] != "u":
+        return _ESCAPED.get(escape, escape)
+    if not _HEX.fullmatch(escape[1:]):
+        raise ConfigurationError(
+            f"\\{escape} is not an escape: expected \\u and four hexadecimal digits"
+        )
+    return chr(int(escape[1:], 16))

@@ -30,9 +30,8 @@ DRIVER_TIMEOUT = "aeron.driver.timeout"
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property: its name, the field it sets, and the kind of its values."""
+    """A property: the field it sets, and the kind of its values."""
 
-    name: str
     attribute: str
     kind: Kind
 
@@ -87,17 +86,14 @@ _ARCHIVE: tuple[tuple[str, str, Kind], ...] = (
 )
 
 PROPERTIES: Mapping[str, Property] = {
-    each.name: each
-    for each in (
-        *(Property(ARCHIVE_PREFIX + name, *rest) for name, *rest in _ARCHIVE),  # type: ignore[arg-type]
-        Property(USERS_FILE, "users_file", kinds.USERS_FILE),
-        Property(MIRROR_SECRET_FILE, "mirror_secret_file", kinds.OPTIONAL_PATH),
-        Property(RECORDING_SIGNALS, "recording_signals", kinds.RECORDING_SIGNALS),
-        Property(TIME_INDEX_INTERVAL, "time_index_interval_ns", kinds.DURATION),
-        Property(TIME_INDEX_LENGTH, "time_index_length", kinds.SIZE),
-        Property(RETENTION_FILE, "retention_file", kinds.OPTIONAL_PATH),
-        Property(RETENTION_INTERVAL, "retention_interval_ns", kinds.TIMEOUT),
-    )
+    **{ARCHIVE_PREFIX + name: Property(attribute, kind) for name, attribute, kind in _ARCHIVE},
+    USERS_FILE: Property("users_file", kinds.USERS_FILE),
+    MIRROR_SECRET_FILE: Property("mirror_secret_file", kinds.OPTIONAL_PATH),
+    RECORDING_SIGNALS: Property("recording_signals", kinds.RECORDING_SIGNALS),
+    TIME_INDEX_INTERVAL: Property("time_index_interval_ns", kinds.DURATION),
+    TIME_INDEX_LENGTH: Property("time_index_length", kinds.SIZE),
+    RETENTION_FILE: Property("retention_file", kinds.OPTIONAL_PATH),
+    RETENTION_INTERVAL: Property("retention_interval_ns", kinds.TIMEOUT),
 }
 
 _CLIENT_ONLY = "it is a setting of archive clients"

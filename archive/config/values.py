@@ -65,33 +65,22 @@ class Kind:
     write: Callable[[Any], str] = str
 
 
-def _text(_name: str, value: str) -> str:
-    return value
+def _required_path(advice: str) -> Callable[[str, str], Path]:
+    def parse(name: str, value: str) -> Path:
+        if not value:
+            raise ConfigurationError(f"{name} is empty: {advice}", name)
+        return Path(value)
+
+    return parse
 
 
-def _path(name: str, value: str) -> Path:
-    if not value:
-        raise ConfigurationError(f"{name} is empty: give a directory", name)
-    return Path(value)
+def _choice(*values: str) -> Callable[[str, str], str]:
+    def parse(name: str, value: str) -> str:
+        if value not in values:
+            raise ConfigurationError(f"{name}={value!r}: must be {' or '.join(values)}", name)
+        return value
 
-
-def _optional_path(_name: str, value: str) -> Path | None:
-    return Path(value) if value else None
-
-
-def _users_file(name: str, value: str) -> Path:
-    # An empty variable in a script must not disable authentication.
-    if not value:
-        raise ConfigurationError(
-            f"{name} is empty: give a file, or omit the property to accept all clients", name
-        )
-    return Path(value)
-
-
-def _boolean(name: str, value: str) -> bool:
-    if value not in ("true", "false"):
-        raise ConfigurationError(f"{name}={value!r}: must be true or false", name)
-    return value == "true"
+    return parse
 
 
 def _integer(low: int, high: int) -> Callable[[str, str], int]:
@@ -132,10 +121,6 @@ def _checksum(name: str, value: str) -> ChecksumName:
     return found
 
 
-def _checksum_text(checksum: ChecksumName) -> str:
-    return {"none": "", "crc-32": "CRC-32", "crc-32c": "CRC-32C"}[checksum]
-
-
 def _idle(name: str, value: str) -> Idle:
     found = _IDLE_STRATEGIES.get(value.rpartition(".")[2])
     if found is None:
@@ -154,30 +139,24 @@ def _threading_mode(name: str, value: str) -> str:
             " expected SHARED or DEDICATED",
             name,
         )
-    if value not in ("SHARED", "DEDICATED"):
-        raise ConfigurationError(f"{name}={value!r}: must be SHARED or DEDICATED", name)
-    return value
-
-
-def _recording_signals(name: str, value: str) -> str:
-    if value not in ("requester", "all"):
-        raise ConfigurationError(
-            f"{name}={value!r}: must be requester (signals are sent to the requesting session) or"
-            " all (to all control sessions)",
-            name,
-        )
-    return value
+    return _choice("SHARED", "DEDICATED")(name, value)
 
 
 def _or_empty(value: object) -> str:
     return "" if value is None else str(value)
 
 
-TEXT = Kind(_text)
-PATH = Kind(_path)
-OPTIONAL_PATH = Kind(_optional_path, _or_empty)
-USERS_FILE = Kind(_users_file, _or_empty)
-BOOLEAN = Kind(_boolean, lambda value: str(value).lower())
+TEXT = Kind(lambda _, value: value)
+PATH = Kind(_required_path("give a directory"))
+OPTIONAL_PATH = Kind(lambda _, value: Path(value) if value else None, _or_empty)
+# An empty variable in a script must not disable authentication.
+USERS_FILE = Kind(
+    _required_path("give a file, or omit the property to accept all clients"), _or_empty
+)
+BOOLEAN = Kind(
+    lambda name, value: _choice("true", "false")(name, value) == "true",
+    lambda value: str(value).lower(),
+)
 INT32 = Kind(_integer(-MAX_INT - 1, MAX_INT))
 INT64 = Kind(_integer(-(1 << 63), (1 << 63) - 1))
 COUNT = Kind(_integer(0, MAX_INT))
@@ -188,7 +167,7 @@ SIZE = Kind(_size_int, format_size)
 LONG_SIZE = Kind(parse_size, format_size)
 DURATION = Kind(parse_duration_ns, format_duration)
 TIMEOUT = Kind(_positive_duration, format_duration)
-CHECKSUM = Kind(_checksum, _checksum_text)
+CHECKSUM = Kind(_checksum, lambda value: "" if value == "none" else value.upper())
 IDLE = Kind(_idle, lambda idle: _IDLE_NAMES[idle])
 # Empty: the idle strategy of the archive.
 OPTIONAL_IDLE = Kind(
@@ -196,4 +175,4 @@ OPTIONAL_IDLE = Kind(
     lambda idle: "" if idle is None else _IDLE_NAMES[idle],
 )
 THREADING_MODE = Kind(_threading_mode)
-RECORDING_SIGNALS = Kind(_recording_signals)
+RECORDING_SIGNALS = Kind(_choice("requester", "all"))

@@ -141,10 +141,9 @@ class ControlSession(ResponseSender):
     @property
     def wants_within_ns(self) -> int | None:
         """Nanoseconds within which `do_work` has to be called; None when the client is idle."""
-        if self.listing is not None:
+        if self.listing is not None and not self._queue:
             # The end of a native sending ends the conductor's wait by itself.
-            is_sending = self.listing.sending is not None
-            return _RESEND_INTERVAL_NS if is_sending else self.listing.retry_after_ns
+            return 0 if self.listing.sending is None else _RESEND_INTERVAL_NS
         if self._queue or self.state in _POLLED:
             return SOON_NS
         return None if self.state is State.ACTIVE else _RESEND_INTERVAL_NS

@@ -8,7 +8,7 @@ authenticator has admitted the client and the authorisation service permits it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from aerotape.protocol import (
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:
-    from aerotape._native import AeronClient, Subscription
+    from aerotape._native import AeronClient
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.control.control_sessions import ControlSessions
     from aerotape.archive.control.services import Services
@@ -59,7 +59,6 @@ class ControlSessionAdapter:
     """Decodes and routes control messages. All methods are for the conductor's thread.
 
     Attributes:
-        subscriptions: the control subscriptions by their registration ids.
         sessions: those in progress, to which new ones are added.
         next_session_id: returns an unused id.
         services: for the handlers of requests.
@@ -69,7 +68,6 @@ class ControlSessionAdapter:
 
     config: ArchiveConfig
     client: AeronClient
-    subscriptions: Mapping[int, Subscription]
     sessions: ControlSessions
     next_session_id: Callable[[], int]
     services: Services
@@ -201,7 +199,7 @@ class ControlSessionAdapter:
         self.sessions.add(session)
 
     def _source_identity(self, subscription_id: int, session_id: int) -> str:
-        image = self.subscriptions[subscription_id].image_by_session_id(session_id)
+        image = self.sessions.subscriptions[subscription_id].image_by_session_id(session_id)
         if image is None:
             return ""
         source = image.source_identity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.control_session import (
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from aerotape.archive.replay.tokens import ReplayTokens
 
 _MAX_REJECT_REASON_LENGTH = 1_000
-_MAX_LIVENESS_INTERVAL_MS = 10
+# Idle sessions are advanced at this interval: while some clients are busy duty cycles are frequent,
+# and there may be many idle ones.
+_IDLE_INTERVAL_MS = 10
 
 
 @dataclass(eq=False, kw_only=True)
@@ -30,25 +32,16 @@ class ControlSessions:
 
     Attributes:
         subscriptions: the control subscriptions by their registration ids.
-        liveness_check_interval_ns: between pings of a client that requests nothing.
         replay_tokens: tokens that end with their session.
         session_counter: counts the sessions.
     """
 
     subscriptions: Mapping[int, Subscription]
-    liveness_check_interval_ns: InitVar[int]
     replay_tokens: ReplayTokens
     session_counter: Counter
     errors: ErrorLog
     _sessions: dict[int, ControlSession] = field(default_factory=dict, init=False)
     _idle_due_ms: int = field(default=0, init=False)
-
-    def __post_init__(self, liveness_check_interval_ns: int) -> None:
-        # Idle sessions are advanced at this interval: while some clients are busy duty cycles are
-        # frequent, and there may be many idle ones.
-        self._idle_interval_ms = min(
-            _MAX_LIVENESS_INTERVAL_MS, liveness_check_interval_ns // 1_000_000
-        )
 
     def __iter__(self) -> Iterator[ControlSession]:
         return iter(list(self._sessions.values()))
@@ -78,7 +71,7 @@ class ControlSessions:
         now_ms = time.monotonic_ns() // 1_000_000
         is_due = now_ms >= self._idle_due_ms
         if is_due:
-            self._idle_due_ms = now_ms + self._idle_interval_ms
+            self._idle_due_ms = now_ms + _IDLE_INTERVAL_MS
         for session in self:
             if is_due or session.wants_within_ns is not None:
                 self._advance(session, now_ms)

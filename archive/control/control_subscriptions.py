@@ -26,38 +26,28 @@ def add_control_subscriptions(
     Raises:
         AeronError: the driver refuses a control channel, or does not add it in time.
     """
+
+    def add(channel: str, stream_id: int) -> Subscription:
+        # The driver may still be releasing the channel of an archive that has just stopped.
+        retrying = Retrying(
+            partial(client.async_add_subscription, channel, stream_id, mailbox),
+            time.monotonic_ns() + config.driver_timeout_ms * 1_000_000,
+        )
+        while (added := retrying.poll()) is None:
+            time.sleep(0.001)
+        return added
+
     subscriptions = []
     if config.control_channel_enabled:
         uri = ChannelUri.parse(config.control_channel)
         uri.put("sparse", str(config.control_term_buffer_sparse).lower())
         try:
-            subscriptions.append(_add(client, mailbox, config, str(uri), config.control_stream_id))
+            subscriptions.append(add(str(uri), config.control_stream_id))
         except AeronError as error:
             raise AeronError(
                 f"cannot listen on aeron.archive.control.channel={config.control_channel}: is "
                 f"its port free, and its address one of this machine? {error}",
                 error.code,
             ) from error
-    subscriptions.append(
-        _add(
-            client,
-            mailbox,
-            config,
-            config.local_control_channel,
-            config.local_control_stream_id,
-        )
-    )
+    subscriptions.append(add(config.local_control_channel, config.local_control_stream_id))
     return {subscription.registration_id: subscription for subscription in subscriptions}
-
-
-def _add(
-    client: AeronClient, mailbox: Mailbox, config: ArchiveConfig, channel: str, stream_id: int
-) -> Subscription:
-    # The driver may still be releasing the channel of an archive that has just stopped.
-    retrying = Retrying(
-        partial(client.async_add_subscription, channel, stream_id, mailbox),
-        time.monotonic_ns() + config.driver_timeout_ms * 1_000_000,
-    )
-    while (added := retrying.poll()) is None:
-        time.sleep(0.001)
-    return added

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from aerotape._native import Sending
 from aerotape.aeron import CLOSED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
 from aerotape.archive.control import responses
-from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode, RecordingSignal
 from aerotape.protocol import ErrorCode
 
@@ -88,11 +87,6 @@ class ResponseSender(ABC):
             if self.listing.is_done:
                 self.listing = None
 
-    @property
-    def max_message_length(self) -> int:
-        """The longest message that the response publication carries, bytes."""
-        return 0 if self._publication is None else self._publication.max_message_length
-
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
         """Respond OK to a request, with the id or position that it requested."""
         self._send_response(correlation_id, relevant_id, ControlResponseCode.OK)
@@ -132,13 +126,9 @@ class ResponseSender(ABC):
         message = responses.recording_signal(
             self.session_id, correlation_id, recording_id, subscription_id, position, signal
         )
-        self._send(message)
+        self.pass_on(message)
         if self.broadcast is not None:
             self.broadcast(self.session_id, message)
-
-    def pass_on(self, message: bytes) -> None:
-        """Send an encoded message."""
-        self._send(message)
 
     def begin_sending(
         self,
@@ -176,22 +166,6 @@ class ResponseSender(ABC):
         self._note_offer(sending.result, any_sent=sending.is_over and sending.sent > 0)
         return sending.sent
 
-    def send_subscription_descriptor(
-        self, correlation_id: int, subscription_id: int, stream_id: int, channel: str
-    ) -> bool:
-        """Send a recording subscription; False under back pressure: try again later."""
-        if self._queue or self._publication is None or self.is_done:
-            return False
-        return self._offer(
-            codecs.RecordingSubscriptionDescriptor(
-                control_session_id=self.session_id,
-                correlation_id=correlation_id,
-                subscription_id=subscription_id,
-                stream_id=stream_id,
-                stripped_channel=channel,
-            ).encode()
-        )
-
     def _send_response(
         self,
         correlation_id: int,
@@ -199,13 +173,14 @@ class ResponseSender(ABC):
         code: ControlResponseCode,
         error_message: str = "",
     ) -> None:
-        self._send(
+        self.pass_on(
             responses.control_response(
                 self.session_id, correlation_id, relevant_id, code, error_message
             )
         )
 
-    def _send(self, message: bytes) -> None:
+    def pass_on(self, message: bytes) -> None:
+        """Send an encoded message, after those that are queued."""
         if self.is_done or self._publication is None:
             return
         if self._queue or not self._offer(message):

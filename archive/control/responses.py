@@ -59,6 +59,13 @@ def descriptor_prefix(control_session_id: int, correlation_id: int) -> bytes:
     return _DESCRIPTOR_HEADER + _SESSION_AND_CORRELATION.pack(control_session_id, correlation_id)
 
 
+def descriptor(control_session_id: int, correlation_id: int, stored: bytes) -> bytes:
+    """Return a RecordingDescriptor with the values of one stored in the catalog."""
+    return (
+        descriptor_prefix(control_session_id, correlation_id) + stored[DESCRIPTOR_ADDRESS_LENGTH:]
+    )
+
+
 def recording_signal(
     control_session_id: int,
     correlation_id: int,

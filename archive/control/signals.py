@@ -1,11 +1,8 @@
 """Recording signals for control sessions other than the one whose request caused them.
 
-As in the reference, a session receives the signals of its own requests. With
-`aerotape.recording.signals=all` the others receive them too: every session whose client has sent a
-request (before that it may not know its session id), and may list recordings, because a signal
-contains no more than a listing. The messages differ only in the control session id.
-
-A session that meets back pressure queues signals like any response (`response_sender`).
+With `aerotape.recording.signals=all` they go to every session whose client has sent a request
+(before that it may not know its session id), and may list recordings, because a signal contains no
+more than a listing. The messages differ only in the control session id.
 """
 
 from __future__ import annotations
@@ -40,16 +37,11 @@ class SignalAudience:
             origin_id: the control session whose request caused it; it may have ended.
         """
         for session in self.sessions:
-            if session.session_id == origin_id or not session.is_active:
-                continue
-            try:
-                if self._may_receive(session):
-                    session.pass_on(responses.readdressed(signal, session.session_id))
-            except Exception as error:
-                # The failure of one receiver does not affect the request.
-                session.abort(f"failed with exception: {error}")
-
-    def _may_receive(self, session: ControlSession) -> bool:
-        return self.authorisation.is_authorised(
-            codecs.SCHEMA_ID, codecs.ListRecordingsRequest.TEMPLATE_ID, session.principal
-        )
+            if (
+                session.session_id != origin_id
+                and session.is_active
+                and self.authorisation.is_authorised(
+                    codecs.SCHEMA_ID, codecs.ListRecordingsRequest.TEMPLATE_ID, session.principal
+                )
+            ):
+                session.pass_on(responses.readdressed(signal, session.session_id))

@@ -7,10 +7,9 @@ r"""One image being recorded: from the request of its position counter to its ST
 INIT waits for the driver to add the position counter. Then the recorder takes the image over, the
 client receives START or EXTEND, and the session is RECORDING. A stop request makes it STOPPING
 until the recorder reports the stop position. A session that is stopped in INIT is CANCELLED: START
-is sent at once, because it precedes the response to the stop request. The next duty cycle passes
-the image to the recorder after all if the counter is there, to be stopped with what it has
-received; else nothing is recorded. A recording that fails, or whose image ends, is STOPPED from
-any state.
+is sent at once, because it precedes the response to the stop request. The next duty cycle still
+passes the image to the recorder if the counter is there, to be stopped. A recording that fails, or
+whose image ends, is STOPPED from any state.
 """
 
 from __future__ import annotations
@@ -124,10 +123,9 @@ class RecordingSession:
 
     def _are_counters_added(self) -> bool:
         try:
-            if self.counter is None:
-                self.counter = self.pending_counter.poll()
-            if self.pending_confirmed is not None and self.confirmed_counter is None:
-                self.confirmed_counter = self.pending_confirmed.poll()
+            self.counter = self.counter or self.pending_counter.poll()
+            if self.pending_confirmed is not None:
+                self.confirmed_counter = self.confirmed_counter or self.pending_confirmed.poll()
         except AerotapeError as error:
             raise AerotapeError(f"no position counter: {error}") from error
         counters = [self.counter]

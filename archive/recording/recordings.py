@@ -9,6 +9,7 @@ auto-stop, the first recording that ends closes the subscription.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,45 +59,36 @@ class _Extension(NamedTuple):
     prepared: Future[TimeIndexRequest | None]
 
 
+@dataclass(eq=False, kw_only=True)
 class Recordings:
     """All subscriptions and sessions of the archive's recordings."""
 
-    def __init__(
-        self,
-        *,
-        config: ArchiveConfig,
-        archive_id: int,
-        archive_dir: Path,
-        client: AeronClient,
-        mailbox: Mailbox,
-        catalog: Catalog,
-        recorder: SessionWorker,
-        storage: StorageSpace,
-        deletions: SegmentDeletions,
-        session_counter: Counter,
-        errors: ErrorLog,
-    ) -> None:
-        """Begin without recordings."""
+    config: ArchiveConfig
+    archive_id: int
+    archive_dir: Path
+    client: AeronClient
+    mailbox: Mailbox
+    catalog: Catalog
+    recorder: SessionWorker
+    storage: StorageSpace
+    deletions: SegmentDeletions
+    session_counter: Counter
+    errors: ErrorLog
+    _sessions: dict[int, RecordingSession] = field(default_factory=dict, init=False)
+    _starting: list[RecordingSession] = field(default_factory=list, init=False)
+    _extensions: list[_Extension] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
         self.subscriptions = RecordingSubscriptions(
-            client, mailbox, errors, config.connect_timeout_ns
+            self.client, self.mailbox, self.errors, self.config.connect_timeout_ns
         )
         self._factory = RecordingSessionFactory(
-            config=config,
-            archive_id=archive_id,
-            archive_dir=archive_dir,
-            client=client,
-            catalog=catalog,
+            config=self.config,
+            archive_id=self.archive_id,
+            archive_dir=self.archive_dir,
+            client=self.client,
+            catalog=self.catalog,
         )
-        self._config = config
-        self._storage = storage
-        self._deletions = deletions
-        self._catalog = catalog
-        self._recorder = recorder
-        self._session_counter = session_counter
-        self._errors = errors
-        self._sessions: dict[int, RecordingSession] = {}
-        self._starting: list[RecordingSession] = []
-        self._extensions: list[_Extension] = []
 
     # ---- queries ------------------------------------------------------------------------------
 
@@ -112,16 +104,13 @@ class Recordings:
     def __iter__(self) -> Iterator[RecordingSession]:
         return iter(list(self._sessions.values()))
 
-    def __len__(self) -> int:
-        return len(self._sessions)
-
     def are_segments_changing(self, recording_id: int) -> bool:
         """Whether segment files of a recording are being deleted, moved or cleared."""
-        deletions = self._deletions
+        deletions = self.deletions
         return deletions.is_held(recording_id) or deletions.end_position(recording_id) is not None
 
     def _too_many(self, count: int) -> Refusal | None:
-        limit = self._config.max_concurrent_recordings
+        limit = self.config.max_concurrent_recordings
         if count < limit:
             return None
         return (
@@ -132,9 +121,9 @@ class Recordings:
 
     def _refuse_extension(self, recording_id: int, stream_id: int) -> Refusal | None:
         """Return why a recording cannot be extended now; None when it can."""
-        deletions = self._deletions
+        deletions = self.deletions
         return refuse_request(
-            self._catalog,
+            self.catalog,
             recording_id,
             stream_id,
             is_recorded=recording_id in self._sessions
@@ -172,7 +161,7 @@ class Recordings:
         refusal = (
             self._too_many(max(len(self.subscriptions), len(self._sessions)))
             or (None if extends is None else self._refuse_extension(extends, stream_id))
-            or self._storage.refuse()
+            or self.storage.refuse()
         )
         if refusal is None:
             try:
@@ -188,7 +177,7 @@ class Recordings:
                 )
                 return subscription if self.subscriptions.add(subscription) else None
             except ConfigurationError as error:
-                self._errors.record("recording not started", error)
+                self.errors.record("recording not started", error)
                 refusal = ErrorCode.GENERIC, str(error)
         requester.send_error(correlation_id, *refusal)
         return None
@@ -214,15 +203,15 @@ class Recordings:
     def _record(self, subscription: RecordingSubscription, image: Image) -> Refusal | None:
         recording_id = subscription.extends
         if recording_id is None:
-            refusal = self._too_many(len(self._sessions)) or self._storage.refuse()
+            refusal = self._too_many(len(self._sessions)) or self.storage.refuse()
             if refusal is None:
                 self._add(self._factory.new_recording(subscription, image))
             return refusal
         refusal = self._refuse_image(subscription, image, recording_id)
         if refusal is None:
             prepare = self._factory.preparation(subscription, image, recording_id)
-            self._deletions.hold([recording_id])
-            prepared = self._deletions.submit(prepare)
+            self.deletions.hold([recording_id])
+            prepared = self.deletions.submit(prepare)
             self._extensions.append(_Extension(subscription, image, recording_id, prepared))
         return refusal
 
@@ -233,14 +222,14 @@ class Recordings:
         return (
             self._refuse_extension(recording_id, subscription.stream_id)
             or self._too_many(len(self._sessions))
-            or self._storage.refuse()
-            or refuse_image(image, self._catalog.descriptor(recording_id))
+            or self.storage.refuse()
+            or refuse_image(image, self.catalog.descriptor(recording_id))
         )
 
     def _extend(self, extension: _Extension) -> None:
         """Begin to record an image once the files are prepared, if that is still possible."""
         subscription, image, recording_id, prepared = extension
-        self._deletions.release([recording_id])
+        self.deletions.release([recording_id])
         if subscription.is_stopping:
             image.release()
             return
@@ -258,7 +247,7 @@ class Recordings:
 
     def _reject(self, subscription: RecordingSubscription, image: Image, refusal: Refusal) -> None:
         image.release()
-        self._errors.record("stream not recorded", f"{subscription.original_channel}: {refusal[1]}")
+        self.errors.record("stream not recorded", f"{subscription.original_channel}: {refusal[1]}")
         subscription.requester.send_error(subscription.correlation_id, *refusal)
         if subscription.auto_stop and subscription.extends is not None:
             self._auto_stop(subscription)
@@ -266,7 +255,7 @@ class Recordings:
     def _add(self, session: RecordingSession) -> None:
         session.subscription.references += 1
         self._sessions[session.recording_id] = session
-        self._session_counter.add(1)
+        self.session_counter.add(1)
         self._starting.append(session)
 
     # ---- the duty cycle -----------------------------------------------------------------------
@@ -289,7 +278,7 @@ class Recordings:
         if not session.is_starting:
             return
         try:
-            session.begin(self._recorder, with_events=self._config.recording_events_enabled)
+            session.begin(self.recorder, with_events=self.config.recording_events_enabled)
         except AerotapeError as error:
             self.on_stopped(
                 session.recording_id,
@@ -307,9 +296,9 @@ class Recordings:
             False, and nothing is done, when the recording is not in progress or not synced.
         """
         session = self._sessions.get(recording_id)
-        if session is None or not (session.subscription.durability or self._config.file_sync_level):
+        if session is None or not (session.subscription.durability or self.config.file_sync_level):
             return False
-        session.request_sync(self._recorder, on_synced)
+        session.request_sync(self.recorder, on_synced)
         return True
 
     def on_synced(self, recording_id: int, position: int) -> None:
@@ -326,24 +315,18 @@ class Recordings:
         Raises:
             ConfigurationError: not a channel URI.
         """
-        subscription = self.subscriptions.find_channel(stream_id, channel)
-        if subscription is not None:
-            self._stop_subscription(subscription)
-        return subscription is not None
+        return self._stop_subscription(self.subscriptions.find_channel(stream_id, channel))
 
     def stop_subscription(self, registration_id: int) -> bool:
         """Stop recording a subscription; False when there is none with this id."""
-        subscription = self.subscriptions.find(registration_id)
-        if subscription is not None:
-            self._stop_subscription(subscription)
-        return subscription is not None
+        return self._stop_subscription(self.subscriptions.find(registration_id))
 
     def stop_identity(self, recording_id: int) -> bool:
         """Stop one recording and its subscription; False when it is not in progress."""
         session = self._sessions.get(recording_id)
         if session is None:
             return False
-        session.stop(self._recorder)
+        session.stop(self.recorder)
         subscription = self.subscriptions.find(session.subscription.registration_id)
         if subscription is None:
             return False
@@ -351,16 +334,19 @@ class Recordings:
         self.subscriptions.release(subscription)
         return True
 
-    def _stop_subscription(self, subscription: RecordingSubscription) -> None:
+    def _stop_subscription(self, subscription: RecordingSubscription | None) -> bool:
+        if subscription is None:
+            return False
         self.subscriptions.unlist(subscription)
         self._stop_sessions_of(subscription)
         self.subscriptions.release(subscription)
+        return True
 
     def _stop_sessions_of(self, subscription: RecordingSubscription) -> None:
         subscription.is_stopping = True
         for session in self:
             if session.subscription is subscription:
-                session.stop(self._recorder)
+                session.stop(self.recorder)
 
     def _auto_stop(self, subscription: RecordingSubscription) -> None:
         self._stop_sessions_of(subscription)
@@ -386,14 +372,14 @@ class Recordings:
         session.send_begin()
         position = max(position, session.join_position)
         try:
-            self._catalog.recording_stopped(recording_id, position, epoch_ms())
+            self.catalog.recording_stopped(recording_id, position, epoch_ms())
         except (AerotapeError, OSError) as error:
-            self._errors.record("stop position not written", f"recording {recording_id}: {error}")
+            self.errors.record("stop position not written", f"recording {recording_id}: {error}")
         if message is not None:
-            self._errors.record("recording failed", message)
+            self.errors.record("recording failed", message)
             subscription.requester.send_error(subscription.correlation_id, error_code, message)
             if error_code == ErrorCode.STORAGE_SPACE:
-                self._storage.watch()
+                self.storage.watch()
         session.on_synced(position, message, is_final=True)
         session.send_signal(position, RecordingSignal.STOP)
         if subscription.auto_stop and not subscription.is_stopping:
@@ -401,7 +387,7 @@ class Recordings:
         else:
             self.subscriptions.release(subscription)
         session.close()
-        self._session_counter.add(-1)
+        self.session_counter.add(-1)
 
     def close(self) -> None:
         """Release what the recorder does not own; its last events have been handled."""

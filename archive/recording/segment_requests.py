@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -69,9 +68,7 @@ class SegmentMoves:
             ArchiveError: its segments are being moved, which relies on its start position.
         """
         if recording_id in self._moving:
-            raise ArchiveError(
-                f"segments of recording {recording_id} are being moved", ErrorCode.GENERIC
-            )
+            raise ArchiveError(f"segments of recording {recording_id} are being moved")
         self.catalog.set_start_position(recording_id, new_start_position)
 
     def attach(self, requester: Requester, correlation_id: int, recording_id: int) -> None:
@@ -100,7 +97,7 @@ class SegmentMoves:
                 requester,
                 correlation_id,
                 recording_id,
-                prepare=partial(self._detached_paths, descriptor),
+                partial(self._detached_paths, descriptor),
                 finish=partial(
                     cut_before, self.archive_dir, recording_id, descriptor.start_position
                 ),
@@ -112,16 +109,16 @@ class SegmentMoves:
         """Detach the segments before a position that has been checked, and delete them."""
         descriptor = self.descriptor(recording_id)
         if self.deletions.allows(requester, correlation_id, recording_id):
-            bases = self._bases(descriptor, descriptor.start_position, new_start_position)
+            paths = self._paths(descriptor, descriptor.start_position, new_start_position)
             # First the catalog: extra files before the start are harmless, missing ones are not.
             self.catalog.set_start_position(recording_id, new_start_position)
             self.deletions.delete(
                 requester,
                 correlation_id,
                 recording_id,
-                prepare=partial(self._paths, recording_id, bases),
+                lambda: paths,
                 finish=partial(cut_before, self.archive_dir, recording_id, new_start_position),
-                end_position=bases[-1],
+                end_position=new_start_position - descriptor.segment_file_length,
             )
 
     def descriptor(self, recording_id: int) -> RecordingDescriptor:
@@ -134,9 +131,7 @@ class SegmentMoves:
         descriptor = self.catalog.descriptor(recording_id)
         problem = describe_problem(descriptor)
         if problem:
-            raise ArchiveError(
-                f"recording {recording_id} has a damaged descriptor: {problem}", ErrorCode.GENERIC
-            )
+            raise ArchiveError(f"recording {recording_id} has a damaged descriptor: {problem}")
         return descriptor
 
     @property
@@ -175,22 +170,22 @@ class SegmentMoves:
             self._moving -= recording_ids
             self.deletions.release(recording_ids)
 
-    def _bases(self, descriptor: RecordingDescriptor, position: int, end_position: int) -> range:
-        """Return the base positions of the segments from that of `position` to `end_position`.
+    def _paths(
+        self, descriptor: RecordingDescriptor, position: int, end_position: int
+    ) -> list[Path]:
+        """Return the segment files from that of `position` to `end_position`.
 
         Raises:
             StorageError: there are too many.
         """
+        recording_id = descriptor.recording_id
         bases = base_positions(descriptor, position, end_position)
         if len(bases) > _MAX_SEGMENTS:
             raise StorageError(
-                f"recording {descriptor.recording_id} cannot have {len(bases)} segments from"
-                f" position {position} to {end_position}",
+                f"recording {recording_id} cannot have {len(bases)} segments from position"
+                f" {position} to {end_position}",
                 self.archive_dir,
             )
-        return bases
-
-    def _paths(self, recording_id: int, bases: Iterable[int]) -> list[Path]:
         return [self.archive_dir / segment_file_name(recording_id, base) for base in bases]
 
     def _detached_paths(self, descriptor: RecordingDescriptor) -> list[Path]:
@@ -201,14 +196,9 @@ class SegmentMoves:
         Raises:
             StorageError: the directory cannot be read.
         """
-        recording_id = descriptor.recording_id
-        files = list_files_to_delete(self.archive_dir, recording_id)
+        files = list_files_to_delete(self.archive_dir, descriptor.recording_id)
         start_base = descriptor.start_position & -descriptor.term_buffer_length
-        if not files:
-            return []
-        return self._paths(
-            recording_id, self._bases(descriptor, files[0].base_position, start_base)
-        )
+        return self._paths(descriptor, files[0].base_position, start_base) if files else []
 
     # ---- the tasks ----------------------------------------------------------------------------
 
@@ -222,8 +212,7 @@ class SegmentMoves:
         if self.catalog.start_position(recording_id) != descriptor.start_position:
             raise ArchiveError(
                 f"the start position of recording {recording_id} was changed while its segments"
-                " were searched: try again",
-                ErrorCode.GENERIC,
+                " were searched: try again"
             )
         if found.count:
             self.catalog.set_start_position(recording_id, found.start_position)
@@ -278,12 +267,10 @@ class SegmentMoves:
             with contextlib.suppress(StorageError):
                 remove_indexes(folder, source_id)
 
-        # The recorder has created the next file if the last segment is full.
-        next_files = [
-            folder / segment_file_name(source_id, base)
-            for base in [source.stop_position]
-            if _is_segment_base(source, base)
-        ]
+        next_files: list[Path] = []
+        if _is_segment_base(source, source.stop_position):
+            # The recorder has created the next file if the last segment is full.
+            next_files.append(folder / segment_file_name(source_id, source.stop_position))
         tail = StaleTail(folder, target_id, source.stop_position, epoch_ms())
         entries = catalog.entry(source_id), catalog.entry(target_id)
         moves: list[SegmentMove] = []
@@ -297,7 +284,14 @@ class SegmentMoves:
         requester.send_ok(correlation_id, count)
         self.deletions.release({source_id, target_id})
         if count or next_files:
-            self.deletions.delete_unanswered(requester, correlation_id, source_id, next_files)
+            self.deletions.delete(
+                requester,
+                correlation_id,
+                source_id,
+                lambda: next_files,
+                end_position=source.stop_position,
+                is_answered=True,
+            )
 
 
 def _is_segment_base(descriptor: RecordingDescriptor, position: int) -> bool:
@@ -310,8 +304,7 @@ def _check_migration(source: RecordingDescriptor, target: RecordingDescriptor) -
     def refuse(problem: str) -> ArchiveError:
         return ArchiveError(
             f"{problem}: cannot migrate segments of recording {source.recording_id} to recording"
-            f" {target.recording_id}",
-            ErrorCode.GENERIC,
+            f" {target.recording_id}"
         )
 
     if source.stop_position == NULL_POSITION:

@@ -46,13 +46,12 @@ class RecordingSessionFactory:
         Raises:
             AerotapeError: the catalog cannot be written, or the counter not be requested.
         """
-        segment_file_length = max(self.config.segment_file_length, image.term_buffer_length)
         start_timestamp_ms = epoch_ms()
         recording_id = self.catalog.add_recording(
             start_position=image.join_position,
             start_timestamp_ms=start_timestamp_ms,
             initial_term_id=image.initial_term_id,
-            segment_file_length=segment_file_length,
+            segment_file_length=max(self.config.segment_file_length, image.term_buffer_length),
             term_buffer_length=image.term_buffer_length,
             mtu_length=image.mtu_length,
             session_id=image.session_id,
@@ -62,14 +61,8 @@ class RecordingSessionFactory:
             source_identity=image.source_identity,
         )
         provenance = Provenance(recording_id, start_timestamp_ms, 0, 0, image.session_id)
-        return self._session(
-            subscription,
-            image,
-            recording_id,
-            start_position=image.join_position,
-            segment_file_length=segment_file_length,
-            time_index=self._time_index(provenance, is_new=True),
-        )
+        time_index = self._time_index(provenance, is_new=True)
+        return self._session(subscription, image, recording_id, time_index)
 
     def preparation(
         self, subscription: RecordingSubscription, image: Image, recording_id: int
@@ -116,21 +109,13 @@ class RecordingSessionFactory:
         Raises:
             AerotapeError: the catalog cannot be written, or the counter not be requested.
         """
-        descriptor = self.catalog.descriptor(recording_id)
         self.catalog.extend_recording(
             recording_id,
             control_session_id=subscription.requester.session_id,
             correlation_id=subscription.correlation_id,
             session_id=image.session_id,
         )
-        return self._session(
-            subscription,
-            image,
-            recording_id,
-            start_position=descriptor.start_position,
-            segment_file_length=descriptor.segment_file_length,
-            time_index=time_index,
-        )
+        return self._session(subscription, image, recording_id, time_index)
 
     def _time_index(self, provenance: Provenance, *, is_new: bool) -> TimeIndexRequest | None:
         config = self.config
@@ -150,9 +135,6 @@ class RecordingSessionFactory:
         subscription: RecordingSubscription,
         image: Image,
         recording_id: int,
-        *,
-        start_position: int,
-        segment_file_length: int,
         time_index: TimeIndexRequest | None,
     ) -> RecordingSession:
         # The catalog was written first: clients that see a counter may rely on its entry.
@@ -187,12 +169,13 @@ class RecordingSessionFactory:
             # Nothing was recorded: the next start need not search for the end.
             self.catalog.recording_stopped(recording_id, image.join_position, epoch_ms())
             raise
+        descriptor = self.catalog.descriptor(recording_id)
         return RecordingSession(
             subscription,
             image,
             recording_id,
-            start_position=start_position,
-            segment_file_length=segment_file_length,
+            start_position=descriptor.start_position,
+            segment_file_length=descriptor.segment_file_length,
             pending_counter=pending_counter,
             pending_confirmed=pending_confirmed,
             time_index=time_index,

@@ -67,17 +67,13 @@ class StorageSpace:
         self._is_low = is_low
         with contextlib.suppress(ClosedError):
             self.low_counter.set(int(is_low))
-        if is_low:
-            level = logging.WARNING
-            state = "is low on space, no new recordings: free some"
-        else:
-            level = logging.INFO
-            state = "has space again, new recordings are accepted"
         LOGGER.log(
-            level,
+            logging.WARNING if is_low else logging.INFO,
             "storage of %s %s: usable=%d bytes, threshold=%d bytes",
             self.archive_dir,
-            state,
+            "is low on space, no new recordings: free some"
+            if is_low
+            else "has space again, new recordings are accepted",
             usable,
             self.threshold_bytes,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aerotape.archive.agent import SOON_NS
@@ -60,8 +60,9 @@ class RecordingSubscription:
     is_stopping: bool = False
 
     def __post_init__(self) -> None:
-        self.key, self.stripped_channel, is_udp = _parsed(self.stream_id, self.original_channel)
-        is_spy = self.source_location is SourceLocation.LOCAL and is_udp
+        uri = ChannelUri.parse(self.original_channel)
+        self.key, self.stripped_channel = recording_key(self.stream_id, uri), stripped_channel(uri)
+        is_spy = self.source_location is SourceLocation.LOCAL and uri.is_udp
         self.channel = SPY_PREFIX + self.stripped_channel if is_spy else self.stripped_channel
 
     def confirm(self) -> None:
@@ -77,17 +78,6 @@ class RecordingSubscription:
         if self.subscription is not None:
             self.subscription.close()
             self.subscription = None
-
-
-@lru_cache(maxsize=1024)
-def _parsed(stream_id: int, channel: str) -> tuple[str, str, bool]:
-    """Return the key and the stripped form of a channel, and whether it is UDP.
-
-    Raises:
-        ConfigurationError: not a channel URI, or a parameter that Aeron would refuse.
-    """
-    uri = ChannelUri.parse(channel)
-    return recording_key(stream_id, uri), stripped_channel(uri), uri.is_udp
 
 
 @dataclass(eq=False)

@@ -1,8 +1,7 @@
 """Truncation of a recording: its checks, the end of the last segment, the files to delete.
 
-The order makes a crash harmless. The stop position is set first; data past it is not part of the
-recording and is removed when it is truncated again, extended or purged. The last file is deleted
-first.
+The order makes a crash harmless: first the stop position is set, then files are deleted, the last
+first. Data past it is removed when the recording is truncated again, extended or purged.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ def check_truncation(descriptor: RecordingDescriptor, position: int) -> None:
     problem = describe_problem(descriptor)
     if problem:
         raise ArchiveError(
-            f"cannot truncate recording {recording_id}, its descriptor is damaged: {problem}",
-            ErrorCode.GENERIC,
+            f"cannot truncate recording {recording_id}, its descriptor is damaged: {problem}"
         )
     if not start <= position <= stop or position % FRAME_ALIGNMENT:
         raise ArchiveError(
@@ -72,8 +70,7 @@ def check_frame(archive_dir: Path, descriptor: RecordingDescriptor, position: in
         raise ArchiveError(
             f"{position} position not aligned to a data header: recording"
             f" {descriptor.recording_id} cannot be truncated to position={position}, in {path} at"
-            f" offset {offset}",
-            ErrorCode.GENERIC,
+            f" offset {offset}"
         )
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.agent import SOON_NS
@@ -26,7 +26,6 @@ from aerotape.archive.replay.request import (
     replay_channel,
     replay_session_id,
 )
-from aerotape.archive.requester import Requester
 from aerotape.archive.retrying import Retrying
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.segment_files import segment_file_name
@@ -49,20 +48,13 @@ if TYPE_CHECKING:
         SessionWorker,
     )
     from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.file.catalog import Catalog
 
 _COUNTER_ALLOCATED = 1
-
-
-class ReplayClient(Requester, Protocol):
-    """A requester whose OK the replayer can send."""
-
-    def ok_to_send(
-        self, correlation_id: int, relevant_id: int
-    ) -> tuple[ExclusivePublication, bytes] | None: ...
 
 
 class BoundingCounter(NamedTuple):
@@ -81,7 +73,7 @@ class ReplaySession:
         is_answered: whether the client was sent OK.
     """
 
-    requester: ReplayClient
+    requester: ControlSession
     correlation_id: int
     request: ReplayRequest
     plan: ReplayPlan
@@ -131,7 +123,7 @@ class Replays:
     deleted_up_to: Callable[[int], int | None]
     _next_replay_id: int = field(default=1, init=False)
     # Requests for recordings whose position counter the driver has not added yet.
-    _waiting: deque[tuple[ReplayClient, int, ReplayRequest]] = field(
+    _waiting: deque[tuple[ControlSession, int, ReplayRequest]] = field(
         default_factory=deque, init=False
     )
     _pending: list[ReplaySession] = field(default_factory=list, init=False)
@@ -148,7 +140,7 @@ class Replays:
     def __len__(self) -> int:
         return len(self._pending) + len(self._sessions)
 
-    def start(self, requester: ReplayClient, correlation_id: int, request: ReplayRequest) -> None:
+    def start(self, requester: ControlSession, correlation_id: int, request: ReplayRequest) -> None:
         """Check a request and request its publication, or respond with an error."""
         try:
             self._start(requester, correlation_id, request)
@@ -164,7 +156,9 @@ class Replays:
             self.errors.record("replay not started", error)
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
-    def _start(self, requester: ReplayClient, correlation_id: int, request: ReplayRequest) -> None:
+    def _start(
+        self, requester: ControlSession, correlation_id: int, request: ReplayRequest
+    ) -> None:
         limit_counter: Counter | BoundingCounter | None = None
         if request.limit_counter_id is not None:
             limit_counter = self._bound(request.limit_counter_id)
@@ -196,7 +190,7 @@ class Replays:
 
     def _add(
         self,
-        requester: ReplayClient,
+        requester: ControlSession,
         correlation_id: int,
         request: ReplayRequest,
         descriptor: RecordingDescriptor,
@@ -234,8 +228,7 @@ class Replays:
         ):
             raise ArchiveError(
                 f"unable to create replay limit counter id= {counter_id} because of: Counter id is"
-                f" not allocated: {counter_id}",
-                ErrorCode.GENERIC,
+                f" not allocated: {counter_id}"
             )
         return BoundingCounter(counter_id, self._counters.registration_id(counter_id))
 
@@ -306,15 +299,13 @@ class Replays:
 
     def on_ready(self, replay_id: int) -> None:
         """Send the client OK with the replay id."""
-        session = self._sessions.get(replay_id)
-        if session is not None:
-            session.is_answered = True
+        self.on_answered(replay_id)
+        if (session := self._sessions.get(replay_id)) is not None:
             session.requester.send_ok(session.correlation_id, replay_id)
 
     def on_answered(self, replay_id: int) -> None:
         """Note that the replayer has sent the OK itself."""
-        session = self._sessions.get(replay_id)
-        if session is not None:
+        if (session := self._sessions.get(replay_id)) is not None:
             session.is_answered = True
 
     def on_done(self, replay_id: int, position: int, error_code: int, message: str | None) -> None:
@@ -378,24 +369,21 @@ class Replays:
 
     def lowest(self, recording_id: int) -> ReplaySession | None:
         """Return the replay of a recording at the lowest position; None without replays."""
-        return min(self._of(recording_id), key=lambda session: session.position, default=None)
+        sessions = (*self._pending, *self._sessions.values())
+        of_recording = (session for session in sessions if session.key == recording_id)
+        return min(of_recording, key=lambda session: session.position, default=None)
 
     def lowest_positions(self) -> dict[int, int]:
         """Return the lowest position of its replays, by the key of the recording."""
         lowest: dict[int, int] = {}
         for session in (*self._pending, *self._sessions.values()):
-            known = lowest.setdefault(session.key, session.position)
-            lowest[session.key] = min(known, session.position)
+            position = session.position
+            lowest[session.key] = min(position, lowest.get(session.key, position))
         return lowest
 
     def is_replayed(self, recording_id: int) -> bool:
         """Whether a recording has replays, also such as wait for their publication."""
-        return any(True for _ in self._of(recording_id))
-
-    def _of(self, recording_id: int) -> Iterator[ReplaySession]:
-        for session in (*self._pending, *self._sessions.values()):
-            if session.key == recording_id:
-                yield session
+        return self.lowest(recording_id) is not None
 
     def close(self) -> None:
         """Cancel the publications that the replayer does not own."""

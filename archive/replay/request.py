@@ -7,7 +7,6 @@ recorded bytes: whether a frame begins at the position.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,8 +69,6 @@ class ReplayRequest:
     def of(
         cls,
         message: archive.ReplayRequest | archive.BoundedReplayRequest | ScopedReplayRequest,
-        *,
-        limit_counter_id: int | None = None,
         imported: ImportedRecording | None = None,
     ) -> ReplayRequest:
         """Take the parameters from a message of the control protocol."""
@@ -82,7 +79,7 @@ class ReplayRequest:
             stream_id=message.replay_stream_id,
             channel=message.replay_channel,
             file_io_max_length=message.file_io_max_length,
-            limit_counter_id=limit_counter_id,
+            limit_counter_id=getattr(message, "limit_counter_id", None),
             imported=imported,
         )
 
@@ -131,8 +128,7 @@ def plan(
         if 0 < capacity < descriptor.mtu_length:
             raise ArchiveError(
                 f"{name}={capacity} < mtuLength={descriptor.mtu_length}: expected the MTU of"
-                f" recording {recording_id} at least",
-                ErrorCode.GENERIC,
+                f" recording {recording_id} at least"
             )
     if limit_position is not None and limit_position != NULL_POSITION:
         if position > limit_position:
@@ -159,8 +155,7 @@ def plan(
         raise ArchiveError(
             f"replay length must be positive: replayLength={length}, length={request.length},"
             f" stopPosition={stop_position}, replayPosition={position}"
-            f" for recording {recording_id}",
-            ErrorCode.GENERIC,
+            f" for recording {recording_id}"
         )
     return ReplayPlan(position, length, stop_position)
 
@@ -177,14 +172,11 @@ def check_descriptor(descriptor: RecordingDescriptor, *, is_live: bool) -> None:
     recording_id = descriptor.recording_id
     problem = describe_problem(descriptor)
     if problem:
-        raise ArchiveError(
-            f"recording {recording_id} has a damaged descriptor: {problem}", ErrorCode.GENERIC
-        )
+        raise ArchiveError(f"recording {recording_id} has a damaged descriptor: {problem}")
     if descriptor.is_active and not is_live:
         raise ArchiveError(
             f"recording {recording_id} is not being recorded and has no stop position: where it"
-            " ends could not be found when the archive started, which has logged why",
-            ErrorCode.GENERIC,
+            " ends could not be found when the archive started, which has logged why"
         )
 
 
@@ -205,8 +197,7 @@ def check_deletion(
     if deleted_up_to is not None and min(deleted_up_to, replay_plan.stop_position) > stop_position:
         raise ArchiveError(
             f"cannot start replay of recording {descriptor.recording_id} due to an outstanding"
-            " delete operation: wait for the DELETE signal",
-            ErrorCode.GENERIC,
+            " delete operation: wait for the DELETE signal"
         )
 
 
@@ -215,8 +206,7 @@ def _check_position(position: int, descriptor: RecordingDescriptor) -> None:
     if position % FRAME_ALIGNMENT:
         raise ArchiveError(
             f"requested replay start position={position} is not a multiple of FRAME_ALIGNMENT"
-            f" ({FRAME_ALIGNMENT}) for recording {recording_id}",
-            ErrorCode.GENERIC,
+            f" ({FRAME_ALIGNMENT}) for recording {recording_id}"
         )
     if position < descriptor.start_position:
         raise ArchiveError(
@@ -236,7 +226,6 @@ def _beyond(recording_id: int, position: int, limit_position: int) -> ArchiveErr
     )
 
 
-@lru_cache(maxsize=1024)
 def replay_channel(
     channel: str, descriptor: RecordingDescriptor, position: int, linger_timeout_ns: int
 ) -> str:

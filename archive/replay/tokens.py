@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -33,12 +32,8 @@ class ReplayTokens:
     """
 
     timeout_ns: int
-    clock: Callable[[], int] = time.monotonic_ns
     # In order of expiry, because all are valid for the same time.
     _tokens: dict[int, tuple[ControlSession, int, int]] = field(default_factory=dict, init=False)
-
-    def __len__(self) -> int:
-        return len(self._tokens)
 
     def issue(self, session: ControlSession, recording_id: int) -> int:
         """Return a token for replays of a recording, on behalf of a session."""
@@ -47,7 +42,7 @@ class ReplayTokens:
         while token == NULL_VALUE or token in self._tokens:
             # Random: guessing a token would permit a replay to another stream.
             token = random.SystemRandom().getrandbits(64) - (1 << 63)
-        self._tokens[token] = session, recording_id, self.clock() + self.timeout_ns
+        self._tokens[token] = session, recording_id, time.monotonic_ns() + self.timeout_ns
         return token
 
     def session(self, token: int, recording_id: int) -> ControlSession | None:
@@ -62,7 +57,7 @@ class ReplayTokens:
             del self._tokens[token]
 
     def _drop_expired(self) -> None:
-        now_ns = self.clock()
+        now_ns = time.monotonic_ns()
         while self._tokens:
             token, (_, _, deadline_ns) = next(iter(self._tokens.items()))
             if now_ns < deadline_ns:

@@ -1,9 +1,8 @@
 """Transition from the replay of a recording to the live stream that is being recorded.
 
-The replay first catches up with the recorded position of the source. When it is near, the live
-stream is added to the subscription: both carry the same session id, so that they are one image and
-overlap without a difference. When the image has all that the source has recorded and receives from
-both, the replay is dropped, and no message is lost or duplicated.
+The replay first catches up with the recorded position of the source. Then the live stream is added
+to the subscription: both carry the same session id, so that they are one image. When the image has
+all that the source has recorded and receives from both, the replay is dropped.
 """
 
 from __future__ import annotations

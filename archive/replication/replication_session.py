@@ -175,14 +175,28 @@ class ReplicationSession:
         begin = self._prepare(source)
         if self.request.live_destination and not source.is_active:
             raise no_live_source()
-        if self._is_in_sync(source):
+        if source.stop_position in (
+            source.start_position,
+            self.catalog.stop_position(self.dst_recording_id),
+        ):
             self._signal(source.stop_position, RecordingSignal.SYNC)
             return
         live_position = None
         if self.request.live_destination:
             live_position = yield from source_position(source.recording_id)
-        session_id = self._replay_session_id(source)
-        recording = self._recording = self._extend(source.stream_id, session_id)
+        session_id = self.request.replication_session_id
+        if self.request.live_destination or session_id == NULL_VALUE:
+            session_id = source.session_id
+        recording = self._recording = self.recordings.start(
+            self.requester,
+            self.replication_id,
+            extends=self.dst_recording_id,
+            stream_id=source.stream_id,
+            channel=recording_channel(self.request, self.replication_id, session_id),
+            source_location=SourceLocation.REMOTE,
+            auto_stop=True,
+            durability=self.request.durability,
+        )
         if recording is None:
             return  # the client has received the reason
         subscription = yield from wait_for(
@@ -237,31 +251,6 @@ class ReplicationSession:
             self.catalog.replace_recording(empty)
             return source.start_position
         return destination.stop_position
-
-    def _is_in_sync(self, source: RecordingDescriptor) -> bool:
-        return source.stop_position in (
-            source.start_position,
-            self.catalog.stop_position(self.dst_recording_id),
-        )
-
-    def _replay_session_id(self, source: RecordingDescriptor) -> int:
-        wanted = self.request.replication_session_id
-        if self.request.live_destination or wanted == NULL_VALUE:
-            return source.session_id
-        return wanted
-
-    def _extend(self, stream_id: int, session_id: int) -> RecordingSubscription | None:
-        """Extend the recording by the stream that the source will replay."""
-        return self.recordings.start(
-            self.requester,
-            self.replication_id,
-            extends=self.dst_recording_id,
-            stream_id=stream_id,
-            channel=recording_channel(self.request, self.replication_id, session_id),
-            source_location=SourceLocation.REMOTE,
-            auto_stop=True,
-            durability=self.request.durability,
-        )
 
     def _replay(
         self,

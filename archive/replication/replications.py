@@ -53,9 +53,6 @@ class Replications:
         is_quiet = all(session.is_quiet for session in self._sessions)
         return _QUIET_NS if is_quiet else SOON_NS
 
-    def __len__(self) -> int:
-        return len(self._sessions)
-
     def recording_ids(self) -> set[int]:
         """Return the ids of the recordings that exist and are replicated to."""
         return {session.dst_recording_id for session in self._sessions} - {NULL_VALUE}
@@ -76,7 +73,11 @@ class Replications:
 
         if not request.replication_channel:
             request = replace(request, replication_channel=self.config.replication_channel)
-        self._check_channels(request)
+        if request.uses_response_channel:
+            if request.live_destination:
+                raise ArchiveError("response channels can't be used with live destinations")
+            if request.is_tagged:
+                raise ArchiveError("response channels can't be used with tagged replication")
         if request.dst_recording_id != NULL_VALUE:
             stopped_destination(self.catalog, self.recordings, request.dst_recording_id)
         replication_id = self.next_id()
@@ -92,14 +93,6 @@ class Replications:
         self._by_id[replication_id] = session
         self._sessions.append(session)
         requester.send_ok(correlation_id, replication_id)
-
-    def _check_channels(self, request: ReplicationRequest) -> None:
-        if not request.uses_response_channel:
-            return
-        if request.live_destination:
-            raise ArchiveError("response channels can't be used with live destinations")
-        if request.is_tagged:
-            raise ArchiveError("response channels can't be used with tagged replication")
 
     def open_mirror(self, control_channel: str) -> Steps[tuple[ControlSession, int]]:
         """Open a session with an archive that mirrors a ledger of this one."""

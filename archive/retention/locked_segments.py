@@ -7,7 +7,6 @@ protects all that the reader has yet to reach. A reader without an open file is 
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 from dataclasses import replace
@@ -20,8 +19,6 @@ from aerotape.catalog.segment.placement import is_long_enough, misplaced_head, r
 from aerotape.catalog.segment_files import segment_file_name
 
 _NO_USAGE = Usage()
-# Errors of file systems without locks; NFS requires a file open for writing.
-_NO_LOCKS = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENOLCK, errno.EBADF)
 
 
 def plan_directory(
@@ -107,8 +104,10 @@ def is_read(path: str | Path) -> bool:
         return True  # unknown
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno not in _NO_LOCKS
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a file system without locks
     finally:
         os.close(descriptor)
     return False

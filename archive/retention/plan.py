@@ -11,7 +11,7 @@ recordings is reduced by the oldest segments of any of them.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -196,7 +196,11 @@ def make_plan(holdings: Iterable[Holding], policy: RetentionPolicy, now_ns: int)
         if state.rule is not None:
             _limit_recording(state, state.rule, now_ns)
     for rule in policy.rules:
-        for group in _streams(states, rule).values():
+        streams: dict[_Stream, list[_State]] = {}
+        for state in states:
+            if state.rule is rule:
+                streams.setdefault(state.holding.stream, []).append(state)
+        for group in streams.values():
             _limit_stream(group, rule)
     if policy.max_directory_size is not None:
         limit = policy.max_directory_size
@@ -245,14 +249,6 @@ def _limit_recording(state: _State, rule: RetentionRule, now_ns: int) -> None:
 def _stopped_before(holding: Holding, time_ns: int) -> bool:
     stopped_ms = holding.descriptor.stop_timestamp_ms
     return stopped_ms >= 0 and (stopped_ms + 1) * _NS_PER_MS <= time_ns
-
-
-def _streams(states: Iterable[_State], rule: RetentionRule) -> Mapping[_Stream, list[_State]]:
-    groups: dict[_Stream, list[_State]] = {}
-    for state in states:
-        if state.rule is rule:
-            groups.setdefault(state.holding.stream, []).append(state)
-    return groups
 
 
 def _limit_stream(group: list[_State], rule: RetentionRule) -> None:

@@ -1,29 +1,8 @@
-"""The retention policy: a TOML file that limits how much of which recordings is retained.
-
-    min_age = "1h"                  # data younger than this is retained in any case
-
-    [directory]
-    max_size = "500g"               # of all segment files
-
-    [[rule]]
-    name = "market data"            # for messages; default: its number
-    channel = "239.1.1.1"           # a part of the recording's original channel
-    stream_id = [1001, 1002]        # or a single one
-    max_age = "7d"
-    max_recording_size = "100g"     # of each recording
-    max_stream_size = "1t"          # of all recordings of one channel and stream id together
-    max_recordings = 20             # of one channel and stream id
-
-    [[rule]]
-    stream_id = 7
-    keep = true                     # these recordings are never deleted, nor for max_size
-
-The first rule that matches a recording applies; one without `channel` and `stream_id` matches all.
-Sizes are bytes, or have k, m, g or t (powers of 1024). Ages have s, m, h, d or w.
-"""
+"""The retention policy: a TOML file, described in docs/archive-directory.md."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,8 +13,8 @@ from aerotape.archive.config.property_table import RETENTION_FILE, nearest
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ConfigurationError
 
-_MAX_FILE_LENGTH: Final = 1 << 20
 _MAX_LONG: Final = (1 << 63) - 1
+_AMOUNT: Final = re.compile("([0-9]{1,19}) *([a-z]?)")
 _SIZE_FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SECOND_NS: Final = 1_000_000_000
 _AGE_FACTORS: Final = {
@@ -108,18 +87,11 @@ def read_policy(path: Path) -> RetentionPolicy:
         ConfigurationError: the file cannot be read, or its content is invalid.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_FILE_LENGTH + 1)
+        values = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise _invalid(path, f"cannot be read: {error.strerror}") from error
-    if len(content) > _MAX_FILE_LENGTH:
-        raise _invalid(path, f"is longer than {_MAX_FILE_LENGTH} bytes")
-    try:
-        values = tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _invalid(path, f"is not TOML: {error}") from error
-    except RecursionError as error:
-        raise _invalid(path, "is nested too deeply") from error
     table = _Table(path, "", values, ("min_age", "directory", "rule"))
     directory, rules = values.get("directory", {}), values.get("rule", [])
     if not isinstance(directory, dict):
@@ -196,13 +168,10 @@ class _Table:
         return frozenset(found)
 
     def size(self, key: str) -> Limit | None:
-        value = self._values.get(key)
-        text = str(value) if _is_integer(value) else value
-        return self._amount(key, text, _SIZE_FACTORS, 'not a size: write "500g" (k, m, g, t)')
+        return self._amount(key, _SIZE_FACTORS, 'not a size: write "500g" (k, m, g, t)')
 
     def age(self, key: str) -> Limit | None:
-        text = self._values.get(key)
-        return self._amount(key, text, _AGE_FACTORS, 'not an age: write "7d" (s, m, h, d, w)')
+        return self._amount(key, _AGE_FACTORS, 'not an age: write "7d" (s, m, h, d, w)')
 
     def count(self, key: str) -> Limit | None:
         value = self._values.get(key)
@@ -210,31 +179,20 @@ class _Table:
             raise self.invalid(f"{key}={value!r} must be a number")
         return None if value is None else self._limit(key, value, str(value))
 
-    def _amount(
-        self, key: str, text: object, factors: Mapping[str, int], problem: str
-    ) -> Limit | None:
-        if key not in self._values:
+    def _amount(self, key: str, factors: Mapping[str, int], problem: str) -> Limit | None:
+        given = self._values.get(key)
+        if given is None:
             return None
-        value = _with_unit(text, factors)
-        if value is None:
-            raise self.invalid(f"{key}={self._values[key]!r} is {problem}")
-        return self._limit(key, value, str(text))
+        text = str(given) if _is_integer(given) else given
+        match = _AMOUNT.fullmatch(text.strip().lower()) if isinstance(text, str) else None
+        if match is None or match[2] not in factors:
+            raise self.invalid(f"{key}={given!r} is {problem}")
+        return self._limit(key, int(match[1]) * factors[match[2]], str(text))
 
     def _limit(self, key: str, value: int, text: str) -> Limit:
         if not 0 < value <= _MAX_LONG:
             raise self.invalid(f"{key}={text} must be positive and have 64 bits at most")
         return Limit(value, text)
-
-
-def _with_unit(text: object, factors: Mapping[str, int]) -> int | None:
-    if not isinstance(text, str):
-        return None
-    digits = text.strip().rstrip("kmgtshdwKMGTSHDW")
-    factor = factors.get(text.strip()[len(digits) :].strip().lower())
-    digits = digits.strip()
-    if factor is None or not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
-        return None
-    return int(digits) * factor
 
 
 def _is_integer(value: object) -> bool:

@@ -4,8 +4,7 @@ Removals use the requests of clients, from an internal requester, so that the sa
 the same thread deletes the files. The plan is made in a separate thread and executed with one
 request per duty cycle, a few deletions at a time.
 
-The policy is read in each pass, so that it can be changed while the archive runs. An invalid policy
-is recorded as an error, and nothing is deleted.
+The policy is read in each pass; an invalid one is an error, and nothing is deleted.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
-from aerotape.archive.control import responses
-from aerotape.archive.error_log import LOGGER, ErrorLog
+from aerotape.archive.control import requests, responses
+from aerotape.archive.error_log import LOGGER
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.retention.locked_segments import plan_directory
 from aerotape.archive.retention.plan import Removal, RetentionPlan
@@ -32,11 +31,9 @@ from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import Counter
+    from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
     from aerotape.archive.control.signals import SignalAudience
-    from aerotape.archive.recording.recordings import Recordings
-    from aerotape.archive.replay.replay_session import Replays
-    from aerotape.archive.replication.replications import Replications
-    from aerotape.catalog.file.catalog import Catalog
 
 _MAX_UNDER_WAY: Final = 8
 
@@ -49,9 +46,8 @@ class _Requester:
     def __init__(self, counters: Sequence[Counter], audience: SignalAudience | None) -> None:
         self._segments, self._bytes = counters
         self._audience = audience
-        # Removals in progress, by correlation id; of these, the ones with an OK.
+        # Removals in progress, by correlation id.
         self._removals: dict[int, Removal] = {}
-        self._answered: set[int] = set()
         self._next_correlation_id = 1
 
     def __len__(self) -> int:
@@ -68,16 +64,14 @@ class _Requester:
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
         removal = self._removals.get(correlation_id)
         if removal is not None:
-            self._answered.add(correlation_id)
             self._segments.add(relevant_id)
             self._bytes.add(removal.size_bytes)
             LOGGER.info("retention deletes of %s", removal)
 
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
         removal = self._removals.pop(correlation_id, None)
-        # A failure after the OK was recorded as an error where it occurred.
-        if removal is not None and correlation_id not in self._answered:
-            LOGGER.info("retention: recording %d stays for now: %s", removal.recording_id, message)
+        if removal is not None:
+            LOGGER.info("retention: recording %d: %s", removal.recording_id, message)
 
     def send_signal(
         self,
@@ -89,7 +83,6 @@ class _Requester:
     ) -> None:
         if signal is RecordingSignal.DELETE:
             self._removals.pop(correlation_id, None)
-            self._answered.discard(correlation_id)
         if self._audience is not None:
             # It belongs to no client's request.
             message = responses.recording_signal(
@@ -104,7 +97,6 @@ class Retention:
 
     Attributes:
         interval_ns: from the start of one pass to that of the next.
-        ask: handles a request of a requester, as of a client.
         counters: of deleted segment files, and of their allocated bytes.
         wake: makes the conductor call `do_work` soon; called from other threads.
         audience: receives the signals.
@@ -112,14 +104,8 @@ class Retention:
 
     policy_file: Path
     interval_ns: int
-    archive_dir: Path
-    catalog: Catalog
-    recordings: Recordings
-    replays: Replays
-    replications: Replications
-    ask: Callable[[Any, Any], None]
+    services: Services
     counters: Sequence[Counter]
-    errors: ErrorLog
     wake: Callable[[], None]
     audience: SignalAudience | None
     monotonic_ns: Callable[[], int] = time.monotonic_ns
@@ -171,40 +157,40 @@ class Retention:
             while len(self._requester):
                 yield
         except AerotapeError as error:
-            self.errors.record("retention failed", error)
+            self.services.errors.record("retention failed", error)
         finally:
             self._is_removing = False
 
     def _plan(self, usage: Usage, now_ns: int) -> RetentionPlan:
         policy = read_policy(self.policy_file)
-        return plan_directory(self.archive_dir, policy, now_ns, usage)
+        return plan_directory(self.services.archive_dir, policy, now_ns, usage)
 
     def _usage(self) -> Usage:
-        recordings = self.recordings
+        recordings = self.services.recordings
         live = {session.recording_id: session.position for session in recordings}
         held = {
             recording_id: "a replication to it is starting"
-            for recording_id in self.replications.recording_ids()
+            for recording_id in self.services.replications.recording_ids()
             if recording_id not in live
         }
         for source in recordings.subscriptions.listed():
             if source.extends is not None and source.extends not in live:
                 held[source.extends] = "an extension of it is starting"
-        return Usage(live, self.replays.lowest_positions(), held)
+        return Usage(live, self.services.replays.lowest_positions(), held)
 
     def _is_as_planned(self, removal: Removal) -> bool:
         """Whether a recording is unchanged and unused since the plan."""
         recording_id = removal.recording_id
-        if not self.catalog.has_recording(recording_id):
+        if not self.services.catalog.has_recording(recording_id):
             return False
-        descriptor, planned = self.catalog.descriptor(recording_id), removal.descriptor
+        descriptor, planned = self.services.catalog.descriptor(recording_id), removal.descriptor
         if descriptor.start_position != planned.start_position:
             return False
         if removal.new_start_position is None and (
             descriptor.stop_position != planned.stop_position or recording_id in self._usage().held
         ):
             return False
-        return not self.recordings.are_segments_changing(recording_id)
+        return not self.services.recordings.are_segments_changing(recording_id)
 
     def _remove(self, removal: Removal) -> None:
         correlation_id = self._requester.begin(removal)
@@ -222,7 +208,8 @@ class Retention:
                 recording_id=removal.recording_id,
                 new_start_position=removal.new_start_position,
             )
-        self.ask(self._requester, request)
+        # As a client: responses and signals are what handlers need of a session.
+        requests.handle(self.services, cast("ControlSession", self._requester), request)
 
     def close(self) -> None:
         """Cancel the removals that were not requested yet."""

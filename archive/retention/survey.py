@@ -1,9 +1,7 @@
 """Survey of a directory's recordings: their segments, sizes and ages.
 
-The age of a segment counts from the last write to its file, when all of it had been recorded. The
-files of a copy may have been written later: then a segment counts as younger than its data.
-
-A recording that is damaged, marked as suspect or lacks segment files is not touched.
+The age of a segment counts from the last write to its file; one that was copied later counts as
+younger. A recording that is damaged, marked as suspect or lacks segment files is not touched.
 """
 
 from __future__ import annotations
@@ -108,8 +106,8 @@ def _is_whole(
     end_position: int,
 ) -> bool:
     """Whether no segment file up to the end is missing."""
-    length = descriptor.segment_file_length
-    if len(segments) < len(range(first, end_position, length)):
-        return False
+    length, count = descriptor.segment_file_length, len(segments)
     bases = [segment.base_position for segment in segments]
-    return bases == list(range(first, first + len(bases) * length, length))
+    return first + count * length >= end_position and (
+        bases == list(range(first, first + count * length, length))
+    )

@@ -20,22 +20,17 @@ from typing import TYPE_CHECKING, Protocol
 from aerotape.clock import epoch_ms
 
 if TYPE_CHECKING:
-    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
 
 NULL_PRINCIPAL = b""
 
 
-class SessionProxy:
-    """The operations of an authenticator on a session. Valid only during the call."""
-
-    def __init__(self, session: ControlSession) -> None:
-        self._session: ControlSession | None = session
+class SessionProxy(Protocol):
+    """The operations of an authenticator on a session. To be used only during the call."""
 
     @property
     def session_id(self) -> int:
         """The control session id, as in `on_connect_request`."""
-        return self._valid().session_id
 
     @property
     def source_identity(self) -> str:
@@ -43,11 +38,9 @@ class SessionProxy:
 
         An addition of aerotape to the reference's session proxy.
         """
-        return self._valid().source_identity
 
     def challenge(self, encoded_challenge: bytes) -> bool:
         """Send the client a challenge; False when that must be repeated in a later call."""
-        return self._valid().challenge(_bytes("encoded_challenge", encoded_challenge))
 
     def authenticate(self, encoded_principal: bytes) -> bool:
         """Accept the client; False when that must be repeated in a later call.
@@ -55,26 +48,9 @@ class SessionProxy:
         Args:
             encoded_principal: the client's identity for the authorisation service.
         """
-        return self._valid().authenticate(_bytes("encoded_principal", encoded_principal))
 
     def reject(self, why: str = "") -> None:
         """Refuse the client: send AUTHENTICATION_REJECTED with the reason."""
-        self._valid().reject(why)
-
-    def expire(self) -> None:
-        """End the validity of this proxy."""
-        self._session = None
-
-    def _valid(self) -> ControlSession:
-        if self._session is None:
-            raise RuntimeError("a session proxy is valid only during the call that receives it")
-        return self._session
-
-
-def _bytes(name: str, value: object) -> bytes:
-    if not isinstance(value, bytes):
-        raise TypeError(f"{name} must be bytes, not {type(value).__name__}")
-    return value
 
 
 class Authenticator(Protocol):
@@ -138,21 +114,17 @@ class GuardedAuthenticator:
         call = self.authenticator.on_challenge_response
         return self._call(call, session_id, session_id, encoded_credentials)
 
-    def connected(self, session: ControlSession) -> None:
+    def connected(self, session: SessionProxy) -> None:
         """Poll the authenticator for a session whose client can receive responses."""
-        self._ask(self.authenticator.on_connected_session, session)
+        self._poll(self.authenticator.on_connected_session, session)
 
-    def challenged(self, session: ControlSession) -> None:
+    def challenged(self, session: SessionProxy) -> None:
         """Poll the authenticator for a session that has been challenged."""
-        self._ask(self.authenticator.on_challenged_session, session)
+        self._poll(self.authenticator.on_challenged_session, session)
 
-    def _ask(self, call: Callable[[SessionProxy, int], None], session: ControlSession) -> None:
-        proxy = SessionProxy(session)
-        try:
-            if not self._call(call, session.session_id, proxy):
-                session.reject()
-        finally:
-            proxy.expire()
+    def _poll(self, call: Callable[[SessionProxy, int], None], session: SessionProxy) -> None:
+        if not self._call(call, session.session_id, session):
+            session.reject()
 
     def _call(self, call: Callable[..., None], session_id: int, *args: object) -> bool:
         try:

@@ -8,7 +8,7 @@ because requests that it would refuse must not be allowed instead.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import inspect
 from typing import Any, cast
 
 from aerotape.archive.security.authentication import AllowAll, Authenticator
@@ -64,8 +64,6 @@ def check_authorisation_service(plugin: object, what: str) -> AuthorisationServi
 
 
 def _check_methods(plugin: object, protocol: type, what: str, kind: str) -> None:
-    import inspect
-
     for name in [each for each in vars(protocol) if not each.startswith("_")]:
         method = getattr(plugin, name, None)
         if not callable(method):
@@ -92,22 +90,12 @@ def _load(property_name: str, name: str) -> Any:
         factory: Any = importlib.import_module(module_name)
         for attribute in factory_name.split("."):
             factory = getattr(factory, attribute)
-    except AttributeError:
-        raise ConfigurationError(
-            f"{property_name}={name}: module {module_name} has no {factory_name}", property_name
-        ) from None
-    except Exception as error:
-        raise ConfigurationError(
-            f"{property_name}={name}: cannot import {module_name}:"
-            f" {type(error).__name__}: {error} (is it installed, or on PYTHONPATH?)",
-            property_name,
-        ) from error
-    try:
-        return cast(Callable[[], Any], factory)()
+        return factory()
     except ConfigurationError:
         raise
     except Exception as error:
         raise ConfigurationError(
-            f"{property_name}={name}: the factory failed: {type(error).__name__}: {error}",
+            f"{property_name}={name}: cannot be loaded: {type(error).__name__}: {error} (is its"
+            " module installed, or on PYTHONPATH?)",
             property_name,
         ) from error

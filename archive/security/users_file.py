@@ -19,7 +19,6 @@ new one.
 from __future__ import annotations
 
 import base64
-import binascii
 import fcntl
 import os
 import re
@@ -38,7 +37,6 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError, StorageError
 
-MAX_FILE_LENGTH = 16 * 1024 * 1024
 MAX_SECRET_LENGTH = 1024
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _SCHEME = "scram-sha-256"
@@ -150,29 +148,17 @@ def read_users(path: Path) -> Users:
     Raises:
         ConfigurationError: it is missing, is open to others, or has an invalid line.
     """
+    if path.exists() and not path.is_file():
+        raise ConfigurationError(f"users file {path}: not a regular file", str(path))
     try:
-        data = _read(path)
+        with path.open("rb") as file:
+            _check_owner(path, os.fstat(file.fileno()))
+            return _parse(path, file.read())
     except OSError as error:
         raise ConfigurationError(f"users file {path}: {error.strerror}", str(path)) from error
-    if len(data) > MAX_FILE_LENGTH:
-        raise ConfigurationError(
-            f"users file {path}: longer than {MAX_FILE_LENGTH} bytes", str(path)
-        )
-    return _parse(path, data)
-
-
-def _read(path: Path) -> bytes:
-    """Return a file's bytes, at most one more than allowed, if others have no access to it."""
-    # Opening a pipe of that name must not block.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        _check_owner(path, os.fstat(descriptor))
-        return file.read(MAX_FILE_LENGTH + 1)
 
 
 def _check_owner(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise ConfigurationError(f"users file {path}: not a regular file", str(path))
     if status.st_uid not in (0, os.geteuid()):
         raise ConfigurationError(
             f"users file {path}: belongs to user id {status.st_uid}: must belong to root or to"
@@ -212,16 +198,9 @@ def _parse_line(line: str) -> User | None:
     try:
         name, role, verifier = line.split(":")
         scheme, iterations, salt, key = verifier.split("$")
-        user = User(
-            name,
-            Role(role),
-            Verifier(
-                int(iterations),
-                base64.b64decode(salt, validate=True),
-                base64.b64decode(key, validate=True),
-            ),
-        )
-    except (ValueError, binascii.Error):
+        keys = (base64.b64decode(each, validate=True) for each in (salt, key))
+        user = User(name, Role(role), Verifier(int(iterations), *keys))
+    except ValueError:
         return None
     is_sound = (
         _NAME.fullmatch(name)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders.built_archive import add_entry
 from support.builders.held_recordings import add_recording, segments
+from support.builders.segment_builder import SegmentBuilder
 from support.builders.streams import record
 from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive
@@ -67,7 +69,7 @@ def test_purged_recordings_without_files_are_removed(directory: Path) -> None:
         assert catalog.next_recording_id == 7
         catalog.set_start_position(5, 65_536)
         catalog.change_state(2, RecordingState.VALID)
-        assert add_to(catalog) == 7
+        assert add_entry(catalog, SegmentBuilder()) == 7
         with Catalog.open(directory, read_only=True) as seen:
             assert list(seen.recording_ids()) == [0, 2, 5, 7]
             assert seen.start_position(5) == 65_536
@@ -78,25 +80,9 @@ def test_half_of_the_entries_is_not_enough(directory: Path) -> None:
     """With three of six purged without a file, the catalog is not compacted."""
     inode = (directory / "archive.catalog").stat().st_ino
     with open_catalog(directory) as catalog:
-        add_to(catalog)
+        add_entry(catalog, SegmentBuilder())
         assert compact_at_start(catalog, directory, 0) == []
     assert (directory / "archive.catalog").stat().st_ino == inode
-
-
-def add_to(catalog: Catalog) -> int:
-    return catalog.add_recording(
-        start_position=0,
-        start_timestamp_ms=1,
-        initial_term_id=1,
-        segment_file_length=131_072,
-        term_buffer_length=65_536,
-        mtu_length=1408,
-        session_id=1,
-        stream_id=1,
-        stripped_channel="aeron:ipc",
-        original_channel="aeron:ipc",
-        source_identity="aeron:ipc",
-    )
 
 
 def test_a_reader_of_the_old_file_is_not_affected(directory: Path) -> None:

@@ -72,8 +72,8 @@ def test_a_bad_setting_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> N
     )
     assert main(["archive", "--print-config", "-Daerotape.recording.signals=everybody"]) == 2
     assert capsys.readouterr().err == (
-        "aerotape archive: aerotape.recording.signals='everybody': must be requester (signals are"
-        " sent to the requesting session) or all (to all control sessions) (from -D)\n"
+        "aerotape archive: aerotape.recording.signals='everybody': must be requester or all"
+        " (from -D)\n"
     )
     assert main(["archive", "--print-config", "--users", ""]) == 2
     assert capsys.readouterr().err == (

@@ -1,8 +1,7 @@
 """Handlers of control requests, one for each, in one table.
 
-To add a request, write its handler in the module of its subject and enter it in that module's
-`HANDLERS`. A handler is called for an active session that owns the image of the request; it
-responds at once, or a part of `Services` responds later.
+A handler is called for an active session that owns the image of the request; it responds at once,
+or a part of `Services` responds later.
 """
 
 from __future__ import annotations

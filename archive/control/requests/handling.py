@@ -25,13 +25,13 @@ def check_known(services: Services, recording_id: int) -> None:
 
 
 def check_no_ledger(services: Services, recording_id: int) -> None:
-    """Raise ArchiveError if a recording is that of a ledger, whose entries have to stay."""
+    """Raise ArchiveError if a recording is unknown or, as its entries have to stay, a ledger's."""
+    check_known(services, recording_id)
     descriptor = services.catalog.entry(recording_id).descriptor
     found = ledger_of_channel(descriptor.original_channel)
     if found is not None:
         raise ArchiveError(
-            f"recording {recording_id} is that of ledger {found.id}: use the requests for ledgers",
-            ErrorCode.GENERIC,
+            f"recording {recording_id} is that of ledger {found.id}: use the requests for ledgers"
         )
 
 

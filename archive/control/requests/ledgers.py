@@ -30,11 +30,12 @@ def _ledger(request: Any) -> QualifiedId:
     return QualifiedId.from_signed(request.scope_id, request.ledger_id)
 
 
-def _plain(method: Callable[[MirroringLedgers, ControlSession, int, QualifiedId], None]) -> Handler:
-    """Return the handler of a request that has no more than a ledger."""
+def _passing(method: Callable[..., None], *fields: str) -> Handler:
+    """Return the handler of a request that passes a ledger and these fields to a method."""
 
     def handle(services: Services, session: ControlSession, request: Any) -> None:
-        method(services.ledgers, session, request.correlation_id, _ledger(request))
+        values = (getattr(request, name) for name in fields)
+        method(services.ledgers, session, request.correlation_id, _ledger(request), *values)
 
     return handle
 
@@ -98,31 +99,6 @@ def _attach(
     )
 
 
-def _await(services: Services, session: ControlSession, request: codecs.AwaitLedgerRequest) -> None:
-    services.ledgers.await_position(
-        session,
-        request.correlation_id,
-        _ledger(request),
-        request.position,
-        request.reach,
-        request.timeout_ns,
-    )
-
-
-def _recover(
-    services: Services, session: ControlSession, request: codecs.RecoverLedgerRequest
-) -> None:
-    services.ledgers.recover(
-        session, request.correlation_id, _ledger(request), request.password_hash
-    )
-
-
-def _locate(
-    services: Services, session: ControlSession, request: codecs.LocateEntryRequest
-) -> None:
-    services.ledgers.locate(session, request.correlation_id, _ledger(request), request.entry_id)
-
-
 def _mirror(
     services: Services, session: ControlSession, request: codecs.MirrorLedgerRequest
 ) -> None:
@@ -142,25 +118,19 @@ def _mirror(
     services.ledgers.mirror(session, request.correlation_id, metadata, source)
 
 
-def _replace_mirror(
-    services: Services, session: ControlSession, request: codecs.ReplaceMirrorRequest
-) -> None:
-    services.ledgers.replace_mirror(
-        session, request.correlation_id, _ledger(request), request.mirror, request.replacement
-    )
-
-
 HANDLERS: Handlers = {
     codecs.CreateLedgerRequest: _create,
-    codecs.LedgerInfoRequest: _plain(MirroringLedgers.info),
+    codecs.LedgerInfoRequest: _passing(MirroringLedgers.info),
     codecs.ListLedgersRequest: _list,
     codecs.AttachWriterRequest: _attach,
-    codecs.SyncLedgerRequest: _plain(MirroringLedgers.sync),
-    codecs.AwaitLedgerRequest: _await,
-    codecs.CloseLedgerRequest: _plain(MirroringLedgers.close_ledger),
-    codecs.RecoverLedgerRequest: _recover,
-    codecs.DeleteLedgerRequest: _plain(MirroringLedgers.delete),
-    codecs.LocateEntryRequest: _locate,
+    codecs.SyncLedgerRequest: _passing(MirroringLedgers.sync),
+    codecs.AwaitLedgerRequest: _passing(
+        MirroringLedgers.await_position, "position", "reach", "timeout_ns"
+    ),
+    codecs.CloseLedgerRequest: _passing(MirroringLedgers.close_ledger),
+    codecs.RecoverLedgerRequest: _passing(MirroringLedgers.recover, "password_hash"),
+    codecs.DeleteLedgerRequest: _passing(MirroringLedgers.delete),
+    codecs.LocateEntryRequest: _passing(MirroringLedgers.locate, "entry_id"),
     codecs.MirrorLedgerRequest: _mirror,
-    codecs.ReplaceMirrorRequest: _replace_mirror,
+    codecs.ReplaceMirrorRequest: _passing(MirroringLedgers.replace_mirror, "mirror", "replacement"),
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.listing import RangeListing, SingleListing, SubscriptionListing
+from aerotape.archive.control import responses
+from aerotape.archive.control.listing import Listing
 from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_listing
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
@@ -25,7 +26,7 @@ def _list_recordings(
     if isinstance(request, codecs.ListRecordingsForUriRequest):
         stream_id, channel = request.stream_id, request.channel
     session.begin_listing(
-        RangeListing(
+        Listing(
             session,
             services.catalog,
             request.correlation_id,
@@ -41,9 +42,12 @@ def _list_recording(
     services: Services, session: ControlSession, request: codecs.ListRecordingRequest
 ) -> None:
     check_no_listing(session)
-    session.begin_listing(
-        SingleListing(session, services.catalog, request.correlation_id, request.recording_id)
-    )
+    recording_id, correlation_id = request.recording_id, request.correlation_id
+    if not services.catalog.has_recording(recording_id):
+        session.send_recording_unknown(correlation_id, recording_id)
+        return
+    descriptor = services.catalog.wire_descriptor(recording_id)
+    session.pass_on(responses.descriptor(session.session_id, correlation_id, descriptor))
 
 
 def _list_recording_subscriptions(
@@ -57,18 +61,24 @@ def _list_recording_subscriptions(
         session.send_subscription_unknown(request.correlation_id)
         return
     by_stream_id = request.apply_stream_id is codecs.BooleanType.TRUE
-    listing = SubscriptionListing(
-        session,
-        request.correlation_id,
-        (
-            source
-            for source in subscriptions[request.pseudo_index :]
-            if request.channel in source.channel
-            and (source.stream_id == request.stream_id or not by_stream_id)
-        ),
-        request.subscription_count,
-    )
-    session.begin_listing(listing)
+    found = [
+        source
+        for source in subscriptions[request.pseudo_index :]
+        if request.channel in source.channel
+        and (source.stream_id == request.stream_id or not by_stream_id)
+    ]
+    for source in found[: request.subscription_count]:
+        session.pass_on(
+            codecs.RecordingSubscriptionDescriptor(
+                control_session_id=session.session_id,
+                correlation_id=request.correlation_id,
+                subscription_id=source.registration_id,
+                stream_id=source.stream_id,
+                stripped_channel=source.channel,
+            ).encode()
+        )
+    if len(found) < request.subscription_count:
+        session.send_subscription_unknown(request.correlation_id)
 
 
 def _find_last_matching(

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_ledger
+from aerotape.archive.control.requests.handling import (
+    Handler,
+    Handlers,
+    check_known,
+    check_no_ledger,
+)
 from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.indexes import remove_indexes
@@ -25,12 +30,14 @@ if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 
-def _truncate_recording(
-    services: Services, session: ControlSession, request: codecs.TruncateRecordingRequest
-) -> None:
-    check_known(services, request.recording_id)
-    check_no_ledger(services, request.recording_id)
-    truncate_recording(services, session, request)
+def _of_client(handler: Handler) -> Handler:
+    """Return the handler for clients, which may not change the recording of a ledger."""
+
+    def handle(services: Services, session: ControlSession, request: Any) -> None:
+        check_no_ledger(services, request.recording_id)
+        handler(services, session, request)
+
+    return handle
 
 
 def truncate_recording(
@@ -50,20 +57,12 @@ def truncate_recording(
         session,
         correlation_id,
         recording_id,
+        lambda: _cut_back(archive_dir, descriptor, position),
         is_ready=services.replays.end_all(recording_id),
-        prepare=lambda: _cut_back(archive_dir, descriptor, position),
         # An extension must not meet files that a power cut has brought back.
         finish=lambda: force_names(archive_dir),
         end_position=descriptor.stop_position,
     )
-
-
-def _purge_recording(
-    services: Services, session: ControlSession, request: codecs.PurgeRecordingRequest
-) -> None:
-    check_known(services, request.recording_id)
-    check_no_ledger(services, request.recording_id)
-    purge_recording(services, session, request)
 
 
 def purge_recording(
@@ -92,7 +91,7 @@ def purge_recording(
         session,
         correlation_id,
         recording_id,
-        prepare=find_files,
+        find_files,
         finish=lambda: _forget(archive_dir, recording_id, left),
     )
 
@@ -128,6 +127,6 @@ def _forget(archive_dir: Path, recording_id: int, left: list[str]) -> None:
 
 
 HANDLERS: Handlers = {
-    codecs.TruncateRecordingRequest: _truncate_recording,
-    codecs.PurgeRecordingRequest: _purge_recording,
+    codecs.TruncateRecordingRequest: _of_client(truncate_recording),
+    codecs.PurgeRecordingRequest: _of_client(purge_recording),
 }

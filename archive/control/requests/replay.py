@@ -19,14 +19,7 @@ def _replay(
     session: ControlSession,
     request: codecs.ReplayRequest | codecs.BoundedReplayRequest,
 ) -> None:
-    limit_counter_id = None
-    if isinstance(request, codecs.BoundedReplayRequest):
-        limit_counter_id = request.limit_counter_id
-    services.replays.start(
-        session,
-        request.correlation_id,
-        ReplayRequest.of(request, limit_counter_id=limit_counter_id),
-    )
+    services.replays.start(session, request.correlation_id, ReplayRequest.of(request))
 
 
 def _stop_replay(

@@ -17,7 +17,6 @@ from aerotape.catalog.scopes.layout import (
 from aerotape.catalog.scopes.placing import imported_descriptor
 from aerotape.codecs.generated import archive, ledger_control
 from aerotape.errors import ArchiveError, StorageError
-from aerotape.protocol import ErrorCode
 from aerotape.qualified_id import QualifiedId
 
 if TYPE_CHECKING:
@@ -43,13 +42,9 @@ def _list(
         queries.HANDLERS[archive.ListRecordingsRequest](services, session, plain)
         return
     if not 0 < request.record_count <= _MAX_LISTED:
-        raise ArchiveError(
-            f"recordCount={request.record_count} is not from 1 to {_MAX_LISTED}",
-            ErrorCode.GENERIC,
-        )
+        raise ArchiveError(f"recordCount={request.record_count} is not from 1 to {_MAX_LISTED}")
     sent = 0
     next_id = request.from_recording_id
-    prefix = responses.descriptor_prefix(session.session_id, request.correlation_id)
     for qualified_id in imported_ids(services.archive_dir, scope_id):
         if qualified_id.ledger_id < request.from_recording_id:
             continue
@@ -62,7 +57,9 @@ def _list(
             # As a damaged recording of the archive's own, it is left out.
             services.errors.record("imported recording not listed", error)
             continue
-        session.pass_on(prefix + descriptor.encode()[responses.DESCRIPTOR_ADDRESS_LENGTH :])
+        session.pass_on(
+            responses.descriptor(session.session_id, request.correlation_id, descriptor.encode())
+        )
         sent += 1
     if sent < request.record_count:
         session.send_recording_unknown(request.correlation_id, next_id)

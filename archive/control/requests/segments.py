@@ -8,7 +8,7 @@ from aerotape.archive.control.requests.handling import Handlers, check_known, ch
 from aerotape.catalog.descriptor import segment_base
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
-from aerotape.protocol import NULL_POSITION, ErrorCode
+from aerotape.protocol import NULL_POSITION
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
@@ -26,7 +26,7 @@ def _check_detach(services: Services, recording_id: int, position: int) -> None:
     descriptor = services.segments.descriptor(recording_id)
 
     def refuse(problem: str) -> ArchiveError:
-        return ArchiveError(f"{problem} for recording {recording_id}", ErrorCode.GENERIC)
+        return ArchiveError(f"{problem} for recording {recording_id}")
 
     if position != segment_base(descriptor, position):
         raise refuse(f"invalid segment start: newStartPosition={position}")
@@ -63,7 +63,6 @@ def _check_detach(services: Services, recording_id: int, position: int) -> None:
 def _detach_segments(
     services: Services, session: ControlSession, request: codecs.DetachSegmentsRequest
 ) -> None:
-    check_known(services, request.recording_id)
     _check_detach(services, request.recording_id, request.new_start_position)
     services.segments.detach(request.recording_id, request.new_start_position)
     session.send_ok(request.correlation_id)
@@ -79,7 +78,6 @@ def _delete_detached_segments(
 def _purge_segments(
     services: Services, session: ControlSession, request: codecs.PurgeSegmentsRequest
 ) -> None:
-    check_known(services, request.recording_id)
     _check_detach(services, request.recording_id, request.new_start_position)
     services.segments.purge(
         session, request.correlation_id, request.recording_id, request.new_start_position
@@ -96,15 +94,10 @@ def _attach_segments(
 def _migrate_segments(
     services: Services, session: ControlSession, request: codecs.MigrateSegmentsRequest
 ) -> None:
-    check_known(services, request.src_recording_id)
-    check_known(services, request.dst_recording_id)
     for recording_id in (request.src_recording_id, request.dst_recording_id):
         check_no_ledger(services, recording_id)
     services.segments.migrate(
-        session,
-        request.correlation_id,
-        request.src_recording_id,
-        request.dst_recording_id,
+        session, request.correlation_id, request.src_recording_id, request.dst_recording_id
     )
 
 

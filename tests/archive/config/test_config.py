@@ -9,7 +9,6 @@ import pytest
 from aerotape.archive.archive import Archive
 from aerotape.archive.config import values as kinds
 from aerotape.archive.config.archive_config import ArchiveConfig
-from aerotape.archive.config.properties_file import parse_properties, read_properties_file
 from aerotape.archive.config.property_table import PROPERTIES
 from aerotape.errors import ConfigurationError
 
@@ -160,29 +159,3 @@ def test_settings_of_the_driver_are_the_defaults_of_the_archives() -> None:
     assert (made.control_mtu_length, made.replay_linger_timeout_ns) == (4096, 1_000_000_000)
     given = ArchiveConfig.from_properties({**driver, "aeron.archive.control.mtu.length": "8k"})
     assert given.control_mtu_length == 8192
-
-
-def test_properties_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
-    """Comments, all three separators, continuation, escapes and empty values."""
-    file = tmp_path / "archive.properties"
-    file.write_text(
-        "# a comment\n! another\n\naeron.a=1\naeron.b : two words \n  aeron.c three\n"
-        "aeron.d=first,\\\n    second\naeron.e\naeron.f=caf\\u00e9\\tx\nwith\\=sign=4\n"
-        "path=C:\\\\dir",
-        encoding="latin-1",
-    )
-    assert read_properties_file(file) == {
-        "aeron.a": "1",
-        "aeron.b": "two words ",
-        "aeron.c": "three",
-        "aeron.d": "first,second",
-        "aeron.e": "",
-        "aeron.f": "café\tx",
-        "with=sign": "4",
-        "path": "C:\\dir",
-    }
-
-
-def test_a_comment_may_not_be_continued() -> None:
-    """A backslash at the end of a comment does not continue the line."""
-    assert parse_properties(["# comment \\", "a=1"]) == {"a": "1"}

@@ -15,7 +15,7 @@ from support.jvm.java import JavaArchive
 from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode
-from aerotape.protocol import PROTOCOL_VERSION, ErrorCode, semantic_version
+from aerotape.protocol import PROTOCOL_VERSION, semantic_version
 
 LOCAL = "aeron:ipc?term-length=64k"
 # Images time out sooner than by default. Clients and connects do not, because of slow machines.
@@ -113,48 +113,6 @@ def test_a_session_belongs_to_the_stream_that_opened_it(start_daemon: Callable[.
         assert is_alive(client)
         assert not has_response(client, correlation_id)
     await_true(lambda: "does not own the control session" in daemon.log())
-    aeron.close()
-
-
-def test_a_second_listing_is_refused(start_daemon: Callable[..., Any]) -> None:
-    """A listing that is requested during another one gets ACTIVE_LISTING."""
-    daemon = start_daemon()
-    aeron = _native.AeronClient(str(daemon.aeron_dir))
-    raw = RawClient(aeron, LOCAL, response_stream_id=702)
-    raw.connect()
-    # Enough that the response stream's window is full before the end of the first listing.
-    publications = []
-    for stream_id in range(100, 119):
-        channel = f"aeron:ipc?term-length=64k|alias={'x' * 1200}{stream_id}"
-        raw.call(codecs.StartRecordingRequest, stream_id=stream_id, channel=channel)
-        publications.append(aeron.add_publication(channel, stream_id))
-    await_true(lambda: len(aeron.counters().rows(100)) == 19)
-    first = raw.request(codecs.ListRecordingsRequest, from_recording_id=0, record_count=1000)
-    second = raw.request(codecs.ListRecordingsRequest, from_recording_id=0, record_count=5)
-    others = [
-        second,
-        raw.request(codecs.ListRecordingRequest, recording_id=0),
-        raw.request(codecs.ListRecordingSubscriptionsRequest, pseudo_index=0, subscription_count=5),
-        raw.request(codecs.UpdateChannelRequest, recording_id=0, channel="aeron:ipc"),
-    ]
-    messages: list[Any] = []
-
-    def have_all() -> bool:
-        raw.poll(0.1)
-        messages.extend(raw.received)
-        raw.received.clear()
-        kinds = {getattr(m, "correlation_id", None) for m in messages}
-        return {first, *others} <= kinds and any(
-            isinstance(m, codecs.ControlResponse) and m.correlation_id == first for m in messages
-        )
-
-    await_true(have_all)
-    listed = [m.recording_id for m in messages if isinstance(m, codecs.RecordingDescriptor)]
-    assert listed == list(range(19))
-    answers = {m.correlation_id: m for m in messages if isinstance(m, codecs.ControlResponse)}
-    assert answers[first].code is ControlResponseCode.RECORDING_UNKNOWN
-    assert answers[first].relevant_id == 19
-    assert [answers[each].relevant_id for each in others] == [ErrorCode.ACTIVE_LISTING] * 4
     aeron.close()
 
 

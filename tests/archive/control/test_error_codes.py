@@ -33,22 +33,17 @@ from aerotape.protocol import ErrorCode
 # ---- requests that provoke the codes ----------------------------------------------------------
 
 
-def generic(rig: Rig) -> Any:
-    return error(rig.start(next_stream_id(), "not a channel"))
-
-
 def active_listing(rig: Rig) -> Any:
-    """Subscriptions whose channels are long enough to fill the response stream's window."""
-    for stream_id in range(100, 150):
-        assert rig.start(stream_id, f"{IPC}|alias={'x' * 1200}").code is ControlResponseCode.OK
-    listed = {"pseudo_index": 0, "subscription_count": 1000}
-    reader = rig.connected(b"open:bob")
-    reader.request(codecs.ListRecordingSubscriptionsRequest, **listed)
-    second = reader.request(codecs.ListRecordingSubscriptionsRequest, **listed)
-    answer = reader.response(second)
-    for stream_id in range(100, 150):
+    """Recordings whose channels are long enough to fill the response stream's window."""
+    for stream_id in range(100, 140):
+        answer = rig.start(stream_id, f"{IPC}|alias={'x' * 1200}")
+        with closing(rig.aeron.add_exclusive_publication(IPC, stream_id)):
+            rig.signal(answer.correlation_id, codecs.RecordingSignal.START)
         rig.raw.call(codecs.StopRecordingRequest, stream_id=stream_id, channel=IPC)
-    return error(answer)
+    listed = {"from_recording_id": 0, "record_count": 1000}
+    reader = rig.connected(b"open:bob")
+    reader.request(codecs.ListRecordingsRequest, **listed)
+    return error(reader.response(reader.request(codecs.ListRecordingsRequest, **listed)))
 
 
 def active_recording(rig: Rig) -> Any:
@@ -62,14 +57,6 @@ def active_subscription(rig: Rig) -> Any:
     stream_id = next_stream_id()
     assert rig.start(stream_id).code is ControlResponseCode.OK
     return error(rig.start(stream_id))
-
-
-def unknown_subscription(rig: Rig) -> Any:
-    return rig.refused(codecs.StopRecordingSubscriptionRequest, subscription_id=NOBODY)
-
-
-def unknown_recording(rig: Rig) -> Any:
-    return rig.refused(codecs.StopPositionRequest, recording_id=NOBODY)
 
 
 def max_replays(rig: Rig) -> Any:
@@ -118,15 +105,6 @@ def authentication_rejected(rig: Rig) -> Any:
     return error(rig.answer)
 
 
-def unknown_replication(rig: Rig) -> Any:
-    return rig.refused(codecs.StopReplicationRequest, replication_id=NOBODY)
-
-
-def unauthorised_action(rig: Rig) -> Any:
-    reader = rig.connected(b"open:reader")
-    return error(reader.call(codecs.PurgeRecordingRequest, recording_id=0))
-
-
 def replication_connection_failure(rig: Rig) -> Any:
     """No archive listens on the port."""
     return rig.error_after_ok(
@@ -135,33 +113,34 @@ def replication_connection_failure(rig: Rig) -> Any:
     )
 
 
-def empty_recording(rig: Rig) -> Any:
-    """A replay of an empty recording to its current end."""
-    return rig.refused(codecs.ReplayRequest, **replay_fields(rig.stopped(0), length=-2))
-
-
-def invalid_position(rig: Rig) -> Any:
-    return rig.refused(
-        codecs.TruncateRecordingRequest, recording_id=rig.stopped(5), position=1 << 30
-    )
-
-
 PROVOCATIONS: dict[ErrorCode, Callable[[Rig], Any]] = {
-    ErrorCode.GENERIC: generic,
+    ErrorCode.GENERIC: lambda rig: error(rig.start(next_stream_id(), "not a channel")),
     ErrorCode.ACTIVE_LISTING: active_listing,
     ErrorCode.ACTIVE_RECORDING: active_recording,
     ErrorCode.ACTIVE_SUBSCRIPTION: active_subscription,
-    ErrorCode.UNKNOWN_SUBSCRIPTION: unknown_subscription,
-    ErrorCode.UNKNOWN_RECORDING: unknown_recording,
+    ErrorCode.UNKNOWN_SUBSCRIPTION: lambda rig: rig.refused(
+        codecs.StopRecordingSubscriptionRequest, subscription_id=NOBODY
+    ),
+    ErrorCode.UNKNOWN_RECORDING: lambda rig: rig.refused(
+        codecs.StopPositionRequest, recording_id=NOBODY
+    ),
     ErrorCode.MAX_REPLAYS: max_replays,
     ErrorCode.MAX_RECORDINGS: max_recordings,
     ErrorCode.INVALID_EXTENSION: invalid_extension,
     ErrorCode.AUTHENTICATION_REJECTED: authentication_rejected,
-    ErrorCode.UNKNOWN_REPLICATION: unknown_replication,
-    ErrorCode.UNAUTHORISED_ACTION: unauthorised_action,
+    ErrorCode.UNKNOWN_REPLICATION: lambda rig: rig.refused(
+        codecs.StopReplicationRequest, replication_id=NOBODY
+    ),
+    ErrorCode.UNAUTHORISED_ACTION: lambda rig: error(
+        rig.connected(b"open:reader").call(codecs.PurgeRecordingRequest, recording_id=0)
+    ),
     ErrorCode.REPLICATION_CONNECTION_FAILURE: replication_connection_failure,
-    ErrorCode.EMPTY_RECORDING: empty_recording,
-    ErrorCode.INVALID_POSITION: invalid_position,
+    ErrorCode.EMPTY_RECORDING: lambda rig: rig.refused(
+        codecs.ReplayRequest, **replay_fields(rig.stopped(0), length=-2)
+    ),
+    ErrorCode.INVALID_POSITION: lambda rig: rig.refused(
+        codecs.TruncateRecordingRequest, recording_id=rig.stopped(5), position=1 << 30
+    ),
 }
 # Needs a separate archive, which refuses every recording.
 FULL_DISK = {ErrorCode.STORAGE_SPACE}

@@ -37,28 +37,6 @@ LATE = "|init-term-id=7|term-id=7|term-offset=4096"
 # ---- recordings --------------------------------------------------------------------------------
 
 
-def start_with_unknown_media(rig: Rig) -> Any:
-    return error(rig.start(next_stream_id(), "aeron:tcp?endpoint=localhost:9"))
-
-
-def start_with_a_long_channel(rig: Rig) -> Any:
-    return error(rig.start(next_stream_id(), f"aeron:ipc?alias={'x' * 5000}"))
-
-
-def stop_of_an_unknown_channel(rig: Rig) -> Any:
-    return rig.refused(codecs.StopRecordingRequest, stream_id=next_stream_id(), channel=IPC)
-
-
-def find_from_a_negative_id(rig: Rig) -> Any:
-    return rig.refused(
-        codecs.FindLastMatchingRecordingRequest,
-        min_recording_id=-5,
-        session_id=1,
-        stream_id=1,
-        channel="ipc",
-    )
-
-
 def extend(rig: Rig, recording_id: int, stream_id: int) -> Any:
     return rig.raw.call(
         codecs.ExtendRecordingRequest,
@@ -67,10 +45,6 @@ def extend(rig: Rig, recording_id: int, stream_id: int) -> Any:
         source_location=SourceLocation.LOCAL,
         channel=IPC,
     )
-
-
-def extend_with_another_stream(rig: Rig) -> Any:
-    return error(extend(rig, rig.stopped(1), next_stream_id()))
 
 
 def extend_an_active_recording(rig: Rig) -> Any:
@@ -112,12 +86,6 @@ def purge_of_a_replayed_recording(rig: Rig) -> Any:
         return rig.refused(codecs.PurgeRecordingRequest, recording_id=recording_id)
 
 
-def truncate_within_a_frame(rig: Rig) -> Any:
-    return rig.refused(
-        codecs.TruncateRecordingRequest, recording_id=rig.stopped(5), position=1024 + 32
-    )
-
-
 # ---- replays -----------------------------------------------------------------------------------
 
 
@@ -146,10 +114,6 @@ def refused_replay(**fields: Any) -> Callable[[Rig], Any]:
         return rig.refused(codecs.ReplayRequest, **replay_fields(rig.stopped(5, LATE), **fields))
 
     return provoke
-
-
-def replay_of_an_unknown_recording(rig: Rig) -> Any:
-    return rig.refused(codecs.ReplayRequest, **replay_fields(NOBODY))
 
 
 def bounded(counter_value: int | None) -> Callable[[Rig], Any]:
@@ -196,10 +160,6 @@ def replay_to_a_refused_channel(rig: Rig) -> Any:
     )
     await_no_replay(rig)
     return answer
-
-
-def replay_from_within_a_frame(rig: Rig) -> Any:
-    return failed_replay(rig, rig.stopped(5), position=1024 + 32)
 
 
 def replay_of_a_missing_file(rig: Rig) -> Any:
@@ -360,24 +320,6 @@ def failed_replication(rig: Rig, **fields: Any) -> Any:
     return rig.error_after_ok(codecs.ReplicateRequest2, **wanted)
 
 
-def replication_of_an_unknown_recording(rig: Rig) -> Any:
-    return failed_replication(rig, src_recording_id=NOBODY)
-
-
-def replication_in_small_pieces(rig: Rig) -> Any:
-    return failed_replication(rig, src_recording_id=rig.stopped(1), file_io_max_length=64)
-
-
-def replication_of_a_stopped_stream(rig: Rig) -> Any:
-    return failed_replication(
-        rig, src_recording_id=rig.stopped(1), live_destination="aeron:udp?endpoint=localhost:9"
-    )
-
-
-def replication_without_credentials(rig: Rig) -> Any:
-    return rig.error_after_ok(codecs.ReplicateRequest2, **replication(rig))
-
-
 # ---- sessions ----------------------------------------------------------------------------------
 
 
@@ -388,19 +330,31 @@ def connect_of_another_version(rig: Rig) -> Any:
 
 RESPONSE_CHANNEL = "aeron:udp?control=localhost:0|control-mode=response"
 PROVOCATIONS: dict[str, Callable[[Rig], Any]] = {
-    "start with unknown media": start_with_unknown_media,
-    "start with a long channel": start_with_a_long_channel,
-    "stop of an unknown channel": stop_of_an_unknown_channel,
-    "find from a negative id": find_from_a_negative_id,
-    "extend with another stream": extend_with_another_stream,
+    "start with unknown media": lambda rig: error(
+        rig.start(next_stream_id(), "aeron:tcp?endpoint=localhost:9")
+    ),
+    "start with a long channel": lambda rig: error(
+        rig.start(next_stream_id(), f"aeron:ipc?alias={'x' * 5000}")
+    ),
+    "stop of an unknown channel": lambda rig: rig.refused(
+        codecs.StopRecordingRequest, stream_id=next_stream_id(), channel=IPC
+    ),
+    "find from a negative id": lambda rig: rig.refused(
+        codecs.FindLastMatchingRecordingRequest, min_recording_id=-5, channel="ipc"
+    ),
+    "extend with another stream": lambda rig: error(extend(rig, rig.stopped(1), next_stream_id())),
     "extend an active recording": extend_an_active_recording,
     "extend with other term ids": extended_by("term-length=64k|init-term-id=8|term-id=8"),
     "extend with other terms": extended_by("term-length=128k|init-term-id=7|term-id=7"),
     "extend with another MTU": extended_by("term-length=64k|init-term-id=7|term-id=7|mtu=2048"),
     "purge an active recording": purge_an_active_recording,
     "purge a replayed recording": purge_of_a_replayed_recording,
-    "truncate within a frame": truncate_within_a_frame,
-    "replay of an unknown recording": replay_of_an_unknown_recording,
+    "truncate within a frame": lambda rig: rig.refused(
+        codecs.TruncateRecordingRequest, recording_id=rig.stopped(5), position=1024 + 32
+    ),
+    "replay of an unknown recording": lambda rig: rig.refused(
+        codecs.ReplayRequest, **replay_fields(NOBODY)
+    ),
     "replay from no multiple of 32": refused_replay(position=4097),
     "replay from before the start": refused_replay(position=0),
     "replay from beyond the end": refused_replay(position=1 << 20),
@@ -411,7 +365,9 @@ PROVOCATIONS: dict[str, Callable[[Rig], Any]] = {
     "replay up to no counter": bounded(None),
     "replay from beyond a counter": bounded(32),
     "replay without a subscriber": replay_without_subscriber,
-    "replay from within a frame": replay_from_within_a_frame,
+    "replay from within a frame": lambda rig: failed_replay(
+        rig, rig.stopped(5), position=1024 + 32
+    ),
     "replay of a missing file": replay_of_a_missing_file,
     "replay of zeros": replay_of_zeros,
     "replay of a damaged payload": replay_of_a_damaged_payload,
@@ -442,10 +398,16 @@ PROVOCATIONS: dict[str, Callable[[Rig], Any]] = {
     "replicate with a response channel and tags": replicated(
         replication_channel=RESPONSE_CHANNEL, channel_tag_id=5
     ),
-    "replicate an unknown recording": replication_of_an_unknown_recording,
-    "replicate in small pieces": replication_in_small_pieces,
-    "replicate a stopped stream to live": replication_of_a_stopped_stream,
-    "replicate without credentials": replication_without_credentials,
+    "replicate an unknown recording": lambda rig: failed_replication(rig, src_recording_id=NOBODY),
+    "replicate in small pieces": lambda rig: failed_replication(
+        rig, src_recording_id=rig.stopped(1), file_io_max_length=64
+    ),
+    "replicate a stopped stream to live": lambda rig: failed_replication(
+        rig, src_recording_id=rig.stopped(1), live_destination="aeron:udp?endpoint=localhost:9"
+    ),
+    "replicate without credentials": lambda rig: rig.error_after_ok(
+        codecs.ReplicateRequest2, **replication(rig)
+    ),
     "connect with another version": connect_of_another_version,
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.authenticator import Guard
 from support.daemon.control_rig import RawClient, await_true, control_session_counters
 from support.jvm.java import FAST_ARCHIVE, JavaClient, free_port
 from support.jvm.java_streams import (
@@ -19,16 +20,12 @@ from support.jvm.java_streams import (
     Signals,
     channel_at,
     descriptor,
-    error_code,
     new_stream_id,
     record,
 )
 
 import aerotape
 from aerotape import RecordingSignal, _native
-from aerotape.archive.control.signals import SignalAudience
-from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.security.authorisation import AllowAllActions, GuardedAuthorisation
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import SourceLocation
 
@@ -132,32 +129,6 @@ def test_by_default_only_the_requester_receives_signals(
 
 
 @pytest.mark.jvm
-def test_requests_work_while_others_are_signalled(pair: tuple[JavaClient, JavaClient]) -> None:
-    """A session's responses and signals are received between signals of others."""
-    asking, listening = pair
-    heard = Signals(listening)
-    made = record(asking, count=20)
-    subscription_id = asking.call("startRecording", IPC, new_stream_id(), "LOCAL")
-    own = record(listening, count=100)
-    assert error_code(listening, "truncateRecording", own.recording_id, 1) is not None
-    asking.call("purgeRecording", made.recording_id)
-    listening.call("truncateRecording", own.recording_id, SEGMENT_LENGTH)
-    assert descriptor(listening, own.recording_id)["stopPosition"] == SEGMENT_LENGTH
-    await_true(lambda: names(heard).count("DELETE") == 2)  # its segments are being deleted
-    listening.call("purgeRecording", own.recording_id)
-    assert listening.call("listRecording", own.recording_id) == []
-    asking.call("stopRecording", subscription_id)
-    await_true(lambda: names(heard).count("DELETE") == 3)
-    assert heard.of(own.recording_id) == [
-        ("START", 0),
-        ("STOP", own.position),
-        ("DELETE", -1),
-        ("DELETE", -1),
-    ]
-    assert [name for name, _ in heard.of(made.recording_id)] == ["START", "STOP", "DELETE"]
-
-
-@pytest.mark.jvm
 def test_a_java_archive_replicates_between_signals_of_others(
     run_archive: Callable[..., Any], pair: tuple[JavaClient, JavaClient], broadcasting: Any
 ) -> None:
@@ -245,27 +216,6 @@ def test_no_signals_before_the_first_request(broadcasting: Any, aeron: _native.A
     assert not [m for m in quiet.received if isinstance(m, codecs.RecordingSignalEvent)]
 
 
-def test_a_session_that_does_not_read_is_ended(broadcasting: Any, raw: RawClient) -> None:
-    """It ends when the signals exceed its response stream; other sessions receive all of them."""
-    count = 600
-    with broadcasting.connect() as client, broadcasting.connect() as listening:
-        client.start_recording(IPC, stream_id := new_stream_id())
-        with client.aeron.add_publication(IPC, stream_id):
-            recording_id = client.await_signal(RecordingSignal.START).recording_id
-        client.await_signal(RecordingSignal.STOP, recording_id=recording_id)
-        with listening.signals(RecordingSignal.DELETE, recording_id=recording_id) as deletions:
-            for _ in range(count):
-                assert client.delete_detached_segments(recording_id) == 0
-                client.await_signal(RecordingSignal.DELETE)
-            heard = [next(deletions) for _ in range(count)]
-        assert len({each.correlation_id for each in heard}) == count
-        # The archive ends the session: the signals fill its stream.
-        slow = raw.control_session_id
-        await_true(lambda: slow not in control_session_counters(raw.client))
-        assert client.list_recording(recording_id) is not None
-        raw.poll()
-
-
 def test_signals_of_a_closed_session_reach_the_others(
     broadcasting: Any, aeron: _native.AeronClient
 ) -> None:
@@ -296,25 +246,6 @@ class NotListing:
         return action_id != codecs.ListRecordingsRequest.TEMPLATE_ID or principal == b"lister"
 
 
-class ByName:
-    """Accepts every client under the name in its credentials."""
-
-    def __init__(self) -> None:
-        self._names: dict[int, bytes] = {}
-
-    def on_connect_request(self, session_id: int, encoded_credentials: bytes, _now_ms: int) -> None:
-        self._names[session_id] = encoded_credentials
-
-    def on_challenge_response(self, *_: object) -> None:
-        """No client is challenged."""
-
-    def on_connected_session(self, session_proxy: Any, _now_ms: int) -> None:
-        session_proxy.authenticate(self._names[session_proxy.session_id])
-
-    def on_challenged_session(self, *_: object) -> None:
-        """No client is challenged."""
-
-
 def test_without_the_right_to_list_only_own_signals(tmp_path: Path, aeron_dir: Path) -> None:
     """The authorisation service decides per receiver; the requester always receives signals."""
     channel = f"aeron:udp?endpoint=localhost:{free_port()}"
@@ -331,12 +262,12 @@ def test_without_the_right_to_list_only_own_signals(tmp_path: Path, aeron_dir: P
             tmp_path / "archive",
             aeron_dir,
             properties=properties,
-            authenticator=ByName(),
+            authenticator=Guard(),
             authorisation_service=NotListing(),
         ),
-        connect(credentials=b"asker") as asking,
-        connect(credentials=b"lister") as allowed,
-        connect(credentials=b"other") as refused,
+        connect(credentials=b"open:asker") as asking,
+        connect(credentials=b"open:lister") as allowed,
+        connect(credentials=b"open:other") as refused,
     ):
         asking.start_recording(IPC, 1001)
         with asking.aeron.add_publication(IPC, 1001):
@@ -345,45 +276,3 @@ def test_without_the_right_to_list_only_own_signals(tmp_path: Path, aeron_dir: P
         assert refused.archive_id == allowed.archive_id
         refused.start_position(started.recording_id)
         assert refused.poll_for_recording_signals() == []
-
-
-class Listener:
-    """The part of a control session that the audience uses."""
-
-    def __init__(self, session_id: int, *, is_active: bool = True, fails: bool = False) -> None:
-        self.session_id = session_id
-        self.is_active = is_active
-        self.principal = b""
-        self.fails = fails
-        self.heard: list[Any] = []
-        self.ended: list[str] = []
-
-    def pass_on(self, message: bytes) -> None:
-        if self.fails:
-            raise RuntimeError("its publication is gone")
-        self.heard.append(codecs.decode(message))
-
-    def abort(self, reason: str) -> None:
-        self.ended.append(reason)
-
-
-def test_a_receiver_that_fails_does_not_affect_others() -> None:
-    """It is ended, the others receive the signal, and the requester receives it once."""
-    listeners = [Listener(1), Listener(2, fails=True), Listener(3, is_active=False), Listener(4)]
-    sessions: Any = listeners
-    audience = SignalAudience(sessions, GuardedAuthorisation(AllowAllActions(), ErrorLog()))
-    signal = codecs.RecordingSignalEvent(
-        control_session_id=1,
-        correlation_id=77,
-        recording_id=5,
-        subscription_id=6,
-        position=64,
-        signal=RecordingSignal.EXTEND,
-    )
-    audience.pass_on(1, signal.encode())
-    assert [each.heard for each in listeners[:3]] == [[], [], []]
-    [heard] = listeners[3].heard
-    assert heard.control_session_id == 4
-    heard.control_session_id = 1
-    assert heard == signal
-    assert [bool(each.ended) for each in listeners] == [False, True, False, False]

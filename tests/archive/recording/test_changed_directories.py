@@ -193,23 +193,6 @@ def test_an_extension_clears_the_remains_of_a_truncation(
     assert is_verified(archive_dir)
 
 
-def test_a_second_truncation_removes_the_remains_of_the_first(
-    tmp_path: Path, aeron_dir: Path
-) -> None:
-    """It does so even with the same position."""
-    archive_dir = tmp_path / "archive"
-    cut = Cut(archive_dir, aeron_dir)
-    with client_of("aerotape", archive_dir, aeron_dir) as client:
-        retained = [base for base in cut.files if base < cut.position]
-        deleted = client.call("truncateRecording", cut.recording_id, cut.position)
-        assert deleted == len(cut.files) - len(retained)
-        Signals(client).await_of(cut.recording_id, 1)
-        assert segment_bases(archive_dir, cut.recording_id) == retained
-        path = archive_dir / f"{cut.recording_id}-{retained[-1]}.rec"
-        assert not any(path.read_bytes()[cut.position - retained[-1] :])
-        assert replay(client, cut.recording_id)["digest"] == cut.digest(cut.retained)
-
-
 def test_an_interrupted_purge_is_completed(tmp_path: Path, aeron_dir: Path) -> None:
     """Our next start deletes the remaining files, except those with frames of another recording;
     the Java archive accepts the directory.

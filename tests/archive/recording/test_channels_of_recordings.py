@@ -6,6 +6,7 @@ Each test runs on our daemon and on the Java archive.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -97,22 +98,11 @@ def test_empty_listings_of_subscriptions(client: JavaClient, index: int, count: 
 @pytest.fixture
 def raw(either: Any) -> Iterator[RawClient]:
     """A client that sees each message."""
-    with _native_client(either.aeron_dir) as aeron:
+    with closing(_native.AeronClient(str(either.aeron_dir))) as aeron:
         made = RawClient(aeron, either.control_channel, response_stream_id=4100)
         made.connect()
         yield made
         made.close()
-
-
-class _native_client:
-    def __init__(self, aeron_dir: Any) -> None:
-        self.aeron = _native.AeronClient(str(aeron_dir))
-
-    def __enter__(self) -> _native.AeronClient:
-        return self.aeron
-
-    def __exit__(self, *_: object) -> None:
-        self.aeron.close()
 
 
 @pytest.mark.jvm

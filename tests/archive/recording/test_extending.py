@@ -241,17 +241,6 @@ def test_auto_stop_ends_the_extension_with_its_stream(client: JavaClient) -> Non
         assert len(signals.of(stream.recording_id)) == (4 if index == 1 else 2)
 
 
-def test_stopping_an_extension_by_its_recording(client: JavaClient) -> None:
-    """The extension is stopped as any live recording; the publication is not affected."""
-    stream = record(client, count=20)
-    extended = Extended(client, stream)
-    end = extended.offer(client, seed=1, first_index=0, count=20)
-    assert client.call("tryStopRecordingByIdentity", stream.recording_id) is True
-    await_true(lambda: client.call("getStopPosition", stream.recording_id) == end)
-    assert client.call("tryStopRecordingByIdentity", stream.recording_id) is False
-    assert client.call("tryStopRecording", extended.subscription_id) is False
-
-
 def test_refused_extensions(client: JavaClient) -> None:
     """Unknown and live recordings, other stream ids, used subscriptions and invalid channels."""
 
@@ -330,17 +319,3 @@ def test_limits_hold_for_extensions(run_archive: Callable[..., Any], kind: str) 
         Recorded(client, IPC, live_id, count=1)
         args = (stream.recording_id, IPC, stream_id, "LOCAL")
         assert error_code(client, "extendRecording", *args) == 8
-
-
-def test_an_extension_needs_storage_space(start_daemon: Callable[..., Any]) -> None:
-    """Without space the error code is STORAGE_SPACE, as for a new recording."""
-    daemon = start_daemon()
-    with JavaClient(daemon.aeron_dir) as client:
-        client.connect(daemon.control_channel)
-        stream = record(client, count=5)
-    daemon.stop()
-    again = start_daemon(properties={"aeron.archive.low.storage.space.threshold": "8000000g"})
-    with JavaClient(again.aeron_dir) as client:
-        client.connect(again.control_channel)
-        args = (stream.recording_id, IPC, stream.publication["streamId"], "LOCAL")
-        assert error_code(client, "extendRecording", *args) == 11

@@ -105,24 +105,6 @@ def test_a_recording_from_start_to_stop(client: JavaClient, listener: Listener) 
 
 
 @pytest.mark.jvm
-def test_progress_of_a_live_recording(client: JavaClient, listener: Listener) -> None:
-    """A subscriber that waits for a position receives it when it is reached."""
-    stream = record(client, 5002, 1024, live=True)
-    for length in (1024, 4096, TERM_LENGTH):
-        stream.offer(client, length)
-        wanted = ["progress", stream.recording_id, 0, stream.position]
-
-        def is_published(wanted: list[Any] = wanted) -> bool:
-            listener.poll()
-            return wanted in listener.events
-
-        await_true(is_published)
-    stream.stop(client)
-    client.call("stopRecording", "aeron:ipc", 5002)
-    assert [event[0] for event in listener.until_stopped(stream.recording_id)].count("stop") == 1
-
-
-@pytest.mark.jvm
 def test_an_extended_recording_starts_at_its_join_position(
     client: JavaClient, listener: Listener
 ) -> None:
@@ -143,19 +125,6 @@ def test_an_extended_recording_starts_at_its_join_position(
     start = [stream.recording_id, 4096, session_id, 5003, "aeron:ipc?alias=more", "aeron:ipc"]
     assert events[0] == ["start", *start]
     assert events[-1] == ["stop", stream.recording_id, 4096, 6144]
-
-
-@pytest.mark.jvm
-def test_recordings_do_not_wait_for_event_subscribers(client: JavaClient) -> None:
-    """Without a subscriber no events are sent; a later one receives the events from then on."""
-    stream = record(client, 5004, 8 * 1024, live=True)
-    late = Listener(client, EVENTS)
-    stream.offer(client, 1024)
-    stream.stop(client)
-    client.call("stopRecording", "aeron:ipc", 5004)
-    events = late.until_stopped(stream.recording_id)
-    assert [event[0] for event in events if event[0] != "progress"] == ["stop"]
-    late.close()
 
 
 @pytest.mark.jvm

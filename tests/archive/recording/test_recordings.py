@@ -200,7 +200,7 @@ def test_a_stop_before_the_counter_exists(rig: Rig, stop: Callable[[Rig], None])
     assert rig.position.is_cancelled
     assert rig.image.is_released
     assert rig.recorder.calls == []
-    assert (len(rig.recordings), rig.sessions.value) == (0, 0)
+    assert (list(rig.recordings), rig.sessions.value) == ([], 0)
     assert rig.catalog.stop_position(0) == 0
 
 
@@ -245,7 +245,7 @@ def test_a_replication_is_refused_while_files_are_deleted(rig: Rig) -> None:
         catalog=rig.catalog,
         recordings=rig.recordings,
     )
-    rig.deletions.delete(rig.requester, 1, 0, is_ready=lambda: False)
+    rig.deletions.delete(rig.requester, 1, 0, list, is_ready=lambda: False)
     with pytest.raises(ArchiveError, match="being deleted or moved"):
         replication._prepare(source)
     assert rig.catalog.descriptor(0) == before

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.archive.control import requests
@@ -99,21 +100,7 @@ class Conductor:
         self.recording_id = self.add(stop_position=self.built.position)
 
     def add(self, **changes: Any) -> int:
-        figures: dict[str, Any] = {
-            "start_position": START,
-            "start_timestamp_ms": 1,
-            "initial_term_id": 7,
-            "segment_file_length": SEGMENT,
-            "term_buffer_length": 65_536,
-            "mtu_length": 1408,
-            "session_id": -42,
-            "stream_id": 1001,
-            "stripped_channel": "aeron:ipc",
-            "original_channel": "aeron:ipc",
-            "source_identity": "aeron:ipc",
-            **changes,
-        }
-        return self.catalog.add_recording(**figures)
+        return add_entry(self.catalog, self.built, **changes)
 
     @property
     def descriptor(self) -> RecordingDescriptor:
@@ -189,12 +176,15 @@ def test_conflicting_requests_are_refused(conductor: Conductor) -> None:
 def test_deleting_first_segments_permits_extending(conductor: Conductor) -> None:
     """Only the deletion of its last segments prevents an extension."""
     conductor.session.sent.clear()
-    first = conductor.archive_dir / f"{conductor.recording_id}-65536.rec"
     conductor.deletions.delete(
-        conductor.session, 1, conductor.recording_id, [first], is_ready=lambda: False
+        conductor.session,
+        1,
+        conductor.recording_id,
+        list,
+        is_ready=lambda: False,
+        end_position=65_536,
     )
     deleted_to = conductor.deletions.end_position(conductor.recording_id)
-    assert deleted_to == 65_536
     arguments: Any = (conductor.catalog, conductor.recording_id, 1001)
     assert refuse_request(*arguments, is_recorded=False, deleted_to=deleted_to) is None
     refusal = refuse_request(*arguments, is_recorded=True, deleted_to=None)
@@ -227,30 +217,6 @@ def test_a_position_within_a_frame_changes_nothing(conductor: Conductor, offset:
     assert code == 0 and str(path) in text
     assert conductor.descriptor == before
     assert conductor.deletions.end_position(conductor.recording_id) is None
-
-
-def test_a_last_segment_that_cannot_be_cleared_is_reported(conductor: Conductor) -> None:
-    """The response is an error, and the files remain: truncating again completes it."""
-    message = conductor.built.messages[100]
-    path = conductor.built.segment_path(conductor.archive_dir, message.position)
-    files = conductor.bases
-    conductor.replays.is_running = True
-    conductor.truncate(message.position)
-    path.rename(path.with_suffix(".away"))
-    path.mkdir()
-    conductor.replays.is_running = False
-    deadline_s = time.monotonic() + 60
-    while not conductor.session.sent:
-        assert time.monotonic() < deadline_s
-        conductor.deletions.do_work()
-    [(code, text)] = conductor.session.sent
-    assert code == 0 and str(path) in text
-    assert conductor.bases == files
-    path.rmdir()
-    path.with_suffix(".away").rename(path)
-    conductor.truncate(message.position)
-    assert conductor.finish()[-1] == "DELETE"
-    assert conductor.bases[-1] == conductor.built.segment_base(message.position)
 
 
 @pytest.mark.parametrize("deleted", range(5))

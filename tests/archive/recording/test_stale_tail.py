@@ -23,11 +23,10 @@ from support.power_cut.power_cut import Cut, build_shim, recorded, unnoticed
 
 import aerotape
 from aerotape.archive.recording.extension import clear_stale_tail
-from aerotape.archive.recording.storage_space import is_out_of_space
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery import stale_tail, suspect_marks
 from aerotape.catalog.recovery.quarantine import NOTE_NAME
-from aerotape.errors import ArchiveError, StorageError
+from aerotape.errors import ArchiveError
 from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
@@ -250,22 +249,6 @@ def test_a_power_cut_at_any_step_loses_nothing(
     assert sorted(unneeded) == covered
 
 
-def test_a_full_disk_refuses(disk: SmallDisk) -> None:
-    """The error names the cause and nothing changes; with space the clearing succeeds."""
-    lowered = Lowered(disk.path / "archive")
-    every, files = lowered.frames(), lowered.files()
-    disk.fill()
-    with pytest.raises(StorageError, match="No space left on device") as failed:
-        clear(lowered.path)
-    assert is_out_of_space(failed.value)
-    assert str(lowered.path / f"0-{SEGMENT}.rec") in str(failed.value)
-    assert lowered.files() == files
-    disk.clear()
-    clear(lowered.path)
-    assert lowered.frames() == every
-    assert lowered.is_cleared(lowered.path)
-
-
 # ---- with an archive -----------------------------------------------------------------------------
 
 
@@ -369,32 +352,3 @@ def test_an_archive_on_a_full_disk_refuses_to_extend(
             extend(client, [b"new"])
         assert {path.name: path.read_bytes() for path in lowered.path.glob("*.rec")} == files
         assert not copies(lowered.path)
-
-
-@pytest.mark.parametrize("is_lowered", [True, False])
-def test_a_segment_that_is_a_link_is_not_extended(
-    places: tuple[Path, Path], is_lowered: bool
-) -> None:
-    """The error names the link, with or without stale data; the recording can still be replayed."""
-    archive_dir, aeron_dir = places
-    lowered = Lowered(archive_dir)
-    if not is_lowered:
-        with Catalog.open(archive_dir) as catalog:
-            catalog.set_stop_position(0, lowered.stream.position)
-    link = archive_dir / f"0-{SEGMENT if is_lowered else 2 * SEGMENT}.rec"
-    outside = archive_dir.parent / "outside"
-    link.rename(outside)
-    link.symlink_to("../outside")
-    before = outside.read_bytes()
-    with (
-        aerotape.Archive.launch(archive_dir, aeron_dir, properties=PROPERTIES) as archive,
-        connected(archive, aeron_dir) as client,
-    ):
-        with pytest.raises(ArchiveError, match=rf"{link.name} is a symbolic link"):
-            extend(client, [b"new"])
-        await_true(lambda: client.stop_position(0) >= lowered.stop)
-        stop = client.stop_position(0)
-        assert [message.end_position for message in client.replay(0)][-1] == stop
-    assert stop == (lowered.stop if is_lowered else lowered.stream.position)
-    assert (link.is_symlink(), outside.read_bytes()) == (True, before)
-    assert not copies(archive_dir)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,26 @@ PROPERTIES = {
     "aeron.archive.control.channel.enabled": "false",
     "aeron.archive.low.storage.space.threshold": "1m",
 }
+
+
+@contextmanager
+def serving(archive_dir: Path, aeron_dir: Path) -> Iterator[aerotape.ArchiveClient]:
+    """Run an archive, with a client."""
+    with (
+        aerotape.Archive.launch(archive_dir, aeron_dir, properties=PROPERTIES),
+        aerotape.connect(
+            aeron_dir=aeron_dir,
+            control_request_channel="aeron:ipc",
+            control_response_channel="aeron:ipc",
+        ) as client,
+    ):
+        yield client
+
+
+def messages(archive_dir: Path) -> list[tuple[int, bytes]]:
+    """Return positions and payloads of the first recording."""
+    recording = open_directory(archive_dir).recording(0)
+    return [(each.position, bytes(each.payload)) for each in recording.messages()]
 
 
 def full_segments(archive_dir: Path, first: int, end: int) -> None:
@@ -70,39 +92,19 @@ def test_a_recording_truncated_to_a_segment_boundary_is_valid(
 ) -> None:
     """ArchiveTool accepts it too; the empty file does not prevent a migration."""
     next_file = archive_dir / f"0-{2 * SEGMENT}.rec"
-    before = [
-        (each.position, bytes(each.payload))
-        for each in open_directory(archive_dir).recording(0).messages()
-    ]
-    with (
-        aerotape.Archive.launch(archive_dir, aeron_dir, properties=PROPERTIES),
-        aerotape.connect(
-            aeron_dir=aeron_dir,
-            control_request_channel="aeron:ipc",
-            control_response_channel="aeron:ipc",
-        ) as client,
-    ):
+    before = messages(archive_dir)
+    with serving(archive_dir, aeron_dir) as client:
         assert client.truncate_recording(0, 2 * SEGMENT) == 2
         client.await_signal(RecordingSignal.DELETE, recording_id=0)
         assert not next_file.exists()
     assert next_file.read_bytes() == bytes(SEGMENT)
     done = archive_tool(archive_dir, "verify", "-a", answers="n\n")
     assert done.stdout.count(") OK") == 2, done
-    with (
-        aerotape.Archive.launch(archive_dir, aeron_dir, properties=PROPERTIES),
-        aerotape.connect(
-            aeron_dir=aeron_dir,
-            control_request_channel="aeron:ipc",
-            control_response_channel="aeron:ipc",
-        ) as client,
-    ):
+    with serving(archive_dir, aeron_dir) as client:
         assert client.migrate_segments(1, 0) == 2
         assert client.stop_position(0) == 4 * SEGMENT
-    messages = [
-        (each.position, bytes(each.payload))
-        for each in open_directory(archive_dir).recording(0).messages()
-    ]
-    assert messages[: len(before)] == before
-    assert messages[-1][0] > 3 * SEGMENT
+    after = messages(archive_dir)
+    assert after[: len(before)] == before
+    assert after[-1][0] > 3 * SEGMENT
     done = archive_tool(archive_dir, "verify", "-a", answers="n\n")
     assert done.stdout.count(") OK") == 2, done

@@ -8,12 +8,9 @@ from aerotape.archive.replay.request import (
     MAX_POSITION,
     ReplayRequest,
     plan,
-    replay_channel,
-    replay_session_id,
 )
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ArchiveError
-from aerotape.protocol import ErrorCode
 
 MIB = 1 << 20
 
@@ -66,25 +63,6 @@ def test_planned_ranges(
     assert (planned.position, planned.length, planned.stop_position) == expected
 
 
-@pytest.mark.parametrize(
-    ("asked", "limit", "code"),
-    [
-        ((1025, -1), None, ErrorCode.GENERIC),
-        ((992, -1), None, ErrorCode.INVALID_POSITION),
-        ((196608, -1), None, ErrorCode.INVALID_POSITION),
-        ((196640, -1), None, ErrorCode.INVALID_POSITION),
-        ((4128, -1), 4096, ErrorCode.INVALID_POSITION),
-        ((-1, -2), 1024, ErrorCode.EMPTY_RECORDING),
-        ((2048, -3), None, ErrorCode.GENERIC),
-    ],
-)
-def test_refused_requests(asked: tuple[int, int], limit: int | None, code: ErrorCode) -> None:
-    """Each refusal has the reference's error code and names the recording."""
-    with pytest.raises(ArchiveError, match="recording 4") as caught:
-        plan(request(*asked), descriptor(), limit, MIB)
-    assert caught.value.error_code == code
-
-
 def test_reads_shorter_than_the_mtu_are_refused() -> None:
     """A frame must fit into one read; without a value or with 0 the archive chooses."""
     with pytest.raises(ArchiveError, match="MTU"):
@@ -99,21 +77,3 @@ def test_an_empty_recording_may_be_followed_from_its_start() -> None:
     """Without a position, a stopped, empty recording has an empty replay."""
     planned = plan(request(), descriptor(start=1024, stop=1024), None, MIB)
     assert (planned.position, planned.length) == (1024, 0)
-
-
-def test_replay_channel_is_built_as_the_reference_builds_it() -> None:
-    """Term length, MTU and first position are the recording's; linger is the archive's."""
-    channel = "aeron:udp?endpoint=localhost:5|term-length=1m|mtu=8k|alias=x|eos=false"
-    assert replay_channel(channel, descriptor(), 65536 * 2 + 64, 5_000_000_000) == (
-        "aeron:udp?endpoint=localhost:5|mtu=1408|term-length=64k|init-term-id=9|term-id=11"
-        "|term-offset=64|linger=5s|alias=x|eos=false"
-    )
-    lingering = replay_channel("aeron:ipc?linger=10", descriptor(), 1024, 0)
-    assert lingering.endswith("|linger=10ns")
-
-
-def test_replay_session_ids_are_signed_64_bit() -> None:
-    """The replay's number is the high half, unaffected by the sign of the session id."""
-    assert replay_session_id(1, 5) == (1 << 32) + 5
-    assert replay_session_id(1, -1) == (1 << 32) + 0xFFFF_FFFF
-    assert replay_session_id(1 << 31, 0) == -(1 << 63)

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.builders.built_archive import add_entry
+from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive import retrying
@@ -33,20 +35,7 @@ class Rig:
         self.stopped: list[int] = []
         self.count = 0
         self.catalog = Catalog.open(directory, create=True)
-        self.recording_id = self.catalog.add_recording(
-            start_position=0,
-            stop_position=4_096,
-            start_timestamp_ms=1,
-            initial_term_id=7,
-            segment_file_length=65_536,
-            term_buffer_length=65_536,
-            mtu_length=1_408,
-            session_id=3,
-            stream_id=10,
-            stripped_channel="aeron:ipc",
-            original_channel="aeron:ipc",
-            source_identity="aeron:ipc",
-        )
+        self.recording_id = add_entry(self.catalog, SegmentBuilder(), stop_position=4_096)
         pending = SimpleNamespace(poll=self.poll)
         client: Any = SimpleNamespace(
             counters=lambda: None, async_add_exclusive_publication=lambda *_: pending

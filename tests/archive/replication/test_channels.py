@@ -20,19 +20,6 @@ REQUEST = ReplicationRequest(
     src_control_stream_id=10,
     replication_channel="aeron:udp?endpoint=here:0|interface=10.0.0.0/8|mtu=4096",
 )
-RESPONSE = replace(REQUEST, replication_channel="aeron:udp?control-mode=response|control=here:9000")
-
-
-def test_a_plain_replication() -> None:
-    """The recorded channel has the requested endpoint and the session of the replay."""
-    assert not REQUEST.has_destinations
-    assert recording_channel(REQUEST, 77, -5) == (
-        "aeron:udp?endpoint=here:0|interface=10.0.0.0/8|mtu=4096|rejoin=false|session-id=-5"
-    )
-    channel = replay_channel(
-        REQUEST, resolved_endpoint="127.0.0.1:4711", replay_session_id=-5, subscription_id=8
-    )
-    assert channel == ("aeron:udp?endpoint=here:4711|interface=10.0.0.0/8|mtu=4096|session-id=-5")
 
 
 def test_a_given_port_is_used() -> None:
@@ -71,15 +58,3 @@ def test_a_replay_before_the_live_stream() -> None:
         replay_channel(request, resolved_endpoint="h:9", replay_session_id=1, subscription_id=8)
     )
     assert (uri.get("linger"), uri.get("eos")) == ("0", "false")
-
-
-def test_response_channels() -> None:
-    """The driver chooses session and port; a registration id names the subscription."""
-    assert RESPONSE.uses_response_channel and not REQUEST.uses_response_channel
-    assert recording_channel(RESPONSE, 77, -5) == (
-        "aeron:udp?control-mode=response|control=here:9000|rejoin=false"
-    )
-    assert (
-        replay_channel(RESPONSE, resolved_endpoint=None, replay_session_id=-5, subscription_id=8)
-        == "aeron:udp?control-mode=response|control=here:9000|response-correlation-id=8"
-    )

@@ -201,15 +201,7 @@ SOURCES: dict[str, tuple[dict[str, Answer], ErrorCode, str, list[str]]] = {
         "invalid message",
         END,
     ),
-    "sends a cut descriptor": (
-        {"ListRecordingRequest": lambda r: [descriptor(r).encode()[:60]]},
-        GENERIC,
-        "invalid message",
-        END,
-    ),
     "has odd terms": (describes(term_buffer_length=3), GENERIC, "damaged", END),
-    "ends before it begins": (describes(start_position=8192), GENERIC, "damaged", END),
-    "has a negative start": (describes(start_position=-32), GENERIC, "damaged", END),
     "reports an error": (
         {"ListRecordingRequest": lambda r: [response(r, 2, ControlResponseCode.ERROR, "oh no")]},
         GENERIC,

@@ -87,7 +87,7 @@ def test_readers_share_a_file_and_a_missing_file_is_not_read(
         ("open", errno.EMFILE, True),
         ("open", errno.EACCES, True),
         ("open", errno.ENOENT, False),
-        ("flock", errno.EIO, True),
+        ("flock", errno.EWOULDBLOCK, True),
         ("flock", errno.EOPNOTSUPP, False),
     ],
 )

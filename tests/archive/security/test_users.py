@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import random
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,41 +91,6 @@ def test_our_client_connects_with_its_secret(archive: Any, plain: bool) -> None:
     assert "r:ead" not in archive.log()
 
 
-def test_an_unknown_user_is_challenged_as_a_known_one(archive: Any) -> None:
-    """The salt is the same each time; the nonce differs."""
-    challenges: dict[str, list[bytes]] = {}
-
-    def keep(name: str) -> Callable[[bytes], bytes]:
-        def answer(challenge: bytes) -> bytes:
-            challenges.setdefault(name, []).append(challenge)
-            return b"p="
-
-        return answer
-
-    for name in ("reader", "nobody", "reader", "nobody"):
-        refusal(archive, name.encode(), on_challenge=keep(name))
-    for first, second in challenges.values():
-        assert first != second
-        assert first.partition(b",s=")[2] == second.partition(b",s=")[2]
-        assert first.endswith(b",i=4096")
-
-
-def test_a_restart_does_not_reveal_unknown_names(
-    users_file: Path, run_archive: Callable[..., Any]
-) -> None:
-    """The salt for an unknown name is the same after a restart."""
-    salts = []
-
-    def keep(challenge: bytes) -> bytes:
-        salts.append(challenge.partition(b",s=")[2])
-        return b"p="
-
-    for _ in range(2):
-        with run_archive("aerotape", {"aerotape.users.file": str(users_file)}) as running:
-            refusal(running, b"nobody", on_challenge=keep)
-    assert salts[0] == salts[1]
-
-
 def test_roles_apply_to_requests(archive: Any) -> None:
     """`read` may list and replay, `record` may record, `admin` may do everything."""
     unauthorised = ErrorCode.UNAUTHORISED_ACTION
@@ -173,89 +135,6 @@ def test_another_archive_replicates_with_credentials(
         assert list(client.list_recordings()) == []
         client.replicate(*source, encoded_credentials=b"reader:r:ead")
         await_true(lambda: any(each.stop_position == made.end for each in client.list_recordings()))
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_credentials_at_random(archive: Any, seed: int) -> None:
-    """Random bytes as credentials and as responses to challenges are refused."""
-    dice = random.Random(seed)
-    aeron = _native.AeronClient(str(archive.aeron_dir))
-    parts = (b"reader", b":", b"r:eaD", b"\0", b"\xff", b"p=", b"scram-sha-256 ", b"A" * 44, b"$")
-
-    def odd() -> bytes:
-        return b"".join(dice.choices(parts, k=dice.randrange(5))) + dice.randbytes(
-            dice.randrange(9)
-        )
-
-    waiting: dict[int, RawClient] = {}
-    raws = [
-        RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=1700 + number)
-        for number in range(4)
-    ]
-    for number in range(120):
-        raw = raws[number % 4]
-        correlation_id = aeron.next_correlation_id()
-        waiting[correlation_id] = raw
-        raw.send(
-            codecs.AuthConnectRequest(
-                correlation_id=correlation_id,
-                response_stream_id=raw.response_stream_id,
-                version=1 << 16,
-                response_channel=raw.response_channel,
-                encoded_credentials=odd(),
-            )
-        )
-        for each in raws:
-            each.poll(0.001)
-            for message in each.received:
-                if isinstance(message, codecs.Challenge):
-                    waiting.pop(message.correlation_id, None)
-                    answer = aeron.next_correlation_id()
-                    waiting[answer] = each
-                    each.send(
-                        codecs.ChallengeResponse(
-                            control_session_id=message.control_session_id,
-                            correlation_id=answer,
-                            encoded_credentials=odd(),
-                        )
-                    )
-                elif isinstance(message, codecs.ControlResponse):
-                    assert message.relevant_id == ErrorCode.AUTHENTICATION_REJECTED
-                    waiting.pop(message.correlation_id, None)
-            each.received.clear()
-    await_true(lambda: _refused(waiting))
-    aeron.close()
-    archive.connect(credentials=UserSecret("reader", SECRETS["reader"])).close()
-    assert "Traceback" not in archive.log()
-
-
-def _refused(waiting: dict[int, RawClient]) -> bool:
-    """Receive responses; return whether each client was refused or challenged."""
-    for raw in set(waiting.values()):
-        raw.poll(0.001)
-        for message in raw.received:
-            assert getattr(message, "code", None) is not codecs.ControlResponseCode.OK
-            waiting.pop(message.correlation_id, None)
-        raw.received.clear()
-    return not waiting
-
-
-def test_many_clients_at_once(archive: Any) -> None:
-    """Secrets are hashed one at a time; all clients connect before the timeout."""
-    aeron = _native.AeronClient(str(archive.aeron_dir))
-    responses = []
-    lock = threading.Lock()
-
-    def join(number: int) -> None:
-        raw = RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=1500 + number)
-        response = raw.connect(encoded_credentials=b"reader:r:ead")
-        with lock:
-            responses.append(response.code)
-
-    with ThreadPoolExecutor(10) as pool:
-        list(pool.map(join, range(40)))
-    assert responses == [codecs.ControlResponseCode.OK] * 40
-    aeron.close()
 
 
 def test_hashing_blocks_no_other_client(archive: Any, users_file: Path) -> None:

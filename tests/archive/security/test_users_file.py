@@ -163,14 +163,12 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_or_irregular_file_is_refused(tmp_path: Path) -> None:
-    """A missing file, a directory, and a pipe, which does not block the reader."""
     with pytest.raises(ConfigurationError, match="No such file"):
         read_users(tmp_path / "missing")
-    with pytest.raises(ConfigurationError, match=r"not a regular file|Is a directory"):
-        read_users(tmp_path)
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(ConfigurationError, match="not a regular file"):
-        read_users(tmp_path / "pipe")
+    for irregular in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(ConfigurationError, match="not a regular file"):
+            read_users(irregular)
 
 
 @pytest.mark.parametrize(
@@ -267,6 +265,6 @@ def test_a_change_applies_once_it_can_be_read(
         raise OSError(errno.EMFILE, "Too many open files")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "open", no_descriptor)
+        patch.setattr(Path, "open", no_descriptor)
         assert list(file.refresh()) == ["alice", "bob"]
     assert list(file.refresh()) == ["alice"]

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders.built_archive import add_entry, fill
@@ -19,7 +20,7 @@ from aerotape.catalog.file import lookup
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, read_entry
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.segment_files import list_files_to_delete, list_segment_files
+from aerotape.catalog.segment_files import list_files_to_delete
 from aerotape.errors import StorageError
 from aerotape.protocol import ErrorCode
 
@@ -31,6 +32,12 @@ class Rig:
         self.is_ready = False
         self.woken = threading.Event()
         self.deletions = SegmentDeletions(errors=ErrorLog(), wake=self.woken.set)
+
+    def delete(
+        self, correlation_id: int, recording_id: int, paths: list[Path], **options: Any
+    ) -> None:
+        """Delete files for a request of the client."""
+        self.deletions.delete(self.client, correlation_id, recording_id, lambda: paths, **options)
 
     def files(self, *names: str) -> list[Path]:
         for name in names:
@@ -58,33 +65,27 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def test_the_signal_follows_the_deletion(rig: Rig) -> None:
-    """OK has the number and is sent at once; DELETE follows when the files are deleted."""
+    """OK has the number of files; DELETE follows when the files are deleted."""
     paths = rig.files("3-0.rec", "3-65536.rec")
     retained = rig.files("33-0.rec", "4-0.rec")
-    rig.deletions.delete(rig.client, 7, 3, paths)
-    assert rig.client.received[0] == ("ok", 7, 2)
+    rig.delete(7, 3, paths)
     rig.work_until(rig.is_deleted)
     assert rig.client.received == [("ok", 7, 2), ("DELETE", 7, 3, -1, -1)]
     assert [path.exists() for path in paths + retained] == [False, False, True, True]
 
 
-def test_without_files_both_are_sent_at_once(rig: Rig) -> None:
-    rig.deletions.delete(rig.client, 7, 3, [])
-    assert rig.client.received == [("ok", 7, 0), ("DELETE", 7, 3, -1, -1)]
-    assert rig.deletions.allows(rig.client, 8, 3)
-
-
-def test_a_request_with_a_response_receives_only_the_signal(rig: Rig) -> None:
-    rig.deletions.delete_unanswered(rig.client, 7, 3, rig.files("3-0.rec"))
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_request_without_files(rig: Rig, is_answered: bool) -> None:
+    """DELETE is sent, after an OK unless the request has its response already."""
+    rig.delete(7, 3, [], is_answered=is_answered)
     rig.work_until(rig.is_deleted)
-    assert rig.client.received == [("DELETE", 7, 3, -1, -1)]
+    assert rig.client.received == [("ok", 7, 0), ("DELETE", 7, 3, -1, -1)][is_answered:]
+    assert rig.deletions.allows(rig.client, 8, 3)
 
 
 def test_one_deletion_at_a_time_per_recording(rig: Rig) -> None:
     """A second deletion of a recording is refused until the first is done."""
-    rig.deletions.delete(
-        rig.client, 7, 3, rig.files("3-0.rec", "3-65536.rec"), is_ready=lambda: rig.is_ready
-    )
+    rig.delete(7, 3, rig.files("3-0.rec"), is_ready=lambda: rig.is_ready, end_position=65536)
     assert rig.deletions.end_position(3) == 65536
     assert not rig.deletions.allows(rig.client, 8, 3)
     [(kind, correlation_id, code, message)] = rig.client.received
@@ -100,42 +101,34 @@ def test_one_deletion_at_a_time_per_recording(rig: Rig) -> None:
 def test_a_deletion_waits_until_it_is_ready(rig: Rig) -> None:
     """Until then nothing is prepared or deleted, and the conductor's next call is due soon."""
     prepared: list[bool] = []
-    [path, other] = rig.files("3-0.rec", "3-65536.rec")
+    [path] = rig.files("3-0.rec")
 
     def prepare() -> list[Path]:
         prepared.append(True)
-        return [other]
+        return [path]
 
-    rig.deletions.delete(
-        rig.client,
-        7,
-        3,
-        [path],
-        is_ready=lambda: rig.is_ready,
-        prepare=prepare,
-    )
+    rig.deletions.delete(rig.client, 7, 3, prepare, is_ready=lambda: rig.is_ready)
     for _ in range(3):
         rig.deletions.do_work()
         assert rig.deletions.wants_within_ns
     assert rig.client.received == [] and path.exists() and not prepared
     rig.is_ready = True
     rig.work_until(rig.is_deleted)
-    assert rig.client.received[0] == ("ok", 7, 2)
-    assert prepared and not path.exists() and not other.exists()
+    assert rig.client.received[0] == ("ok", 7, 1)
+    assert prepared and not path.exists()
     assert rig.deletions.wants_within_ns is None
 
 
 def test_a_failed_preparation_is_the_response(rig: Rig) -> None:
-    """The files remain and no signal is sent."""
-    [path] = rig.files("3-0.rec")
+    """No signal is sent."""
 
     def fail() -> list[Path]:
-        raise StorageError("disk on fire", path)
+        raise StorageError("disk on fire", rig.directory)
 
-    rig.deletions.delete(rig.client, 7, 3, [path], prepare=fail)
+    rig.deletions.delete(rig.client, 7, 3, fail)
     rig.work_until(lambda: bool(rig.client.received))
     assert rig.client.received == [("error", 7, ErrorCode.GENERIC, "disk on fire")]
-    assert path.exists() and rig.deletions.allows(rig.client, 8, 3)
+    assert rig.deletions.allows(rig.client, 8, 3)
 
 
 def test_a_file_that_cannot_be_deleted_is_reported_before_the_signal(rig: Rig) -> None:
@@ -143,7 +136,7 @@ def test_a_file_that_cannot_be_deleted_is_reported_before_the_signal(rig: Rig) -
     stubborn = rig.directory / "3-0.rec"
     stubborn.mkdir()
     [other] = rig.files("3-131072.rec")
-    rig.deletions.delete(rig.client, 7, 3, [stubborn, rig.directory / "3-65536.rec", other])
+    rig.delete(7, 3, [stubborn, rig.directory / "3-65536.rec", other])
     rig.work_until(rig.is_deleted)
     ok, error, signal = rig.client.received
     assert ok == ("ok", 7, 3)
@@ -160,7 +153,7 @@ def test_the_finish_follows_the_files(rig: Rig) -> None:
         assert not path.exists()
         raise StorageError("no marks", path)
 
-    rig.deletions.delete(rig.client, 7, 3, [path], finish=finish)
+    rig.delete(7, 3, [path], finish=finish)
     rig.work_until(rig.is_deleted)
     assert [each[0] for each in rig.client.received] == ["ok", "error", "DELETE"]
     assert rig.client.received[1] == ("error", 7, ErrorCode.GENERIC, "no marks")
@@ -173,61 +166,24 @@ def test_files_renamed_for_deletion_are_found(rig: Rig) -> None:
     assert names == ["3-0.rec", "3-65536.rec.del"]
 
 
-def test_closing_stops_between_two_files(rig: Rig) -> None:
-    """The other files remain."""
-    started, go_on = threading.Event(), threading.Event()
-
-    def slow() -> list[Path]:
-        started.set()
-        go_on.wait(10)
-        return []
-
-    [path] = rig.files("3-0.rec")
-    rig.deletions.delete(rig.client, 7, 3, [path], prepare=slow)
-    assert started.wait(10)
-    go_on.set()
-    rig.deletions.close()
-    assert path.exists() and rig.client.received == []
-
-
-def test_a_granted_deletion_continues_at_the_next_start(rig: Rig) -> None:
-    """Until then the files are renamed; those of a deletion without an OK remain."""
-    [busy] = rig.files("4-0.rec")
+def test_a_granted_deletion_is_completed_before_the_archive_closes(rig: Rig) -> None:
+    """The files of a deletion without an OK remain."""
     granted = rig.files("3-196608.rec", "3-131072.rec")
-    retained = rig.files("3-0.rec", "3-65536.rec", "5-0.rec", "5-0.rec.del.bak")
-
-    def wait_for_the_end() -> None:
-        rig.deletions._closing.wait(60)
-
-    rig.deletions.delete(rig.client, 6, 4, [busy], finish=wait_for_the_end)
-    rig.deletions.delete(rig.client, 7, 3, granted)
-    rig.deletions.delete(rig.client, 8, 5, retained[2:3], is_ready=lambda: False)
+    retained = rig.files("3-0.rec", "5-0.rec")
+    rig.delete(7, 3, granted)
+    rig.delete(8, 5, retained[1:], is_ready=lambda: False)
+    rig.work_until(lambda: ("ok", 7, 2) in rig.client.received)
     rig.deletions.close()
-    assert ("ok", 7, 2) in rig.client.received and not rig.is_deleted()
-    assert [each.path for each in list_segment_files(rig.directory, 3)] == retained[:2]
-    assert not busy.exists() and all(path.exists() for path in retained)
-    left = {path.name for path in rig.directory.iterdir()} - {path.name for path in retained}
-    assert left == {f"{path.name}.del" for path in granted}
-    again = Rig(rig.directory)
-    again.deletions.delete_left_over(rig.directory, [])
-    assert again.woken.wait(60)
-    again.deletions.do_work()
-    again.deletions.close()
     assert {path.name for path in rig.directory.iterdir()} == {path.name for path in retained}
 
 
-def purge(directory: Path, recording_id: int, count: int, **others: int) -> None:
-    """Add `count` recordings, all but the first of them purged, and write the files of one.
-
-    Args:
-        others: different fields for the entry of that one.
-    """
+def purge(directory: Path, recording_id: int, count: int) -> None:
+    """Add `count` recordings, all but the first of them purged, and write the files of one."""
     stream = fill(SegmentBuilder(recording_id=recording_id), 60)
     stream.write(directory)
     with Catalog.open(directory, create=True) as catalog:
         for number in range(count):
-            entry = {"stop_position": stream.position} | (others if number == recording_id else {})
-            add_entry(catalog, stream, **entry)
+            add_entry(catalog, stream, stop_position=stream.position)
             if number:
                 catalog.change_state(number, RecordingState.DELETED)
 
@@ -258,15 +214,3 @@ def test_files_of_purged_recordings_are_deleted_at_a_start(
     left = {path.name for path in rig.directory.iterdir()}
     assert left == {path.name for path in retained} | {"archive.catalog"}
     assert read == [3]
-
-
-def test_files_of_a_purged_recording_with_a_damaged_entry_remain(
-    rig: Rig, caplog: pytest.LogCaptureFixture
-) -> None:
-    """With a term length of 0 the positions of the files cannot be checked."""
-    purge(rig.directory, 1, 2, term_buffer_length=0)
-    files = [path for path in rig.directory.iterdir() if path.suffix == ".rec"]
-    delete_left_over(rig)
-    assert files and all(path.exists() for path in files)
-    assert all(str(path) in caplog.text for path in files)
-    assert "term buffer length 0 is not a power of two" in caplog.text

@@ -106,7 +106,7 @@ def test_nothing_is_moved_while_segments_are_deleted(
     rig: Rig, request_: Callable[[Rig], None]
 ) -> None:
     """The client receives an error, and the recording is unchanged."""
-    rig.deletions.delete(Client(), 1, EARLIER, is_ready=lambda: False)
+    rig.deletions.delete(Client(), 1, EARLIER, list, is_ready=lambda: False)
     request_(rig)
     [(kind, correlation_id, code, message)] = rig.client.received
     assert (kind, correlation_id, code) == ("error", 7, ErrorCode.GENERIC)
@@ -143,23 +143,6 @@ def test_both_recordings_of_a_migration_are_locked(rig: Rig) -> None:
     assert rig.files() == {f"1-{base}.rec" for base in range(0, 8 * SEGMENT, SEGMENT)}
     assert rig.catalog.start_position(LATER) == 0
     assert rig.catalog.stop_position(EARLIER) == 0
-
-
-def test_frames_in_the_next_file_are_quarantined(
-    rig: Rig, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Past a stop position that was lowered; usually that file is blank and is deleted."""
-    past_stop = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
-    frames = (rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes()
-    past_stop.write_bytes(frames)
-    migrate(rig)
-    assert rig.answers(2) == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
-    [copy] = rig.directory.glob("aerotape-quarantine/*/*.rec*")
-    assert copy.read_bytes() == frames
-    assert not past_stop.exists()
-    [note] = suspect_marks.read_marks(rig.directory)[LATER]
-    assert (note.quarantine, note.position) == (rig.name_of(copy), 4 * SEGMENT)
-    assert any(copy.name in record.getMessage() for record in caplog.records)
 
 
 @pytest.mark.parametrize(
@@ -208,17 +191,6 @@ def test_a_migration_that_cannot_quarantine_changes_nothing(
     assert (kind, message) == ("error", "no space")
     assert {path.name: path.read_bytes() for path in rig.directory.glob("*.rec")} == before
     assert rig.catalog.stop_position(EARLIER) == rig.catalog.start_position(LATER)
-
-
-def test_a_migration_that_is_refused_moves_nothing(rig: Rig) -> None:
-    """A refused migration neither moves files nor quarantines frames past the stop position."""
-    past_stop = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
-    past_stop.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
-    (rig.directory / f"{LATER}-{SEGMENT}.rec").mkdir()
-    before = {path.name for path in rig.directory.iterdir()}
-    migrate(rig)
-    assert rig.answers()[0][0] == "error"
-    assert {path.name for path in rig.directory.iterdir()} == before
 
 
 @pytest.mark.parametrize("recording_id", [EARLIER, LATER])
