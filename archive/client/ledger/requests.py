@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
@@ -20,7 +19,7 @@ from aerotape.archive.client.requests.request import (
 )
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs
-from aerotape.errors import ConfigurationError, LedgerError
+from aerotape.errors import LedgerError
 from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
@@ -98,39 +97,9 @@ def password_hash(password: bytes) -> bytes:
     return hashlib.sha256(entries.master_key(password)).digest() if password else b""
 
 
-def create_ledger(
-    ledger: QualifiedId,
-    kind: LedgerTypeName,
-    digest_type: entries.DigestType,
-    password: bytes,
-    write_quorum: int,
-    ack_quorum: int,
-    mirrors: Sequence[str],
-) -> Call[None]:
-    """Add a ledger; it is on storage on return.
-
-    Raises:
-        LedgerExistsError: there is one with this id.
-    """
-    if kind not in codecs.LedgerType.__members__:
-        known = " or ".join(codecs.LedgerType.__members__)
-        raise ConfigurationError(f"ledger type {kind!r} is unknown: expected {known}", "type")
-    if digest_type not in codecs.DigestType.__members__:
-        known = ", ".join(codecs.DigestType.__members__)
-        raise ConfigurationError(
-            f"digest type {digest_type!r} is unknown: expected one of {known}", "digest_type"
-        )
-    request = codecs.CreateLedgerRequest(
-        scope_id=ledger.signed[0],
-        ledger_id=ledger.signed[1],
-        ledger_type=codecs.LedgerType[kind],
-        digest_type=codecs.DigestType[digest_type],
-        write_quorum=arguments.any_int32("write_quorum", write_quorum),
-        ack_quorum=arguments.any_int32("ack_quorum", ack_quorum),
-        password_hash=password_hash(password),
-        mirrors=json.dumps([arguments.channel("mirrors", each) for each in mirrors]),
-    )
-    return Call(request, f"create ledger {ledger}", nothing)
+def id_fields(ledger: QualifiedId) -> dict[str, int]:
+    """Return the two fields with the id in every request for a ledger."""
+    return {"scope_id": ledger.signed[0], "ledger_id": ledger.signed[1]}
 
 
 def ledger_info(ledger: AnyLedger) -> Steps[LedgerInfo]:
@@ -145,7 +114,7 @@ def ledger_info(ledger: AnyLedger) -> Steps[LedgerInfo]:
 
 def described(ledger: QualifiedId) -> Steps[codecs.LedgerDescriptor]:
     """Return the descriptor of a ledger. Raises as `ledger_info`."""
-    request = codecs.LedgerInfoRequest(scope_id=ledger.signed[0], ledger_id=ledger.signed[1])
+    request = codecs.LedgerInfoRequest(**id_fields(ledger))
     return (yield from _one(ledger, Listing(request, f"get the state of ledger {ledger}", 1)))
 
 
@@ -196,8 +165,7 @@ def attach_writer(
         StorageSpaceError: the archive is low on storage space.
     """
     request = codecs.AttachWriterRequest(
-        scope_id=ledger.signed[0],
-        ledger_id=ledger.signed[1],
+        **id_fields(ledger),
         stream_id=stream_id,
         session_id=session_id,
         location=location,
@@ -209,7 +177,7 @@ def attach_writer(
 
 def sync_ledger(ledger: QualifiedId) -> Call[int]:
     """Force what is recorded to storage; return the confirmed position, bytes."""
-    request = codecs.SyncLedgerRequest(scope_id=ledger.signed[0], ledger_id=ledger.signed[1])
+    request = codecs.SyncLedgerRequest(**id_fields(ledger))
     return Call(request, f"sync ledger {ledger}", relevant_id)
 
 
@@ -218,8 +186,7 @@ def await_ledger(
 ) -> Call[int]:
     """Wait for a position; return the one that is reached, which may be lower, bytes."""
     request = codecs.AwaitLedgerRequest(
-        scope_id=ledger.signed[0],
-        ledger_id=ledger.signed[1],
+        **id_fields(ledger),
         position=position,
         reach=reach,
         timeout_ns=min(timeout_ns, _MAX_WAIT_NS),
@@ -233,7 +200,7 @@ def close_ledger(ledger: QualifiedId) -> Call[int]:
     Raises:
         LedgerInUseError: another client writes to it.
     """
-    request = codecs.CloseLedgerRequest(scope_id=ledger.signed[0], ledger_id=ledger.signed[1])
+    request = codecs.CloseLedgerRequest(**id_fields(ledger))
     return Call(request, f"close ledger {ledger}", relevant_id)
 
 
@@ -245,8 +212,7 @@ def recover_ledger(ledger: QualifiedId, password: bytes) -> Call[int]:
         LedgerPasswordError: it has another password.
     """
     request = codecs.RecoverLedgerRequest(
-        scope_id=ledger.signed[0],
-        ledger_id=ledger.signed[1],
+        **id_fields(ledger),
         password_hash=password_hash(password),
     )
     return Call(request, f"recover ledger {ledger}", relevant_id)
@@ -261,7 +227,7 @@ def delete_ledger(ledger: AnyLedger) -> Call[None]:
         ArchiveError: it is being read.
     """
     found = qualified_id(ledger)
-    request = codecs.DeleteLedgerRequest(scope_id=found.signed[0], ledger_id=found.signed[1])
+    request = codecs.DeleteLedgerRequest(**id_fields(found))
     return Call(request, f"delete ledger {found}", nothing)
 
 
@@ -283,8 +249,7 @@ def replace_mirror(ledger: AnyLedger, mirror: str, replacement: str) -> Call[Non
     """
     found = qualified_id(ledger)
     request = codecs.ReplaceMirrorRequest(
-        scope_id=found.signed[0],
-        ledger_id=found.signed[1],
+        **id_fields(found),
         mirror=arguments.channel("mirror", mirror),
         replacement=arguments.channel("replacement", replacement),
     )
@@ -293,9 +258,7 @@ def replace_mirror(ledger: AnyLedger, mirror: str, replacement: str) -> Call[Non
 
 def locate_entry(ledger: QualifiedId, entry_id: int) -> Call[int]:
     """Return the position of the first frame of an entry, bytes."""
-    request = codecs.LocateEntryRequest(
-        scope_id=ledger.signed[0], ledger_id=ledger.signed[1], entry_id=entry_id
-    )
+    request = codecs.LocateEntryRequest(**id_fields(ledger), entry_id=entry_id)
     return Call(request, f"find entry {entry_id} of ledger {ledger}", relevant_id)
 
 

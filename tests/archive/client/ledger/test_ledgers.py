@@ -294,7 +294,7 @@ def test_passwords(client: aerotape.ArchiveClient, digest_type: str) -> None:
     with client.open_ledger(ledger, b"secret") as reader:
         assert read(reader) == [b"private", b"too"]
         if digest_type == "HMAC":
-            reader._password = b"other"
+            reader._reading.password = b"other"
             with pytest.raises(EntryDigestError):
                 read(reader)
 
