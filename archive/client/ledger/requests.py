@@ -108,8 +108,7 @@ def ledger_info(ledger: AnyLedger) -> Steps[LedgerInfo]:
     Raises:
         UnknownLedgerError: there is no such ledger.
     """
-    found = yield from described(qualified_id(ledger))
-    return info_of(found)
+    return info_of((yield from described(qualified_id(ledger))))
 
 
 def described(ledger: QualifiedId) -> Steps[codecs.LedgerDescriptor]:
@@ -156,14 +155,7 @@ def attach_writer(
     channel: str,
     password: bytes,
 ) -> Steps[codecs.LedgerDescriptor]:
-    """Let the archive record a publication as the writer of a ledger.
-
-    Raises:
-        LedgerInUseError: the ledger has a writer.
-        LedgerClosedError: it is closed.
-        LedgerPasswordError: it has another password.
-        StorageSpaceError: the archive is low on storage space.
-    """
+    """Let the archive record a publication as the writer of a ledger."""
     request = codecs.AttachWriterRequest(
         **id_fields(ledger),
         stream_id=stream_id,
@@ -195,22 +187,13 @@ def await_ledger(
 
 
 def close_ledger(ledger: QualifiedId) -> Call[int]:
-    """Sync and close a ledger; return its last entry id, -1 without entries.
-
-    Raises:
-        LedgerInUseError: another client writes to it.
-    """
+    """Sync and close a ledger; return its last entry id, -1 without entries."""
     request = codecs.CloseLedgerRequest(**id_fields(ledger))
     return Call(request, f"close ledger {ledger}", relevant_id)
 
 
 def recover_ledger(ledger: QualifiedId, password: bytes) -> Call[int]:
-    """Stop the writer of a ledger, sync and close it; return its last entry id.
-
-    Raises:
-        UnknownLedgerError: there is no such ledger.
-        LedgerPasswordError: it has another password.
-    """
+    """Stop the writer of a ledger, sync and close it; return its last entry id."""
     request = codecs.RecoverLedgerRequest(
         **id_fields(ledger),
         password_hash=password_hash(password),

@@ -1,9 +1,8 @@
 """Writing to a ledger, as steps for either front end.
 
-The writer's publication is recorded by the archive, which moves two counters: the recorded and the
-confirmed position. A writer that uses the archive's media driver reads them directly; another one
-requests to be answered when a position is reached. An add is acknowledged when its entry is
-confirmed (PD_JOURNAL), or recorded (VD_JOURNAL).
+An add is acknowledged when the archive's counter of the confirmed (PD_JOURNAL) or the recorded
+position (VD_JOURNAL) passes its entry. A writer on another media driver has no counters; its
+requests are answered when a position is reached.
 """
 
 from __future__ import annotations
@@ -15,24 +14,14 @@ from contextlib import suppress
 from typing import Final
 
 from aerotape import _native
-from aerotape.aeron import (
-    ADMIN_ACTION,
-    BACK_PRESSURED,
-    MAX_POSITION_EXCEEDED,
-    NOT_CONNECTED,
-)
+from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
 from aerotape.archive.client import channels
 from aerotape.archive.client.executors.driver_steps import published
 from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.archive.client.requests.queries import list_recording
 from aerotape.archive.client.requests.recordings import stop_recording_by_identity
-from aerotape.archive.client.requests.request import (
-    AwaitCounter,
-    CurrentSession,
-    Pause,
-    Steps,
-)
+from aerotape.archive.client.requests.request import AwaitCounter, CurrentSession, Pause, Steps
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.counters import CounterType
 from aerotape.channel_uri import ChannelUri
@@ -80,18 +69,16 @@ class LedgerWriting:
         self._session = session
         self._publication = publication
         self._correlation_id = found.correlation_id
-        info = self.info
-        last = NULL_VALUE if info.last_add_pushed is None else info.last_add_pushed
-        confirmed = NULL_VALUE if info.last_add_confirmed is None else info.last_add_confirmed
+        info, last, confirmed = self.info, self.info.last_add_pushed, self.info.last_add_confirmed
         self.native = _native.LedgerWriter(
             publication,
             info.id.scope_id,
             info.id.ledger_id,
             info.digest_type,
             password,
-            last + 1,
+            0 if last is None else last + 1,
             info.length or 0,
-            confirmed,
+            NULL_VALUE if confirmed is None else confirmed,
         )
         # What is on storage, once the archive no longer records this writer.
         self._safe_position = NULL_VALUE
@@ -103,17 +90,14 @@ class LedgerWriting:
         info, counters = self.info, self._counters
         ids = (info.recording_counter_id, info.confirmed_counter_id)
         key = struct.pack("<q", info.recording_id) + info.id.key
-        try:
-            is_here = (
+        with suppress(AerotapeError):  # there is no such counter
+            if (
                 counters.type_id(ids[1]) == CounterType.LEDGER_CONFIRMED
                 and counters.key(ids[1])[: len(key)] == key
-            )
-            if not is_here:
-                return None, None
-            recording, confirmed = ((each, counters.registration_id(each)) for each in ids)
-            return recording, confirmed
-        except AerotapeError:
-            return None, None
+            ):
+                recording, confirmed = ((each, counters.registration_id(each)) for each in ids)
+                return recording, confirmed
+        return None, None
 
     @property
     def is_durable(self) -> bool:
@@ -136,14 +120,10 @@ class LedgerWriting:
     def push(self, payloads: Sequence[Data], wait_ns: int = 0) -> Steps[int]:
         """Publish entries, waiting for room; return the last one's id.
 
+        After an error some of them may be added.
+
         Args:
             wait_ns: how long a native call may wait.
-
-        Raises:
-            LedgerError: the archive no longer records the ledger.
-            AeronTimeoutError: the archive does not keep up. Some entries may be added.
-            AeronError: a payload is too long, or the stream is at its last position.
-            ClosedError: the writer is closed.
         """
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         rest = payloads
@@ -154,7 +134,13 @@ class LedgerWriting:
             if result >= 0:
                 return last
             if result not in _NOT_NOW:
-                raise self._push_error(result)
+                if result == MAX_POSITION_EXCEEDED:
+                    raise AeronError(
+                        f"cannot add to ledger {self.info.id}: its stream has reached its last"
+                        " position; close it and create another ledger",
+                        result,
+                    )
+                raise ClosedError(f"cannot add to ledger {self.info.id}: its publication is closed")
             if last > before:
                 rest = rest[last - before :]
                 deadline_ns = time.monotonic_ns() + self._session.timeout_ns
@@ -174,25 +160,10 @@ class LedgerWriting:
         if self._publication.is_closed:
             raise ClosedError(f"cannot write to ledger {self.info.id}: its writer is closed")
 
-    def _push_error(self, result: int) -> AerotapeError:
-        if result == MAX_POSITION_EXCEEDED:
-            return AeronError(
-                f"cannot add to ledger {self.info.id}: its stream has reached its last position;"
-                " close it and create another ledger",
-                result,
-            )
-        return ClosedError(f"cannot add to ledger {self.info.id}: its publication is closed")
-
     # -- waiting -------------------------------------------------------------------------------
 
     def flush(self) -> Steps[int]:
-        """Wait until all adds are acknowledged; return the last entry id.
-
-        Raises:
-            LedgerError: the archive no longer records the ledger.
-            AeronTimeoutError: there was no progress for the timeout of the client.
-            ClosedError: the writer is closed.
-        """
+        """Wait until all adds are acknowledged; return the last entry id."""
         last, position = self.native.last_add_pushed, self.native.position
         if position < 0:
             self.check_writable()
@@ -200,7 +171,7 @@ class LedgerWriting:
         return last
 
     def acknowledged(self, position: int) -> Steps[None]:
-        """Wait until entries up to a position are acknowledged. Raises as `flush`."""
+        """Wait until entries up to a position are acknowledged."""
         counter = self._confirmed_counter if self.is_durable else self._recording_counter
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         reached = -1
@@ -267,7 +238,7 @@ class LedgerWriting:
             raise self.failure
 
     def sync(self) -> Steps[int]:
-        """Force what was added to storage; return the last entry that is. Raises as `flush`."""
+        """Force what was added to storage; return the last entry that is."""
         if self.failure is not None:
             raise self.failure
         yield from self.flush()
@@ -283,10 +254,7 @@ class LedgerWriting:
     # -- the end -------------------------------------------------------------------------------
 
     def close(self) -> Steps[None]:
-        """Wait for acknowledgements, then sync and close the ledger. Idempotent.
-
-        After a failure that was raised, only the publication is closed.
-        """
+        """Wait for acknowledgements, then sync and close the ledger. Idempotent."""
         if self._publication.is_closed:
             return
         try:
@@ -314,19 +282,7 @@ class LedgerWriting:
 
 
 def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps[LedgerWriting]:
-    """Publish to a ledger and let the archive record that.
-
-    Args:
-        channel: where to publish; None: IPC if the archive is reached by IPC, else UDP to the
-            address of its control channel.
-
-    Raises:
-        UnknownLedgerError: there is no such ledger.
-        LedgerInUseError: it has a writer.
-        LedgerClosedError: it is closed.
-        LedgerPasswordError: it has another password.
-        ConfigurationError: the channel is not a channel URI.
-    """
+    """Publish to a ledger, by default to `default_channel`, and let the archive record that."""
     session: ControlSession = yield CurrentSession()
     if channel is None:
         channel = default_channel(session.publication.channel)
@@ -373,17 +329,12 @@ def _extension_channel(session: ControlSession, info: LedgerInfo, channel: str) 
 
 
 def default_channel(control_channel: str) -> str:
-    """Return where writers publish by default: to the address of the control channel.
-
-    Raises:
-        ConfigurationError: the control channel has no endpoint.
-    """
+    """Return where writers publish by default: to the address of the control channel."""
     uri = ChannelUri.parse(control_channel)
     if uri.is_ipc:
         return "aeron:ipc"
-    parameters = {
-        name: value for name in ("endpoint", "interface") if (value := uri.get(name)) is not None
-    }
+    names = ("endpoint", "interface")
+    parameters = {name: uri.parameters[name] for name in names if name in uri.parameters}
     if "endpoint" not in parameters:
         raise ConfigurationError(
             f"control channel {control_channel} has no endpoint to publish to: give the writer's"
