@@ -145,7 +145,6 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
         super().__init__(client._session, idle_interval_ns)
         self._client = client
         self._aeron = client.aeron
-        self._archive_id = client.archive_id
 
     # -- recordings ----------------------------------------------------------------------------
 

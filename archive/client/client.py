@@ -116,12 +116,12 @@ def connect(
         }
     )
     try:
-        session, archive_id = connecting.open()
+        session = connecting.open()
     except BaseException:
         if connecting.owned_aeron is not None:
             connecting.owned_aeron.close()
         raise
-    return ArchiveClient(connecting, session, archive_id, keep_alive_interval_ns)
+    return ArchiveClient(connecting, session, keep_alive_interval_ns)
 
 
 def _replaying(
@@ -155,7 +155,6 @@ class ArchiveClient(LedgerMethods, ClientProperties, Closing):
         self,
         connecting: ConnectionSettings,
         session: ControlSession,
-        archive_id: int,
         keep_alive_interval_ns: int,
     ) -> None:
         """Create a client of an open session. Use `connect`."""
@@ -163,7 +162,6 @@ class ArchiveClient(LedgerMethods, ClientProperties, Closing):
         self._aeron = connecting.aeron
         self._connecting = connecting
         self._replay_channel = connecting.replay_channel
-        self._archive_id = archive_id
         self._reader = (
             IdleReader(session, keep_alive_interval_ns) if keep_alive_interval_ns > 0 else None
         )

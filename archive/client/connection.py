@@ -43,14 +43,14 @@ class ConnectionSettings:
     Attributes:
         aeron: the Aeron client to use.
         owned_aeron: the same if it was created for this connection, which then closes it.
-        open: connects and returns the session and the archive's id; raises as `open_session`.
+        open: connects and returns the session; raises as `open_session`.
         replay_channel: where replays go by default.
         timeout_ns: for the connect and for each request.
     """
 
     aeron: Aeron
     owned_aeron: Aeron | None
-    open: Callable[[], tuple[ControlSession, int]]
+    open: Callable[[], ControlSession]
     replay_channel: str
     timeout_ns: int
 

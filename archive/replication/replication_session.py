@@ -84,7 +84,7 @@ class ReplicationSession:
     replication_id: int
     request: ReplicationRequest
     requester: Requester
-    opening: InitVar[Steps[tuple[ControlSession, int]]]
+    opening: InitVar[Steps[ControlSession]]
     aeron: AeronClient
     catalog: Catalog
     recordings: Recordings
@@ -98,7 +98,7 @@ class ReplicationSession:
     _source: ControlSession | None = field(default=None, init=False)
     _replicating: PollingExecutor[None] | None = field(default=None, init=False)
 
-    def __post_init__(self, opening: Steps[tuple[ControlSession, int]]) -> None:
+    def __post_init__(self, opening: Steps[ControlSession]) -> None:
         self.dst_recording_id = self.request.dst_recording_id
         self._opening = PollingExecutor(connected(opening))
 
@@ -121,7 +121,7 @@ class ReplicationSession:
         if self._source is None or self._replicating is None:
             self._opening.advance()
             if self._opening.is_done:
-                self._source, _ = self._opening.result
+                self._source = self._opening.result
                 self._replicating = PollingExecutor(self._replicate(self._source), self._source)
             return
         self._replicating.advance()

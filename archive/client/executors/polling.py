@@ -22,7 +22,7 @@ class PollingExecutor(Generic[T]):
     >>> opening = PollingExecutor(open_session(aeron, request_channel=channel, ...))
     >>> while not opening.is_done:
     ...     opening.advance()
-    >>> session, archive_id = opening.result
+    >>> session = opening.result
     >>> lookup = PollingExecutor(list_recording(7), session)
     >>> position = PollingExecutor(performed(max_recorded_position(7)), session)
 

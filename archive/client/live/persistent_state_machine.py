@@ -11,7 +11,6 @@ both are at the same position, switching to the live stream neither loses nor du
 
 from __future__ import annotations
 
-import enum
 import time
 from collections.abc import Callable, Generator
 from dataclasses import InitVar, dataclass, field
@@ -58,14 +57,6 @@ _RECORDER_LATE_NS: Final = 10_000_000
 Reason = PersistentSubscriptionError.Reason
 
 
-class _Switch(enum.Enum):
-    """The outcome of an attempt to join the live stream."""
-
-    JOINED = 1
-    REPLAY_ENDED = 2
-    LIVE_LOST = 3
-
-
 @dataclass(eq=False)
 class PersistentStateMachine:
     """The duty cycles of a persistent subscription, and its state.
@@ -93,8 +84,6 @@ class PersistentStateMachine:
     _reader: _native.MessageReader = field(default_factory=_native.MessageReader, init=False)
     # The highest position of a publisher so far.
     _seen_live: int = field(default=NULL_POSITION, init=False)
-    # The image that was last reported as another stream than the recorded one.
-    _other_id: int = field(default=NULL_POSITION, init=False)
 
     def __post_init__(self, timeout_ns: int) -> None:
         self.position = self.options.start
@@ -240,18 +229,15 @@ class PersistentStateMachine:
                 live = self._live.image()
                 if live is not None and not is_same_stream(live, recording):
                     # The recording is read first; an unread subscription would block a publisher.
-                    self._report_other(live, recording)
                     self._live.put_off()
                 elif live is not None:
-                    outcome = yield from self._switch(image, live, replay.parameters.recorded_as)
-                    if outcome is _Switch.JOINED:
+                    if (yield from self._switch(image, live, replay.parameters.recorded_as)):
                         joined = live
-                        break
-                    if outcome is _Switch.REPLAY_ENDED:
                         break
                     self._live.close()
                     watch = self._watch(session, recording)
                     self._enter(PersistentState.REPLAY)
+                    continue
                 self._read(image, None, _BUSY_SLICE_NS, replay.parameters.recorded_as)
                 yield
                 self._ensure_connected(session)
@@ -306,19 +292,19 @@ class PersistentStateMachine:
         replay: _native.Image,
         live: _native.Image,
         recorded_as: tuple[int, int] | None,
-    ) -> DutyCycles[_Switch]:
+    ) -> DutyCycles[bool]:
+        """Return whether the live stream is joined; False when either of the two has ended."""
         self._enter(PersistentState.ATTEMPT_SWITCH)
         self._set_join_difference(live.position - replay.position)
         while True:
             if live.position < replay.position:
                 live.skip_to(replay.position, _SKIPPED_FRAGMENTS)
             if live.position == replay.position:
-                return _Switch.JOINED
+                return True
             if replay.is_closed:
                 self._see_live(live.position)
-                return _Switch.REPLAY_ENDED
-            if live.is_closed:
-                return _Switch.LIVE_LOST
+            if replay.is_closed or live.is_closed:
+                return False
             limit = live.position if live.position > replay.position else None
             self._read(replay, limit, _BUSY_SLICE_NS, recorded_as)
             yield
@@ -351,7 +337,13 @@ class PersistentStateMachine:
                 if self.position >= 0 and position != self.position:
                     return None  # the messages in between are in the recording
                 if not is_same_stream(image, recording):
-                    raise self._other_stream(image, recording)
+                    raise self._terminal(
+                        Reason.GENERIC,
+                        "the live stream is another one than was recorded: it has initial term id "
+                        f"{image.initial_term_id} and terms of {image.term_buffer_length} bytes, "
+                        f"the recording {recording.initial_term_id} and "
+                        f"{recording.term_buffer_length}",
+                    )
                 self.position = position
                 self._set_join_difference(0)
                 joined = True
@@ -359,21 +351,6 @@ class PersistentStateMachine:
         finally:
             if not joined:
                 self._live.close()
-
-    def _other_stream(
-        self, image: _native.Image, recording: RecordingDescriptor
-    ) -> PersistentSubscriptionError:
-        return self._terminal(
-            Reason.GENERIC,
-            f"the live stream is another one than was recorded: it has initial term id "
-            f"{image.initial_term_id} and terms of {image.term_buffer_length} bytes, the "
-            f"recording {recording.initial_term_id} and {recording.term_buffer_length}",
-        )
-
-    def _report_other(self, image: _native.Image, recording: RecordingDescriptor) -> None:
-        if image.correlation_id != self._other_id:
-            self._other_id = image.correlation_id
-            self.report(self._other_stream(image, recording))
 
     def _read_live(self, image: _native.Image) -> DutyCycles[None]:
         self._enter(PersistentState.LIVE)

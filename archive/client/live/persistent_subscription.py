@@ -122,7 +122,7 @@ class PersistentSubscription(Closing):
         self._is_closed = False
         self._counters = self._add_counters(options)
         self._connection = ReconnectingSession(
-            lambda: connecting.open()[0], lambda error: self._machine.report(error)
+            connecting.open, lambda error: self._machine.report(error)
         )
         self._options = options
         self._machine = PersistentStateMachine(

@@ -28,8 +28,6 @@ _CONNECT_POLL_NS: Final = 1_000_000
 _STOP_POLL_NS: Final = 10_000_000
 # The most between the end of a recording's stream and its stop position in the catalog.
 _STOP_POSITION_GRACE_NS: Final = 1_000_000_000
-# How long to read messages sent before an error, if the stream does not end.
-_AFTER_ERROR_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +75,6 @@ class ReplayStream(ImageReader):
         self._timeout_ns = timeout_ns
         self._subscription: _native.Subscription | None = None
         self._is_over = False
-        self._error: ArchiveError | None = None
-        # How far the stream was when it was last seen to move, the error being known.
-        self._quiet_position = -1
-        self._quiet_since_ns = 0
 
     @classmethod
     def empty(cls, session: ControlSession, recording_id: int, position: int) -> Self:
@@ -110,7 +104,6 @@ class ReplayStream(ImageReader):
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         while (image := subscription.image_by_session_id(self.parameters.session_id)) is None:
             yield Pause(_CONNECT_POLL_NS, f"begin {self._describe(self.parameters.start_position)}")
-            self._raise_late_error(self.parameters.start_position)
             if time.monotonic_ns() >= deadline_ns:
                 self._raise_error(self.parameters.start_position)
                 raise AeronTimeoutError(
@@ -157,7 +150,6 @@ class ReplayStream(ImageReader):
 
     def _check_alive(self, position: int, idle_since_ns: int) -> Steps[None]:
         yield Pause(0, f"continue {self._describe(position)}")
-        self._raise_late_error(position)
         waited_ns = time.monotonic_ns() - idle_since_ns
         if self._timeout_ns is not None and waited_ns >= self._timeout_ns:
             self._raise_error(position)
@@ -186,26 +178,8 @@ class ReplayStream(ImageReader):
             position,
         )
 
-    def _received_error(self) -> ArchiveError | None:
-        if self._error is None:
-            self._error = self._session.take_error(self.parameters.correlation_id)
-        return self._error
-
-    def _raise_late_error(self, position: int) -> None:
-        """Raise the archive's error once no message sent before it arrives any more.
-
-        The error arrives on the response stream, possibly before the end of the replay stream.
-        """
-        if self._received_error() is None:
-            return
-        now_ns = time.monotonic_ns()
-        if position > self._quiet_position:
-            self._quiet_position, self._quiet_since_ns = position, now_ns
-        elif now_ns >= self._quiet_since_ns + _AFTER_ERROR_NS:
-            self._raise_error(position)
-
     def _raise_error(self, position: int) -> None:
-        error = self._received_error()
+        error = self._session.take_error(self.parameters.correlation_id)
         if error is not None:
             raise self._ended_by_archive(
                 f"{self._describe(position)} was aborted: {error}", error.error_code, position

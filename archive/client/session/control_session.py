@@ -316,11 +316,6 @@ class ControlSession:
         if self._closed_because is not None:
             raise ClosedError(f"cannot {what}: {self._closed_because}")
 
-    def ensure_connected(self, what: str) -> None:
-        """Raise ClosedError unless the archive is connected."""
-        self.ensure_open(what)
-        self.read(0, what=what)
-
     def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

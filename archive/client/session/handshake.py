@@ -23,7 +23,6 @@ from aerotape.errors import AeronTimeoutError, ArchiveError
 from aerotape.formatting import argument
 from aerotape.protocol import (
     KNOWS_LEDGERS,
-    NULL_VALUE,
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
     VERSION_WITH_ARCHIVE_ID,
@@ -44,8 +43,8 @@ def open_session(
     credentials: bytes,
     on_challenge: Callable[[bytes], bytes] | None,
     client_name: str,
-) -> Steps[tuple[ControlSession, int]]:
-    """Connect to an archive and return the session and the archive's id.
+) -> Steps[ControlSession]:
+    """Connect to an archive and return the session.
 
     The steps only pause, so that any executor performs them: `run_pauses` in the caller's thread,
     `PollingExecutor` in the duty cycles of a caller that must not block. Closing the steps, or an
@@ -90,8 +89,8 @@ def open_session(
         answer = yield from _exchange(session, connect, deadline_ns)
         if isinstance(answer, codecs.Challenge):
             answer = yield from _answer_challenge(aeron, session, answer, on_challenge, deadline_ns)
-        archive_id = yield from _accept(session, answer)
-        return session, archive_id
+        yield from _accept(session, answer)
+        return session
     except BaseException:
         session.close()
         raise
@@ -146,25 +145,20 @@ def _exchange(
     deadline_ns: int,
 ) -> Steps[codecs.ControlResponse | codecs.Challenge]:
     pending = session.expect(message.correlation_id, _WHAT)
-    try:
-        yield from _send_and_await(session, pending, message.encode(), deadline_ns)
-    finally:
-        session.forget(pending)
-    if pending.answer is None:
-        return pending.response()
-    return pending.answer
+    yield from _send_and_await(session, pending, message.encode(), deadline_ns)
+    return pending.answer or pending.response()
 
 
 def _send_and_await(
     session: ControlSession, pending: PendingRequest, data: bytes, deadline_ns: int
 ) -> Steps[None]:
-    return exchange(
-        session,
-        pending,
-        lambda: session.offer(data, _WHAT),
-        session.back_pressure(_WHAT),
-        deadline_ns,
-    )
+    no_room = session.back_pressure(_WHAT)
+    try:
+        yield from exchange(
+            session, pending, lambda: session.offer(data, _WHAT), no_room, deadline_ns
+        )
+    finally:
+        session.forget(pending)
 
 
 def _answer_challenge(
@@ -195,8 +189,8 @@ def _answer_challenge(
     return answer
 
 
-def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[int]:
-    """Accept the granted session; return the archive's id."""
+def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[None]:
+    """Accept the granted session, and request the archive's id."""
     session.control_session_id = answer.control_session_id
     if answer.code != codecs.ControlResponseCode.OK:
         raise error_of(answer, f"cannot {_WHAT}")
@@ -212,12 +206,8 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[in
     deadline_ns = time.monotonic_ns() + session.timeout_ns
     if version < VERSION_WITH_ARCHIVE_ID:
         yield from sent_keep_alive(session, _WHAT, deadline_ns)
-        return NULL_VALUE
+        return
     call = get_archive_id()
     pending, data = session.begin(call.message, call.what)
-    try:
-        yield from _send_and_await(session, pending, data, deadline_ns)
-    finally:
-        session.forget(pending)
+    yield from _send_and_await(session, pending, data, deadline_ns)
     session.archive_id = result_of(call, pending)
-    return session.archive_id

@@ -78,7 +78,8 @@ class ReconnectingSession:
             return
         if self._session is not None:
             try:
-                self._session.ensure_connected("stay connected")
+                self._session.ensure_open("stay connected")
+                self._session.read(0, what="stay connected")
                 return
             except ClosedError:
                 self._drop()

@@ -59,7 +59,7 @@ class MirrorLink:
         ledger: QualifiedId,
         kind: LedgerType,
         *,
-        opening: Callable[[], Steps[tuple[ControlSession, int]]],
+        opening: Callable[[], Steps[ControlSession]],
         request: Callable[[], MirrorLedgerRequest],
         may_return: bool,
     ) -> None:
@@ -134,7 +134,7 @@ class MirrorLink:
                 yield
         finally:
             opening.close()
-        session, _ = opening.result
+        session = opening.result
         try:
             what = f"mirror ledger {self._ledger}"
             yield from _done(session, Call(self._request(), what, nothing))
