@@ -390,7 +390,6 @@ class ArchiveClient(LedgerMethods, ClientProperties, Closing):
             correlation_id: only of this request, for example a replication's id.
             timeout_ns: how long to wait for the next one. Default: no limit.
         """
-        self._session.ensure_open("read recording signals")
         wanted = signal_filter(signals, recording_id, correlation_id)
         return Signals(self._session, wanted, timeout_ns, self._run)
 

@@ -41,11 +41,9 @@ class ConnectionSettings:
     """Checked settings of a connection.
 
     Attributes:
-        aeron: the Aeron client to use.
-        owned_aeron: the same if it was created for this connection, which then closes it.
+        owned_aeron: the Aeron client if it was created for this connection, which then closes it.
         open: connects and returns the session; raises as `open_session`.
         replay_channel: where replays go by default.
-        timeout_ns: for the connect and for each request.
     """
 
     aeron: Aeron
@@ -56,12 +54,7 @@ class ConnectionSettings:
 
 
 def prepare(options: ConnectOptions) -> ConnectionSettings:
-    """Check the options of `connect`, and create an Aeron client unless one is given.
-
-    Raises:
-        AeronError: there is no media driver.
-        ConfigurationError: an option is invalid, or the response channel must be given.
-    """
+    """Check the options of `connect`, and create an Aeron client unless one is given."""
     credentials, on_challenge = credentials_of(
         options.get("credentials", b""), options.get("on_challenge")
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aerotape import _native
+from aerotape import _native, errors
 from aerotape.archive.client import channels
 from aerotape.archive.client.executors.driver_steps import subscribed, wait_for, with_bound_port
 from aerotape.archive.client.requests.replays import start_replay
@@ -36,14 +36,6 @@ from aerotape.catalog.scopes.placing import (
 )
 from aerotape.channel_uri import ChannelUri
 from aerotape.clock import epoch_ms
-from aerotape.errors import (
-    AerotapeError,
-    ArchiveError,
-    CatalogError,
-    ConfigurationError,
-    StorageError,
-    UnknownRecordingError,
-)
 from aerotape.frame_header import to_int32
 from aerotape.qualified_id import QualifiedId
 
@@ -97,7 +89,7 @@ def replicate_archive(
         if recording_ids is None or each.recording_id in recording_ids
     ]
     for missing in sorted(set(recording_ids or ()) - {each.recording_id for each in found}):
-        raise UnknownRecordingError(f"the archive has no recording {missing}", missing)
+        raise errors.UnknownRecordingError(f"the archive has no recording {missing}", missing)
     with temporary_folder(store, False) as folder, ledgers_of(store) as is_ledger:
         for descriptor in found:
             id = QualifiedId(scope_id, descriptor.recording_id)
@@ -115,7 +107,7 @@ def replicate_archive(
                     _replicate(client, channel, target, begin, progress)
                 length = target.end - stored.start_position
                 yield replace(outcome, result=result, length=length)
-            except (ArchiveError, CatalogError) as error:
+            except (errors.ArchiveError, errors.CatalogError) as error:
                 yield replace(outcome, error=str(error))
 
 
@@ -150,7 +142,7 @@ class _Target:
         """
         stop = stored.stop_position
         if not self.source.start_position <= stop <= self.end:
-            raise CatalogError(
+            raise errors.CatalogError(
                 f"{self.directory} holds the recording up to position {stop}, the archive from"
                 f" {self.source.start_position} to {self.end}: remove the directory to replicate it"
                 " again",
@@ -169,7 +161,7 @@ def _udp_channel(channel: str) -> str:
     """Return the channel for replays, which have the session ids of the recorded streams."""
     uri = ChannelUri.parse(channel)
     if uri.has_control_mode_response:
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             f"recordings cannot be replicated over the response channel {channel}: give a UDP"
             " channel with an endpoint",
             "replay_channel",
@@ -182,7 +174,7 @@ def _with_end(client: ArchiveClient, descriptor: RecordingDescriptor) -> Recordi
     """Return a descriptor with the position to replicate to as the stop position."""
     if problem := describe_problem(descriptor):
         id = descriptor.recording_id
-        raise CatalogError(f"recording {id} has a damaged descriptor: {problem}")
+        raise errors.CatalogError(f"recording {id} has a damaged descriptor: {problem}")
     if descriptor.is_active:
         position = client.max_recorded_position(descriptor.recording_id)
         return replace(descriptor, stop_position=position, stop_timestamp_ms=epoch_ms())
@@ -199,7 +191,7 @@ def _create(target: _Target, id: QualifiedId, folder: Path) -> None:
         write_directory(aside, id, empty, "none")
         place(aside, target.directory)
     except OSError as error:
-        raise StorageError(
+        raise errors.StorageError(
             f"cannot create {target.directory}: {error.strerror}", target.directory
         ) from error
 
@@ -250,15 +242,15 @@ def _replicate(
             if position > begin:
                 target.commit(position)
     if message is not None:
-        raise StorageError(
+        raise errors.StorageError(
             f"recording {recording_id} is replicated up to position {position}: {message}",
             target.directory,
         )
     if position < end:
-        errors = "; ".join(map(str, client.poll_for_errors()))
-        raise ArchiveError(
+        reasons = "; ".join(map(str, client.poll_for_errors()))
+        raise errors.ArchiveError(
             f"the replay of recording {recording_id} ended at position {position} of {end}:"
-            f" {errors or 'the archive has aborted it'}; repeat the command to continue there"
+            f" {reasons or 'the archive has aborted it'}; repeat the command to continue there"
         )
 
 
@@ -268,7 +260,7 @@ def _stopped(events: list[_native.Event]) -> tuple[int, str | None] | None:
         if event[0] == "recording_stopped":
             return event[2], event[4]
         if event[0] == "client_closed":
-            raise AerotapeError("the media driver is gone")
+            raise errors.AerotapeError("the media driver is gone")
     return None
 
 

@@ -130,11 +130,7 @@ def _each(requests: BlockingRequests, pages: Pages[T]) -> Iterator[T]:
 def describe_as(
     method: Callable[..., Any], request: Callable[..., Any], returns: str | None = None
 ) -> None:
-    """Give a method the name, documentation and signature of the request that it performs.
-
-    Args:
-        returns: the method's return annotation, if not that of the request.
-    """
+    """Give a method the name, documentation and signature of the request that it performs."""
     functools.update_wrapper(method, request)
     del method.__wrapped__  # type: ignore[attr-defined]  # it lacks `self`
     signature = inspect.signature(request)
@@ -165,12 +161,7 @@ def run_pauses(steps: Steps[T]) -> T:
 
 
 def await_request(session: ControlSession, request: Call[Any] | Listing) -> PendingRequest:
-    """Send a request and wait until it is done. Each listed item restarts the timeout.
-
-    Raises:
-        AeronTimeoutError: no response in time.
-        ClosedError: the session has ended.
-    """
+    """Send a request and wait until it is done. Each listed item restarts the timeout."""
     count = request.count if isinstance(request, Listing) else 0
     pending, data = session.begin(request.message, request.what, count)
     results: list[int] = []
@@ -184,12 +175,7 @@ def await_request(session: ControlSession, request: Call[Any] | Listing) -> Pend
 
 
 def await_pending(session: ControlSession, pending: PendingRequest, deadline_ns: int) -> None:
-    """Wait until a request is done, reading the response stream.
-
-    Raises:
-        AeronTimeoutError: it is not done by the deadline, which listed items extend.
-        ClosedError: the session has ended.
-    """
+    """Wait until a request is done, reading the response stream."""
     seen = 0
     while not pending.is_done:
         if len(pending.items) > seen:

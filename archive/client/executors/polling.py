@@ -23,25 +23,17 @@ class PollingExecutor(Generic[T]):
     >>> while not opening.is_done:
     ...     opening.advance()
     >>> session = opening.result
-    >>> lookup = PollingExecutor(list_recording(7), session)
     >>> position = PollingExecutor(performed(max_recorded_position(7)), session)
 
     It polls the session's response stream while it has steps to perform. In between the caller
-    polls it, by `ControlSession.service`, and takes errors and signals without a request from the
-    session: `take_errors`, `signals`.
+    does, by `ControlSession.service`.
 
     Attributes:
         is_done: whether the steps have ended, by returning or by raising.
     """
 
     def __init__(self, steps: Steps[T], session: ControlSession | None = None) -> None:
-        """Create an executor; the steps start with the first `advance`.
-
-        Args:
-            steps: the generator of steps, which may only pause and send requests.
-            session: the session that the requests go to; None for steps that only pause, as
-                those of `open_session`.
-        """
+        """Create an executor of steps that only pause, or with a session also send requests."""
         self.is_done = False
         self._result: T | None = None
         self._step: Step | None = None
@@ -54,14 +46,7 @@ class PollingExecutor(Generic[T]):
         return cast(T, self._result)
 
     def advance(self) -> bool:
-        """Do the work that is possible now; return whether there was any.
-
-        Raises:
-            AeronTimeoutError: no response in time.
-            ArchiveError: the archive refused.
-            ClosedError: the session has ended.
-            Exception: any error that the steps raise, which ends them.
-        """
+        """Do the work that is possible now; return whether there was any. Raises as the steps."""
         if self.is_done:
             return False
         try:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from aerotape import _native
+from aerotape import _native, errors
 from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
 from aerotape.archive.client import channels
 from aerotape.archive.client.executors.driver_steps import published
@@ -27,16 +27,6 @@ from aerotape.archive.counters import CounterType
 from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.entry import Data
 from aerotape.codecs.generated.ledger_control import LedgerDescriptor, Reach, WriterLocation
-from aerotape.errors import (
-    AeronError,
-    AeronTimeoutError,
-    AerotapeError,
-    ClosedError,
-    ConfigurationError,
-    LedgerClosedError,
-    LedgerError,
-    LedgerInUseError,
-)
 from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import QualifiedId
 
@@ -65,7 +55,7 @@ class LedgerWriting:
         password: bytes,
     ) -> None:
         self.info: LedgerInfo = requests.info_of(found)
-        self.failure: LedgerError | None = None
+        self.failure: errors.LedgerError | None = None
         self._session = session
         self._publication = publication
         self._correlation_id = found.correlation_id
@@ -90,7 +80,7 @@ class LedgerWriting:
         info, counters = self.info, self._counters
         ids = (info.recording_counter_id, info.confirmed_counter_id)
         key = struct.pack("<q", info.recording_id) + info.id.key
-        with suppress(AerotapeError):  # there is no such counter
+        with suppress(errors.AerotapeError):  # there is no such counter
             if (
                 counters.type_id(ids[1]) == CounterType.LEDGER_CONFIRMED
                 and counters.key(ids[1])[: len(key)] == key
@@ -109,7 +99,7 @@ class LedgerWriting:
         """The last entry that is known to be on storage, -1 for none."""
         if self._confirmed_counter is not None:
             counter_id, registration_id = self._confirmed_counter
-            with suppress(ClosedError):  # the client is closed
+            with suppress(errors.ClosedError):  # the client is closed
                 value = self._counters.await_value(counter_id, registration_id, 0, 0)
                 if value is not None:
                     return self.native.confirm(value)
@@ -135,19 +125,21 @@ class LedgerWriting:
                 return last
             if result not in _NOT_NOW:
                 if result == MAX_POSITION_EXCEEDED:
-                    raise AeronError(
+                    raise errors.AeronError(
                         f"cannot add to ledger {self.info.id}: its stream has reached its last"
                         " position; close it and create another ledger",
                         result,
                     )
-                raise ClosedError(f"cannot add to ledger {self.info.id}: its publication is closed")
+                raise errors.ClosedError(
+                    f"cannot add to ledger {self.info.id}: its publication is closed"
+                )
             if last > before:
                 rest = rest[last - before :]
                 deadline_ns = time.monotonic_ns() + self._session.timeout_ns
             elif result == NOT_CONNECTED:
                 yield from self._check_attached()
             if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(
+                raise errors.AeronTimeoutError(
                     f"cannot add to ledger {self.info.id}: the archive has not taken entries for"
                     f" {self._session.timeout_ns / 1e9:g} s (back pressure)"
                 )
@@ -158,7 +150,7 @@ class LedgerWriting:
         if self.failure is not None:
             raise self.failure
         if self._publication.is_closed:
-            raise ClosedError(f"cannot write to ledger {self.info.id}: its writer is closed")
+            raise errors.ClosedError(f"cannot write to ledger {self.info.id}: its writer is closed")
 
     # -- waiting -------------------------------------------------------------------------------
 
@@ -197,7 +189,7 @@ class LedgerWriting:
             if value > reached:
                 reached, deadline_ns = value, time.monotonic_ns() + self._session.timeout_ns
             if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(
+                raise errors.AeronTimeoutError(
                     f"adds to ledger {self.info.id} are not acknowledged: no progress for"
                     f" {self._session.timeout_ns / 1e9:g} s at position {value}, expected"
                     f" {position}"
@@ -222,15 +214,15 @@ class LedgerWriting:
         self.native.confirm(found.confirmed_position)
         error = self._session.take_error(self._correlation_id)
         if error is not None:
-            self.failure = LedgerError(f"ledger {ledger} has failed: {error}", ledger)
+            self.failure = errors.LedgerError(f"ledger {ledger} has failed: {error}", ledger)
         elif found.is_closed:
-            self.failure = LedgerClosedError(
+            self.failure = errors.LedgerClosedError(
                 f"ledger {ledger} was closed by another client: its last entry is"
                 f" {found.last_add_confirmed}",
                 ledger,
             )
         else:
-            self.failure = LedgerError(
+            self.failure = errors.LedgerError(
                 f"the archive no longer records this writer of ledger {ledger}: open it again",
                 ledger,
             )
@@ -245,7 +237,7 @@ class LedgerWriting:
         if not self.is_durable:
             try:
                 position = yield requests.sync_ledger(self.info.id)
-            except LedgerError:
+            except errors.LedgerError:
                 yield from self._check_attached()
                 raise
             self.native.confirm(position)
@@ -288,7 +280,7 @@ def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps
         channel = default_channel(session.publication.channel)
     info = requests.info_of((yield from requests.described(ledger)))
     if info.has_writer:
-        raise LedgerInUseError(
+        raise errors.LedgerInUseError(
             f"ledger {ledger} has a writer: wait for its end, or recover the ledger", ledger
         )
     if info.recording_id != NULL_VALUE:
@@ -316,7 +308,7 @@ def _extension_channel(session: ControlSession, info: LedgerInfo, channel: str) 
     while True:
         recording = yield from list_recording(info.recording_id)
         if recording is None:
-            raise LedgerError(
+            raise errors.LedgerError(
                 f"ledger {info.id} has lost recording {info.recording_id}: delete the ledger, or"
                 " restore the recording",
                 info.id,
@@ -324,7 +316,7 @@ def _extension_channel(session: ControlSession, info: LedgerInfo, channel: str) 
         if not recording.is_active:
             return channels.extension_channel(recording, channel)
         if time.monotonic_ns() >= deadline_ns:
-            raise LedgerInUseError(f"ledger {info.id} still has a writer", info.id)
+            raise errors.LedgerInUseError(f"ledger {info.id} still has a writer", info.id)
         yield Pause(_PAUSE_NS, f"write to ledger {info.id}")
 
 
@@ -336,7 +328,7 @@ def default_channel(control_channel: str) -> str:
     names = ("endpoint", "interface")
     parameters = {name: uri.parameters[name] for name in names if name in uri.parameters}
     if "endpoint" not in parameters:
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             f"control channel {control_channel} has no endpoint to publish to: give the writer's"
             " channel",
             "channel",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from dataclasses import InitVar, dataclass, field
 from typing import Final, TypeVar
 
-from aerotape import _native
+from aerotape import _native, errors
 from aerotape.archive.client.executors.polling import PollingExecutor
 from aerotape.archive.client.live.live_subscription import LiveSubscription, is_same_stream
 from aerotape.archive.client.live.persistent_types import (
@@ -27,20 +27,11 @@ from aerotape.archive.client.live.persistent_types import (
     PersistentState,
 )
 from aerotape.archive.client.replay.opening import start_stream
-from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
 from aerotape.archive.client.requests.request import Pause, Steps, performed
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.errors import (
-    AeronTimeoutError,
-    ClosedError,
-    InvalidPositionError,
-    PersistentSubscriptionError,
-    ReplayError,
-    UnknownRecordingError,
-)
 from aerotape.message import MessageBuffer
 from aerotape.protocol import NULL_POSITION
 
@@ -54,7 +45,7 @@ _BUSY_SLICE_NS: Final = 1_000_000
 # Between two requests for how far the archive has recorded.
 _RECORDER_LATE_NS: Final = 10_000_000
 
-Reason = PersistentSubscriptionError.Reason
+Reason = errors.PersistentSubscriptionError.Reason
 
 
 @dataclass(eq=False)
@@ -62,7 +53,6 @@ class PersistentStateMachine:
     """The duty cycles of a persistent subscription, and its state.
 
     Attributes:
-        state: the state.
         position: how far the stream has been read, bytes; FROM_START or FROM_LIVE before.
         join_difference: how far the live stream was ahead of the replay when it was found, bytes.
         backlog: messages that were read and not returned yet.
@@ -115,10 +105,10 @@ class PersistentStateMachine:
             while True:
                 try:
                     image = yield from self._until_live()
-                except (ClosedError, AeronTimeoutError) as error:
+                except (errors.ClosedError, errors.AeronTimeoutError) as error:
                     if self.aeron.is_closed:
                         raise
-                    if isinstance(error, AeronTimeoutError):
+                    if isinstance(error, errors.AeronTimeoutError):
                         self.report(error)
                     yield from self._wait_a_cycle()
                     continue
@@ -128,13 +118,7 @@ class PersistentStateMachine:
             self._live.close()
 
     def _until_live(self) -> DutyCycles[_native.Image | None]:
-        """Read from the recording until the live stream is joined; None: start again.
-
-        Raises:
-            ClosedError: the archive went away.
-            AeronTimeoutError: the archive does not respond in time.
-            PersistentSubscriptionError: the error is permanent.
-        """
+        """Read from the recording until the live stream is joined; None: start again."""
         session = yield from self._connected()
         recording = yield from self._look_up(session)
         stopped_at = recording.stop_position
@@ -145,18 +129,19 @@ class PersistentStateMachine:
             return None
         try:
             return (yield from self._replay(session, recording))
-        except InvalidPositionError as error:
+        except errors.InvalidPositionError as error:
             raise self._terminal(Reason.INVALID_START_POSITION, str(error)) from error
-        except UnknownRecordingError as error:
+        except errors.UnknownRecordingError as error:
             raise self._terminal(Reason.RECORDING_NOT_FOUND, str(error)) from error
-        except ReplayError as error:  # it had started: another one may continue at its position
+        except errors.ReplayError as error:
+            # It had started: another one may continue at its position.
             self.report(error)
             return None
 
     def _connected(self) -> DutyCycles[ControlSession]:
         while (session := self.connection.session) is None:
             if self.aeron.is_closed:
-                raise ClosedError("cannot continue: the Aeron client is closed")
+                raise errors.ClosedError("cannot continue: the Aeron client is closed")
             self._enter(PersistentState.AWAIT_ARCHIVE_CONNECTION)
             yield from self._wait_a_cycle()
         return session
@@ -219,7 +204,15 @@ class PersistentStateMachine:
     ) -> DutyCycles[_native.Image | None]:
         self._enter(PersistentState.AWAIT_REPLAY_RESPONSE)
         self._set_join_difference(None)
-        replay = yield from self._perform(session, self._opened(session, recording))
+        opening = start_stream(
+            session,
+            recording,
+            self.position,
+            None,
+            channel=self.options.replay_channel,
+            stream_id=self.options.replay_stream_id,
+        )
+        replay = yield from self._perform(session, opening)
         joined: _native.Image | None = None
         watch = self._watch(session, recording)
         try:
@@ -251,24 +244,6 @@ class PersistentStateMachine:
                 self._live.close()
         return joined
 
-    def _opened(
-        self, session: ControlSession, recording: RecordingDescriptor
-    ) -> Steps[ReplayStream]:
-        replay = yield from start_stream(
-            session,
-            recording,
-            self.position,
-            None,
-            channel=self.options.replay_channel,
-            stream_id=self.options.replay_stream_id,
-        )
-        try:
-            yield from replay.await_image()
-        except BaseException:
-            replay.abandon()
-            raise
-        return replay
-
     def _watch(
         self, session: ControlSession, recording: RecordingDescriptor
     ) -> PollingExecutor[None]:
@@ -280,7 +255,7 @@ class PersistentStateMachine:
         while True:
             try:
                 end: int = yield max_recorded_position(self.options.recording_id)
-            except AeronTimeoutError:
+            except errors.AeronTimeoutError:
                 continue
             if self.position >= end - distance:
                 return
@@ -402,15 +377,15 @@ class PersistentStateMachine:
 
     def _ensure_connected(self, session: ControlSession) -> None:
         if self.connection.session is not session:
-            raise ClosedError("the archive went away")
+            raise errors.ClosedError("the archive went away")
 
     def _see_live(self, position: int) -> None:
         self._seen_live = max(self._seen_live, position)
 
-    def _terminal(self, reason: Reason, why: str) -> PersistentSubscriptionError:
-        what = f"cannot read recording {self.options.recording_id}"
-        text = f"{what}: {why}"
-        return PersistentSubscriptionError(text, reason, self.options.recording_id, self.position)
+    def _terminal(self, reason: Reason, why: str) -> errors.PersistentSubscriptionError:
+        recording_id = self.options.recording_id
+        text = f"cannot read recording {recording_id}: {why}"
+        return errors.PersistentSubscriptionError(text, reason, recording_id, self.position)
 
     def _enter(self, state: PersistentState) -> None:
         if state is not self.state:

@@ -64,12 +64,8 @@ class PersistentOptions:
     """The options of a persistent subscription.
 
     Attributes:
-        recording_id: the recording of the live stream.
         start: a position, bytes, or FROM_START or FROM_LIVE.
-        live_channel: the channel of a subscription to the live stream.
-        live_stream_id: its stream; None: that of the recording.
-        replay_channel: where the archive replays to.
-        replay_stream_id: stream on that channel.
+        live_stream_id: None: that of the recording.
     """
 
     recording_id: int

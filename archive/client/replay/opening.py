@@ -5,10 +5,7 @@ from __future__ import annotations
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.executors.driver_steps import subscribed, with_bound_port
 from aerotape.archive.client.replay.stream import ReplayParameters, ReplayStream
-from aerotape.archive.client.requests.queries import (
-    list_recording,
-    max_recorded_position,
-)
+from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
 from aerotape.archive.client.requests.replays import replay_request, start_replay_for_reader
 from aerotape.archive.client.requests.request import CurrentSession, Steps, performed
 from aerotape.archive.client.requests.scopes import check_replay, check_scope
@@ -17,12 +14,7 @@ from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
 from aerotape.frame_header import to_int32
-from aerotape.protocol import (
-    NULL_POSITION,
-    REPLAY_ALL_AND_FOLLOW,
-    REPLAY_ALL_AND_STOP,
-    ErrorCode,
-)
+from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP, ErrorCode
 
 
 def replay(
@@ -105,24 +97,20 @@ def replay(
             return ReplayStream.empty(session, recording_id, start)
     if timeout_ns is None and not is_live and limit_counter_id is None:
         timeout_ns = session.timeout_ns
-    stream = yield from start_stream(
-        session,
-        recording,
-        start,
-        end,
-        channel=channel,
-        stream_id=stream_id,
-        limit_counter_id=limit_counter_id,
-        file_io_max_length=file_io_max_length,
-        timeout_ns=timeout_ns,
-        scope_id=scope_id,
+    return (
+        yield from start_stream(
+            session,
+            recording,
+            start,
+            end,
+            channel=channel,
+            stream_id=stream_id,
+            limit_counter_id=limit_counter_id,
+            file_io_max_length=file_io_max_length,
+            timeout_ns=timeout_ns,
+            scope_id=scope_id,
+        )
     )
-    try:
-        yield from stream.await_image()
-    except BaseException:
-        stream.abandon()
-        raise
-    return stream
 
 
 def start_stream(
@@ -138,19 +126,13 @@ def start_stream(
     timeout_ns: int | None = None,
     scope_id: int | None = None,
 ) -> Steps[ReplayStream]:
-    """Request a replay of known bounds and return its stream, possibly without an image yet.
+    """Request a replay of known bounds, and wait for its stream.
 
     Args:
-        recording: the descriptor of the recording.
         start: where it begins, bytes.
         end: where it ends, bytes; None: with the recording.
         channel: this and the others as of `replay`; `check_scope` returned the scope.
         timeout_ns: how long its reader waits for the next message; None: no limit.
-
-    Raises:
-        ArchiveError: the archive refuses.
-        AeronError: the media driver refuses the subscription.
-        AeronTimeoutError: the archive or the media driver does not respond.
     """
     aeron, id = session.aeron, recording.recording_id
     arguments.channel("channel", channel)
@@ -191,17 +173,17 @@ def start_stream(
             session_id=to_int32(answer.relevant_id),
             recorded_as=(recording.session_id, recording.stream_id),
         )
-        stream = ReplayStream(parameters, session, timeout_ns)
-        try:
-            if subscription is None:
-                own = channels.with_session_id(channel, parameters.session_id)
-                subscription = yield from subscribed(aeron, own, stream_id, session.timeout_ns)
-        except BaseException:
-            stream.abandon()
-            raise
     except BaseException:
         if subscription is not None:
             subscription.close()
         raise
-    stream.attach(subscription)
+    stream = ReplayStream(parameters, session, timeout_ns, subscription)
+    try:
+        if subscription is None:
+            own = channels.with_session_id(channel, parameters.session_id)
+            stream.subscription = yield from subscribed(aeron, own, stream_id, session.timeout_ns)
+        yield from stream.await_image()
+    except BaseException:
+        stream.abandon()
+        raise
     return stream

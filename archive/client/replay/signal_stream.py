@@ -27,6 +27,7 @@ class SignalReader:
         self, session: ControlSession, wanted: SignalFilter, timeout_ns: int | None
     ) -> None:
         """Create the queue and add it to the session."""
+        session.ensure_open("read recording signals")
         self._session = session
         self._timeout_ns = timeout_ns
         self._queue = SignalQueue(wanted)
@@ -93,15 +94,7 @@ def next_signal(
     timeout_ns: int | None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Steps[RecordingSignalEvent | None]:
-    """Wait for a signal that is wanted and take it; None once the client has been closed.
-
-    Args:
-        is_over: returns whether to stop waiting and return None.
-
-    Raises:
-        AeronTimeoutError: there is none in time.
-        ClosedError: the archive went away.
-    """
+    """Wait for a signal that is wanted and take it; None once it `is_over` or the client closed."""
     what = f"await {wanted}"
     begin_ns = time.monotonic_ns()
     while not is_over():

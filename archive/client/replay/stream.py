@@ -2,8 +2,7 @@
 
 A subscription alone does not distinguish a complete replay from an aborted one: both just end. So
 a `ReplayStream` knows from the recording where it has to end, watches the image, and takes the
-error of an early end from the session. It waits in `Steps`, which the executor of its reader,
-`Replay` or `AsyncReplay`, performs.
+error of an early end from the session.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ class ReplayParameters:
     """The parameters of a replay.
 
     Attributes:
-        recording_id: the recording.
-        start_position: where the replay begins, bytes.
-        end_position: where it has to end, bytes; None when it follows a live recording or a
-            counter.
+        end_position: where it has to end, bytes; None when it follows a live recording.
         is_bounded: whether a counter bounds it.
         correlation_id: of the replay request; -1 when there was none.
         replay_session_id: from the archive; None when there was no request.
@@ -57,50 +53,43 @@ class ReplayParameters:
 
 
 class ReplayStream(ImageReader):
-    """The state of a replay that is being read.
-
-    Attributes:
-        parameters: of the replay.
-        backlog: messages that were read and not returned yet.
-    """
+    """The state of a replay that is being read; `backlog` has messages not returned yet."""
 
     def __init__(
-        self, parameters: ReplayParameters, session: ControlSession, timeout_ns: int | None
+        self,
+        parameters: ReplayParameters,
+        session: ControlSession,
+        timeout_ns: int | None,
+        subscription: _native.Subscription | None,
     ) -> None:
-        """Create it; `attach` sets the subscription to read."""
+        """Read from this subscription, and close it at the end."""
         super().__init__(parameters.start_position)
         self.parameters = parameters
         self.backlog = MessageBuffer()
         self._session = session
         self._timeout_ns = timeout_ns
-        self._subscription: _native.Subscription | None = None
+        self.subscription = subscription
         self._is_over = False
 
     @classmethod
     def empty(cls, session: ControlSession, recording_id: int, position: int) -> Self:
         """Return an empty replay."""
-        stream = cls(
-            ReplayParameters(recording_id, position, position, False, -1, None, 0), session, None
-        )
+        parameters = ReplayParameters(recording_id, position, position, False, -1, None, 0)
+        stream = cls(parameters, session, None, None)
         stream._is_over = True
         return stream
-
-    def attach(self, subscription: _native.Subscription) -> None:
-        """Read from this subscription, and close it at the end."""
-        self._subscription = subscription
 
     @property
     def is_closed(self) -> bool:
         """Whether it has ended or was closed."""
-        return self._subscription is None
+        return self.subscription is None
 
     # -- reading -------------------------------------------------------------------------------
 
     def await_image(self) -> Steps[None]:
         """Wait for the replay's stream to appear."""
-        subscription = self._subscription
-        if subscription is None:
-            return
+        subscription = self.subscription
+        assert subscription is not None, "set before"
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         while (image := subscription.image_by_session_id(self.parameters.session_id)) is None:
             yield Pause(_CONNECT_POLL_NS, f"begin {self._describe(self.parameters.start_position)}")
@@ -117,12 +106,12 @@ class ReplayStream(ImageReader):
         """Read messages into the backlog; none at the end."""
         idle_since_ns = time.monotonic_ns()
         idle_position = self.position
-        while self._subscription is not None:
+        while self.subscription is not None:
             if self._is_complete():
                 self.release()
                 break
             yield Poll(
-                self._subscription,
+                self.subscription,
                 _FRAGMENT_LIMIT,
                 POLL_SLICE_NS,
                 self.backlog,
@@ -209,7 +198,7 @@ class ReplayStream(ImageReader):
         """Close the stream; return whether the archive may still be replaying. Idempotent."""
         self._is_over = self._is_over or self._is_complete()
         self._is_over = self._is_over or (self._image is not None and self._has_ended())
-        subscription, self._subscription = self._subscription, None
+        subscription, self.subscription = self.subscription, None
         image = self._detach_image()
         if image is not None:
             image.release()

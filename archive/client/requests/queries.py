@@ -44,14 +44,10 @@ class RecordingSubscription:
 class Pages(Generic[D]):
     """A listing that is requested page by page, so that other requests can be sent in between.
 
-    >>> while (page := run(pages.next())):
-    ...     yield from page
-
     Attributes:
         ask: returns the request for a page, or steps that do, given its first key and length.
         convert: converts an item for the caller.
         key_after: returns the key of the next page, from this one's key, last item, length.
-        key: the key of the next page.
         count: the maximum number of items; None: no limit.
     """
 
@@ -148,14 +144,12 @@ def list_recording(
     """
     arguments.identity("recording_id", recording_id)
     scope = yield from check_scope(scope_id)
+    request: Request = codecs.ListRecordingRequest(recording_id=recording_id)
     if scope is not None:
         request = listing_request(scope, recording_id, 1)
-        found: list[Item] = yield Listing(request, f"list recording {recording_id}", 1)
-        descriptor = descriptor_of(found[0]) if found else None
-        return descriptor if descriptor and descriptor.recording_id == recording_id else None
-    request = codecs.ListRecordingRequest(recording_id=recording_id)
-    found = yield Listing(request, f"list recording {recording_id}", 1)
-    return descriptor_of(found[0]) if found else None
+    found: list[Item] = yield Listing(request, f"list recording {recording_id}", 1)
+    descriptor = descriptor_of(found[0]) if found else None
+    return descriptor if descriptor and descriptor.recording_id == recording_id else None
 
 
 def list_recording_subscriptions(

@@ -20,12 +20,7 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import argument
-from aerotape.protocol import (
-    NULL_POSITION,
-    NULL_VALUE,
-    REPLAY_ALL_AND_FOLLOW,
-    REPLAY_ALL_AND_STOP,
-)
+from aerotape.protocol import NULL_POSITION, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP
 
 _LONGEST: Final = (1 << 63) - 1
 
@@ -160,11 +155,7 @@ def replay_request(
     file_io_max_length: int | None,
     scope_id: int | None = None,
 ) -> Request:
-    """Return the message that starts a replay, bounded when there is a counter.
-
-    Args:
-        scope_id: of an imported recording, as `check_scope` returned it.
-    """
+    """Return the message that starts a replay, bounded when there is a counter."""
     fields: dict[str, Any] = {
         "recording_id": arguments.identity("recording_id", recording_id),
         "position": arguments.integer("position", position, NULL_POSITION, _LONGEST),

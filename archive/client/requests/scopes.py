@@ -21,11 +21,7 @@ from aerotape.qualified_id import MAX_UNSCOPED, MAX_UNSIGNED
 
 
 def check_scope(scope_id: int | None) -> Steps[int | None]:
-    """Return a scope other than the archive's own, in two's complement; None for the own one.
-
-    Raises:
-        ConfigurationError: the scope id does not fit in 64 bits.
-    """
+    """Return a scope other than the archive's own, in two's complement; None for the own one."""
     if not scope_id:
         return None
     wanted = unsigned(scope_id)
@@ -45,11 +41,7 @@ def listing_request(scope_id: int | None, from_recording_id: int, count: int) ->
 
 
 def check_replay(scope_id: int | None, limit_counter_id: int | None) -> None:
-    """Refuse an option that a replay of an imported recording does not have.
-
-    Args:
-        scope_id: as `check_scope` returned it.
-    """
+    """Refuse an option that a replay of an imported recording does not have."""
     if scope_id is not None and limit_counter_id is not None:
         raise ConfigurationError(
             "a recording of another scope is complete: no counter limits its replay",

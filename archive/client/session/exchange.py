@@ -30,11 +30,6 @@ def exchange(
     Args:
         offer: tries once to send the request; False when there is no room yet.
         no_room: the error to raise when there is no room by the deadline.
-        deadline_ns: by `time.monotonic_ns`.
-
-    Raises:
-        AeronTimeoutError: not sent, or no response, by the deadline.
-        ClosedError: the archive went away.
     """
     yield from send(offer, no_room, deadline_ns, pending.what)
     while True:
@@ -49,7 +44,7 @@ def exchange(
 def send(
     offer: Callable[[], bool], no_room: AeronTimeoutError, deadline_ns: int, what: str
 ) -> Steps[None]:
-    """Wait until an offer succeeds. Arguments and errors as of `exchange`."""
+    """Wait until an offer succeeds."""
     while not offer():
         if time.monotonic_ns() >= deadline_ns:
             raise no_room

@@ -46,26 +46,12 @@ def open_session(
 ) -> Steps[ControlSession]:
     """Connect to an archive and return the session.
 
-    The steps only pause, so that any executor performs them: `run_pauses` in the caller's thread,
-    `PollingExecutor` in the duty cycles of a caller that must not block. Closing the steps, or an
-    error, closes the session and its streams.
+    The steps only pause, so that any executor performs them. Closing them, or an error, closes the
+    session and its streams. Arguments and errors as of `connect`.
 
     Args:
-        request_channel: control channel of the archive.
-        request_stream_id: control stream of the archive.
-        response_channel: the channel for the archive's responses; with port 0 the driver binds a
-            free one, with ``control-mode=response`` they take the way of the requests.
-        response_stream_id: stream on that channel.
         timeout_ns: for the connect, and for each request of the session.
-        credentials: sent with the connect request; b"" for none.
-        on_challenge: returns the credentials that respond to the archive's challenge; None: a
-            challenge is an error.
-        client_name: the name that the archive shows for this client.
-
-    Raises:
-        AeronTimeoutError: there is no archive, or it does not respond.
-        ArchiveError: it refused: protocol version, credentials.
-        AeronError: the media driver refused a channel.
+        on_challenge: None: a challenge is an error.
     """
     deadline_ns = time.monotonic_ns() + timeout_ns
     subscription, publication = yield from _added_streams(
@@ -88,7 +74,7 @@ def open_session(
         )
         answer = yield from _exchange(session, connect, deadline_ns)
         if isinstance(answer, codecs.Challenge):
-            answer = yield from _answer_challenge(aeron, session, answer, on_challenge, deadline_ns)
+            answer = yield from _answer_challenge(session, answer, on_challenge, deadline_ns)
         yield from _accept(session, answer)
         return session
     except BaseException:
@@ -162,7 +148,6 @@ def _send_and_await(
 
 
 def _answer_challenge(
-    aeron: _native.AeronClient,
     session: ControlSession,
     challenge: codecs.Challenge,
     on_challenge: Callable[[bytes], bytes] | None,
@@ -177,7 +162,7 @@ def _answer_challenge(
         )
     response = codecs.ChallengeResponse(
         control_session_id=challenge.control_session_id,
-        correlation_id=aeron.next_correlation_id(),
+        correlation_id=session.aeron.next_correlation_id(),
         encoded_credentials=on_challenge(challenge.encoded_challenge),
     )
     answer = yield from _exchange(session, response, deadline_ns)

@@ -24,12 +24,7 @@ class IdleReader:
         interval_ns: int,
         is_awaiting: Callable[[ControlSession], bool] = lambda _: False,
     ) -> None:
-        """Start the thread.
-
-        Args:
-            interval_ns: how often to read.
-            is_awaiting: whether to read without a break.
-        """
+        """Start the thread; while `is_awaiting`, it reads without a break."""
         self._is_closed = False
         self._wake = threading.Event()
         # The thread must not keep an unreferenced client alive.

@@ -15,7 +15,6 @@ class PendingRequest:
     """A pending request, with the messages received for it so far.
 
     Attributes:
-        what: the operation, for error messages.
         count: the most items of a listing; 0 for other requests.
         answer: the response; None before it, and for a listing that was complete without one.
         items: the items of a listing.

@@ -10,13 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.daemon.archives import ServedArchive, serve
-from support.daemon.recording import (
-    new_stream_id,
-    recorded,
-    start_recording,
-    stop,
-    wait_until,
-)
+from support.daemon.recording import new_stream_id, recorded, start_recording, stop, wait_until
 from support.damage.overwriting import overwrite
 from support.model.archive_model import REPLAY_SESSIONS
 from support.model.messages import message

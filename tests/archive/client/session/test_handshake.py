@@ -6,13 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.daemon.scripted_session import (
-    SESSION,
-    Reply,
-    ScriptedStreams,
-    ok,
-    refusal,
-)
+from support.daemon.scripted_session import SESSION, Reply, ScriptedStreams, ok, refusal
 
 from aerotape.archive.client.executors.blocking import run_pauses
 from aerotape.archive.client.executors.polling import PollingExecutor

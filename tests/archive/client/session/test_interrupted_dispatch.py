@@ -9,12 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from support.daemon.scripted_session import (
-    ScriptedStreams,
-    descriptor,
-    ok,
-    session_over,
-)
+from support.daemon.scripted_session import ScriptedStreams, descriptor, ok, session_over
 
 from aerotape.codecs.generated import archive as codecs
 
