@@ -10,9 +10,7 @@ Agrona). The driver may be running or dead: reading neither waits nor writes.
 from __future__ import annotations
 
 import os
-import stat
 import struct
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,8 +149,6 @@ class CncFile:
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise AeronError(f"{self.path} is not a regular file")
                 return os.pread(descriptor, length, offset)
             finally:
                 os.close(descriptor)
@@ -166,32 +162,3 @@ class CncFile:
             raise AeronError(f"cannot read {self.path}: {error.strerror}", error.errno or 0) from (
                 error
             )
-
-
-def await_sign_of_life(aeron_dir: str | os.PathLike[str], timeout_ns: int, silence_ns: int) -> bool:
-    """Wait until the media driver in `aeron_dir` lives.
-
-    Args:
-        aeron_dir: the driver's directory.
-        timeout_ns: how long to wait.
-        silence_ns: how long ago its last sign of life may be.
-
-    Returns:
-        Whether it does.
-
-    Raises:
-        AeronError: for `timeout_ns` there was no file that is a media driver's.
-    """
-    deadline_ns = time.monotonic_ns() + timeout_ns
-    while True:
-        failure = None
-        try:
-            if CncFile(aeron_dir).is_active(silence_ns // 1_000_000):
-                return True
-        except AeronError as error:  # a driver that is starting fills the file bit by bit
-            failure = error
-        if time.monotonic_ns() >= deadline_ns:
-            if failure is not None:
-                raise failure
-            return False
-        time.sleep(0.01)

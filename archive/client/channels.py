@@ -130,12 +130,5 @@ def has_wildcard_port(channel: str) -> bool:
     return (ChannelUri.parse(channel).get("endpoint") or "").endswith(":0")
 
 
-def with_endpoint(channel: str, endpoint: str) -> str:
-    """Return `channel` with another endpoint."""
-    uri = ChannelUri.parse(channel)
-    uri.put("endpoint", endpoint)
-    return str(uri)
-
-
 def _host(endpoint: str) -> str:
     return endpoint.rpartition(":")[0]

@@ -131,7 +131,7 @@ def _replaying(
 
     def method(self: ArchiveClient, /, *args: P.args, **kwargs: P.kwargs) -> Replay:
         kwargs["channel"] = kwargs.get("channel") or self._replay_channel
-        return Replay(self._run(request(*args, **kwargs)), self._run)
+        return Replay(self._run(request(*args, **kwargs)), self)
 
     describe_as(method, request, returns="Replay")
     return method
@@ -390,8 +390,7 @@ class ArchiveClient(LedgerMethods, ClientProperties, Closing):
             correlation_id: only of this request, for example a replication's id.
             timeout_ns: how long to wait for the next one. Default: no limit.
         """
-        wanted = signal_filter(signals, recording_id, correlation_id)
-        return Signals(self._session, wanted, timeout_ns, self._run)
+        return Signals(self, signal_filter(signals, recording_id, correlation_id), timeout_ns)
 
     await_signal = blocking(await_signal)
 

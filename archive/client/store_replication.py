@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -97,64 +97,24 @@ def replicate_archive(
             outcome = RecordingImport(id.ledger_id, id, "left out", 0, directory)
             try:
                 check_no_ledger(store, id, is_ledger)
-                target = _Target(directory, _with_end(client, descriptor))
+                source = _with_end(client, descriptor)
                 if not directory.exists():
-                    _create(target, id, folder)
-                stored = stored_descriptor(directory, target.source)
-                begin = target.begin(stored)
-                result = "replicated" if begin < target.end else "present"
-                if begin < target.end:
-                    _replicate(client, channel, target, begin, progress)
-                length = target.end - stored.start_position
-                yield replace(outcome, result=result, length=length)
+                    _create(directory, source, id, folder)
+                stored = stored_descriptor(directory, source)
+                begin, end = stored.stop_position, source.stop_position
+                if not source.start_position <= begin <= end:
+                    raise errors.CatalogError(
+                        f"{directory} holds the recording up to position {begin}, the archive from"
+                        f" {source.start_position} to {end}: remove the directory to replicate it"
+                        " again",
+                        directory,
+                    )
+                if begin < end:
+                    _replicate(client, channel, directory, source, begin, progress)
+                result = "replicated" if begin < end else "present"
+                yield replace(outcome, result=result, length=end - stored.start_position)
             except (errors.ArchiveError, errors.CatalogError) as error:
                 yield replace(outcome, error=str(error))
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """A recording's directory in the store.
-
-    Attributes:
-        directory: the directory.
-        source: the descriptor in the archive; the stop position is where to replicate to.
-    """
-
-    directory: Path
-    source: RecordingDescriptor
-
-    @property
-    def recording_id(self) -> int:
-        return self.source.recording_id
-
-    @property
-    def end(self) -> int:
-        return self.source.stop_position
-
-    def begin(self, stored: RecordingDescriptor) -> int:
-        """Return the position at which to continue.
-
-        Args:
-            stored: the descriptor in the store.
-
-        Raises:
-            CatalogError: what the store has does not end within the recording.
-        """
-        stop = stored.stop_position
-        if not self.source.start_position <= stop <= self.end:
-            raise errors.CatalogError(
-                f"{self.directory} holds the recording up to position {stop}, the archive from"
-                f" {self.source.start_position} to {self.end}: remove the directory to replicate it"
-                " again",
-                self.directory,
-            )
-        return stop
-
-    def commit(self, position: int) -> None:
-        """Make a position the stop position, once the bytes are on storage."""
-        force_segments(self.directory, self.recording_id)
-        with Catalog.open(self.directory, sync_level=2) as catalog:
-            catalog.recording_stopped(self.recording_id, position, epoch_ms())
 
 
 def _udp_channel(channel: str) -> str:
@@ -181,31 +141,30 @@ def _with_end(client: ArchiveClient, descriptor: RecordingDescriptor) -> Recordi
     return descriptor
 
 
-def _create(target: _Target, id: QualifiedId, folder: Path) -> None:
+def _create(directory: Path, source: RecordingDescriptor, id: QualifiedId, folder: Path) -> None:
     """Create the directory of a recording of which nothing is replicated yet."""
     aside = folder / str(id)
     try:
         aside.mkdir(DIRECTORY_MODE)
-        source = target.source
         empty = replace(source, stop_position=source.start_position)
         write_directory(aside, id, empty, "none")
-        place(aside, target.directory)
+        place(aside, directory)
     except OSError as error:
         raise errors.StorageError(
-            f"cannot create {target.directory}: {error.strerror}", target.directory
+            f"cannot create {directory}: {error.strerror}", directory
         ) from error
 
 
 def _replicate(
-    client: ArchiveClient, channel: str, target: _Target, begin: int, progress: Progress
+    client: ArchiveClient,
+    channel: str,
+    directory: Path,
+    source: RecordingDescriptor,
+    begin: int,
+    progress: Progress,
 ) -> None:
-    """Replay from a position and record it; interrupted, what has arrived is replicated.
-
-    Raises:
-        ArchiveError: the archive refuses the replay, or it has ended early.
-        StorageError: the store cannot be written.
-    """
-    recording_id, end = target.recording_id, target.end
+    """Replay from a position and record it; interrupted, what has arrived is replicated."""
+    recording_id, end = source.recording_id, source.stop_position
     aeron = client.aeron.native
     position, message = begin, None
     mailbox = _native.Mailbox()
@@ -215,19 +174,19 @@ def _replicate(
         )
         exits.callback(counter.close)
         subscription, image = client._run(
-            _replayed(aeron, target.source, channel, begin, client._session.timeout_ns)
+            _replayed(aeron, source, channel, begin, client._session.timeout_ns)
         )
         exits.callback(subscription.close)
         worker = _native.SessionWorker(
-            mailbox, name="store-replication", archive_dir=str(target.directory)
+            mailbox, name="store-replication", archive_dir=str(directory)
         )
         exits.callback(worker.close)
         worker.record(
             image,
             counter,
             recording_id=recording_id,
-            start_position=target.source.start_position,
-            segment_length=target.source.segment_file_length,
+            start_position=source.start_position,
+            segment_length=source.segment_file_length,
         )
         try:
             stopped = None
@@ -240,11 +199,13 @@ def _replicate(
             worker.close()
             position, message = stopped or _stopped(mailbox.wait()) or (begin, None)
             if position > begin:
-                target.commit(position)
+                force_segments(directory, recording_id)
+                with Catalog.open(directory, sync_level=2) as catalog:
+                    catalog.recording_stopped(recording_id, position, epoch_ms())
     if message is not None:
         raise errors.StorageError(
             f"recording {recording_id} is replicated up to position {position}: {message}",
-            target.directory,
+            directory,
         )
     if position < end:
         reasons = "; ".join(map(str, client.poll_for_errors()))

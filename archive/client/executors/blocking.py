@@ -49,9 +49,6 @@ class BlockingRequests:
         return result_of(request, await_request(self._session, request))
 
     def _list(self, listing: Listing) -> list[Item]:
-        if listing.count == 0:
-            self._session.ensure_open(listing.what)
-            return []
         with self._listing_lock:
             self._finish_listing()
             return items_of(await_request(self._session, listing))

@@ -8,8 +8,8 @@ from typing import Final, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive.client import channels
 from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.channel_uri import ChannelUri
 from aerotape.errors import AeronError, AeronTimeoutError
 
 _DRIVER_POLL_NS: Final = 100_000
@@ -87,7 +87,9 @@ def with_bound_port(
     except BaseException:
         subscription.close()
         raise
-    return channels.with_endpoint(channel, endpoint)
+    uri = ChannelUri.parse(channel)
+    uri.put("endpoint", endpoint)
+    return str(uri)
 
 
 def wait_for(probe: Callable[[], _T | None], late: str, timeout_ns: int) -> Steps[_T]:

@@ -13,7 +13,6 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from functools import partial
-from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
 from aerotape.archive.client.executors.blocking import describe_as
@@ -79,9 +78,6 @@ class AsyncRequests:
         return result_of(request, await self._request(request, 0))
 
     async def _list(self, listing: Listing) -> list[Item]:
-        if listing.count == 0:
-            self._session.ensure_open(listing.what)
-            return []
         async with self._listing_lock:
             await self._finish_listing()
             return items_of(await self._request(listing, listing.count))
@@ -234,12 +230,7 @@ class AsyncClosing:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 
@@ -260,11 +251,6 @@ class Opening(Generic[C]):
         self._opened = await self._open_it()
         return self._opened
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._opened is not None:
             await self._opened.close()

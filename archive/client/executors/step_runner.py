@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from aerotape.archive.client.requests.request import Step, Steps
@@ -46,12 +45,7 @@ class StepRunner(Generic[T]):
 
     def __enter__(self) -> None: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
         if isinstance(error, Exception):
             self._error = error
             return True

@@ -21,7 +21,7 @@ from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.errors import LedgerError
 from aerotape.protocol import NULL_VALUE
-from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
+from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId, signed
 
 LedgerTypeName = Literal["PD_JOURNAL", "VD_JOURNAL"]
 LedgerStateName = Literal["OPEN", "CLOSED"]
@@ -134,7 +134,7 @@ def list_ledgers(
 
     def ask(from_id: int, length: int) -> Listing:
         request = codecs.ListLedgersRequest(
-            scope_id=_signed(scope_id), from_ledger_id=_signed(from_id), count=length
+            scope_id=signed(scope_id), from_ledger_id=signed(from_id), count=length
         )
         return Listing(request, f"list the ledgers of scope {scope_id}", length)
 
@@ -274,7 +274,3 @@ def _one(ledger: QualifiedId, listing: Listing) -> Steps[codecs.LedgerDescriptor
         error.ledger = ledger
         raise
     return cast(codecs.LedgerDescriptor, found[0])
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value

@@ -77,7 +77,7 @@ class PersistentOptions:
 
     def __post_init__(self) -> None:
         """Check the options (ConfigurationError)."""
-        arguments.identity("recording_id", self.recording_id)
+        arguments.natural("recording_id", self.recording_id)
         arguments.integer("start", self.start, FROM_LIVE, _INT64_MAX)
         arguments.channel("live_channel", self.live_channel)
         if self.live_stream_id is not None:

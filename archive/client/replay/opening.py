@@ -61,7 +61,7 @@ def replay(
     assert channel is not None, "the client's method gives its channel"
     start = None
     if position not in (None, NULL_POSITION):
-        start = arguments.position("position", position)
+        start = arguments.natural("position", position)
     if length in (REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP):
         follow = follow and length == REPLAY_ALL_AND_FOLLOW
         length = None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Self
 
-from aerotape.archive.client.replay.replay import Runner
+from aerotape.archive.client.executors.blocking import BlockingRequests
 from aerotape.archive.client.replay.signals import (
     RecordingSignalEvent,
     SignalFilter,
@@ -57,17 +57,17 @@ class Signals(SignalReader, Iterator[RecordingSignalEvent], Closing):
     """
 
     def __init__(
-        self, session: ControlSession, wanted: SignalFilter, timeout_ns: int | None, run: Runner
+        self, requests: BlockingRequests, wanted: SignalFilter, timeout_ns: int | None
     ) -> None:
         """Start. Created by `ArchiveClient.signals`."""
-        super().__init__(session, wanted, timeout_ns)
-        self._run = run
+        super().__init__(requests._session, wanted, timeout_ns)
+        self._requests = requests
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> RecordingSignalEvent:
-        event = self._run(self._next())
+        event = self._requests._run(self._next())
         if event is None:
             self.close()
             raise StopIteration

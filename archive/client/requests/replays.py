@@ -133,7 +133,7 @@ def stop_replay(replay_session_id: int) -> Call[bool]:
 def stop_all_replays(recording_id: int | None = None) -> Call[None]:
     """Stop all replays of a recording, or of all recordings, of every client."""
     request = codecs.StopAllReplaysRequest(
-        recording_id=arguments.optional_id("recording_id", recording_id)
+        recording_id=arguments.optional_natural("recording_id", recording_id)
     )
     return Call(request, "stop all replays", nothing)
 
@@ -157,7 +157,7 @@ def replay_request(
 ) -> Request:
     """Return the message that starts a replay, bounded when there is a counter."""
     fields: dict[str, Any] = {
-        "recording_id": arguments.identity("recording_id", recording_id),
+        "recording_id": arguments.natural("recording_id", recording_id),
         "position": arguments.integer("position", position, NULL_POSITION, _LONGEST),
         "length": arguments.integer("length", length, REPLAY_ALL_AND_STOP, _LONGEST),
         "replay_stream_id": arguments.any_int32("stream_id", stream_id),

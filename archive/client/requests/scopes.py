@@ -17,7 +17,7 @@ from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError
-from aerotape.qualified_id import MAX_UNSCOPED, MAX_UNSIGNED
+from aerotape.qualified_id import signed
 
 
 def check_scope(scope_id: int | None) -> Steps[int | None]:
@@ -28,7 +28,7 @@ def check_scope(scope_id: int | None) -> Steps[int | None]:
     session = yield CurrentSession()
     if wanted == scope_of_archive(session.archive_id):
         return None
-    return wanted - MAX_UNSIGNED - 1 if wanted > MAX_UNSCOPED else wanted
+    return signed(wanted)
 
 
 def listing_request(scope_id: int | None, from_recording_id: int, count: int) -> Request:

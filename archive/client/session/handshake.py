@@ -9,17 +9,22 @@ from typing import Final
 
 from aerotape import __version__, _native
 from aerotape.archive.client import channels
-from aerotape.archive.client.executors.driver_steps import published, subscribed, with_bound_port
+from aerotape.archive.client.executors.driver_steps import (
+    published,
+    subscribed,
+    wait_for,
+    with_bound_port,
+)
 from aerotape.archive.client.requests.messages import sent_keep_alive
 from aerotape.archive.client.requests.queries import get_archive_id
-from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.archive.client.requests.request import Steps
 from aerotape.archive.client.requests.response_errors import error_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import AeronTimeoutError, ArchiveError
+from aerotape.errors import ArchiveError
 from aerotape.formatting import argument
 from aerotape.protocol import (
     KNOWS_LEDGERS,
@@ -29,7 +34,6 @@ from aerotape.protocol import (
 )
 
 _WHAT: Final = "connect"
-_CONNECT_POLL_NS: Final = 1_000_000
 
 
 def open_session(
@@ -59,7 +63,7 @@ def open_session(
     )
     session = ControlSession(aeron, publication, subscription, timeout_ns)
     try:
-        yield from _await_request_stream(publication, deadline_ns, timeout_ns)
+        yield from _await_request_stream(publication, timeout_ns)
         answer_channel = subscription.channel
         if channels.has_wildcard_port(answer_channel):
             remaining_ns = deadline_ns - time.monotonic_ns()
@@ -111,18 +115,16 @@ def _added_streams(
 
 
 def _await_request_stream(
-    publication: _native.ExclusivePublication, deadline_ns: int, timeout_ns: int
-) -> Steps[None]:
-    while not publication.is_connected:
-        if time.monotonic_ns() >= deadline_ns:
-            raise AeronTimeoutError(
-                f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
-                f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give "
-                "the channel and stream of a running one "
-                f"({argument('control_request_channel', '--control-channel')}, "
-                f"{argument('control_request_stream_id', '--control-stream-id')})"
-            )
-        yield Pause(_CONNECT_POLL_NS, _WHAT)
+    publication: _native.ExclusivePublication, timeout_ns: int
+) -> Steps[bool]:
+    late = (
+        f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
+        f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give the channel "
+        "and stream of a running one "
+        f"({argument('control_request_channel', '--control-channel')}, "
+        f"{argument('control_request_stream_id', '--control-stream-id')})"
+    )
+    return wait_for(lambda: publication.is_connected or None, late, timeout_ns)
 
 
 def _exchange(
