@@ -38,6 +38,7 @@ _IDLE_STRATEGIES: Final = {
     "org.agrona.concurrent.YieldingIdleStrategy": "yield",
     "sleeping": "sleep-ns",
 }
+_AGENTS: Final = "conductor sender receiver shared sharednetwork driver.native.resource.agent"
 _FLOW_CONTROLS: Final = {
     "io.aeron.driver.DefaultMulticastFlowControlSupplier": "multicast_max",
     "io.aeron.driver.DefaultUnicastFlowControlSupplier": "unicast_max",
@@ -51,12 +52,7 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "io.aeron.driver.DefaultAllowTerminationValidator": "allow",
         "io.aeron.driver.DefaultDenyTerminationValidator": "deny",
     },
-    "aeron.conductor.idle.strategy": _IDLE_STRATEGIES,
-    "aeron.sender.idle.strategy": _IDLE_STRATEGIES,
-    "aeron.receiver.idle.strategy": _IDLE_STRATEGIES,
-    "aeron.shared.idle.strategy": _IDLE_STRATEGIES,
-    "aeron.sharednetwork.idle.strategy": _IDLE_STRATEGIES,
-    "aeron.driver.native.resource.agent.idle.strategy": _IDLE_STRATEGIES,
+    **{f"aeron.{agent}.idle.strategy": _IDLE_STRATEGIES for agent in _AGENTS.split()},
     "aeron.unicast.FlowControl.supplier": _FLOW_CONTROLS,
     "aeron.multicast.FlowControl.supplier": _FLOW_CONTROLS,
     "aeron.CongestionControl.supplier": {

@@ -1,8 +1,4 @@
-"""Checks of arguments, before a request is sent.
-
-The protocol's fields have smaller ranges than Python's types. Values that no archive could accept
-are refused here, with the name of the argument; everything else is left to the archive.
-"""
+"""Checks of arguments that no archive could accept, before a request is sent."""
 
 from __future__ import annotations
 
@@ -19,11 +15,7 @@ _INT64_MAX: Final = (1 << 63) - 1
 
 
 def integer(name: str, value: int, least: int, most: int) -> int:
-    """Return `value`, an integer from `least` to `most`.
-
-    Raises:
-        ConfigurationError: it is not, as for all functions of this module.
-    """
+    """Return `value`, an integer from `least` to `most` (ConfigurationError)."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise ConfigurationError(f"{name} must be an integer, not {value!r}", name)
     if not least <= value <= most:

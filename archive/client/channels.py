@@ -1,8 +1,4 @@
-"""Default channels of a client, and the parameters that it adds to channels.
-
-A client's control request and response streams carry one session id, so that many clients can
-share the archive's control channel and, over IPC, one response channel.
-"""
+"""Default channels of a client, and the parameters that it adds to channels."""
 
 from __future__ import annotations
 

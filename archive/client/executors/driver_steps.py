@@ -80,13 +80,9 @@ def published(
 def with_bound_port(
     subscription: _native.Subscription, channel: str, timeout_ns: int
 ) -> Steps[str]:
-    """Return `channel` with the port that the driver bound; an error closes the subscription."""
+    """Return `channel` with the port that the driver bound."""
     late = f"the media driver has not bound a port for {subscription.channel} in time"
-    try:
-        endpoint = yield from wait_for(subscription.resolved_endpoint, late, timeout_ns)
-    except BaseException:
-        subscription.close()
-        raise
+    endpoint = yield from wait_for(subscription.resolved_endpoint, late, timeout_ns)
     uri = ChannelUri.parse(channel)
     uri.put("endpoint", endpoint)
     return str(uri)

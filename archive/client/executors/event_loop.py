@@ -1,9 +1,7 @@
 """The asyncio executor: performs requests without blocking the event loop.
 
 A thread of the client reads the response stream while a response is awaited, and passes it to the
-loop. Requests are sent from the loop, which never blocks. The response to a cancelled request is
-dropped; the session continues. Replays are read in the loop, without a thread, so that any number
-of them can run beside requests.
+loop. Requests are sent, and replays read, in the loop, which never blocks.
 """
 
 from __future__ import annotations

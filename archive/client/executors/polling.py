@@ -17,16 +17,8 @@ T = TypeVar("T")
 class PollingExecutor(Generic[T]):
     """Performs one sequence of steps without ever blocking. For one thread.
 
-    The caller advances it once a duty cycle, first to open a session, then for requests:
-
-    >>> opening = PollingExecutor(open_session(aeron, request_channel=channel, ...))
-    >>> while not opening.is_done:
-    ...     opening.advance()
-    >>> session = opening.result
-    >>> position = PollingExecutor(performed(max_recorded_position(7)), session)
-
-    It polls the session's response stream while it has steps to perform. In between the caller
-    does, by `ControlSession.service`.
+    The caller advances it once a duty cycle. It polls the session's response stream while it has
+    steps to perform. In between the caller does, by `ControlSession.service`.
 
     Attributes:
         is_done: whether the steps have ended, by returning or by raising.

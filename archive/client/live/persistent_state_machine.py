@@ -214,7 +214,7 @@ class PersistentStateMachine:
         )
         replay = yield from self._perform(session, opening)
         joined: _native.Image | None = None
-        watch = self._watch(session, recording)
+        watch = PollingExecutor(self._near_the_end(recording), session)
         try:
             self._enter(PersistentState.REPLAY)
             while (image := replay.image) is not None and not image.is_closed:
@@ -228,7 +228,7 @@ class PersistentStateMachine:
                         joined = live
                         break
                     self._live.close()
-                    watch = self._watch(session, recording)
+                    watch = PollingExecutor(self._near_the_end(recording), session)
                     self._enter(PersistentState.REPLAY)
                     continue
                 self._read(image, None, _BUSY_SLICE_NS, replay.parameters.recorded_as)
@@ -244,14 +244,9 @@ class PersistentStateMachine:
                 self._live.close()
         return joined
 
-    def _watch(
-        self, session: ControlSession, recording: RecordingDescriptor
-    ) -> PollingExecutor[None]:
-        steps = self._near_the_end(recording.term_buffer_length // 4)
-        return PollingExecutor(steps, session)
-
-    def _near_the_end(self, distance: int) -> Steps[None]:
-        """Return when no more than `distance` bytes are left of the recording."""
+    def _near_the_end(self, recording: RecordingDescriptor) -> Steps[None]:
+        """Return when no more than a quarter of a term is left of the recording."""
+        distance = recording.term_buffer_length // 4
         while True:
             try:
                 end: int = yield max_recorded_position(self.options.recording_id)

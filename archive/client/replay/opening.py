@@ -8,7 +8,7 @@ from aerotape.archive.client.replay.stream import ReplayParameters, ReplayStream
 from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
 from aerotape.archive.client.requests.replays import replay_request, start_replay_for_reader
 from aerotape.archive.client.requests.request import CurrentSession, Steps, performed
-from aerotape.archive.client.requests.scopes import check_replay, check_scope
+from aerotape.archive.client.requests.scopes import check_scope
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.catalog.descriptor import RecordingDescriptor
@@ -68,8 +68,7 @@ def replay(
     if length is not None and arguments.any_int64("length", length) < 0:
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
     session: ControlSession = yield CurrentSession()
-    scope_id = yield from check_scope(scope_id)
-    check_replay(scope_id, limit_counter_id)
+    scope_id = yield from check_scope(scope_id, limit_counter_id)
     recording = yield from list_recording(recording_id, scope_id=scope_id)
     if recording is None:
         unknown = ErrorCode.UNKNOWN_RECORDING
@@ -139,14 +138,14 @@ def start_stream(
     subscription = None
     archive_channel = channel
     reply_to: int | None = None
-    if channels.is_response_channel(channel):
-        subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
-        reply_to = subscription.registration_id
-    elif channels.has_wildcard_port(channel):
-        # The request needs the bound port, so the subscription comes first.
-        subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
-        archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
     try:
+        if channels.is_response_channel(channel):
+            subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
+            reply_to = subscription.registration_id
+        elif channels.has_wildcard_port(channel):
+            # The request needs the bound port, so the subscription comes first.
+            subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
+            archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
         length = REPLAY_ALL_AND_FOLLOW if end is None else max(end - start, 0)
         request = replay_request(
             id,

@@ -1,8 +1,4 @@
-"""Recording signals: events of the recordings that a client's requests concern.
-
-An aerotape archive with `aerotape.recording.signals=all` sends every client the signals of all
-recordings.
-"""
+"""Recording signals: events of the recordings that a client's requests concern."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from aerotape.archive.client.requests.request import (
     performed,
     relevant_id,
 )
-from aerotape.archive.client.requests.scopes import check_replay, check_scope
+from aerotape.archive.client.requests.scopes import check_scope
 from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
@@ -63,8 +63,7 @@ def start_replay(
         IllegalOperationError: the archive knows no other scope than its own.
         ConfigurationError: `channel` is not a channel URI.
     """
-    scope_id = yield from check_scope(scope_id)
-    check_replay(scope_id, limit_counter_id)
+    scope_id = yield from check_scope(scope_id, limit_counter_id)
     request = replay_request(
         recording_id,
         channel,

@@ -124,19 +124,12 @@ class ControlSession:
         message.control_session_id = self.control_session_id
         message.correlation_id = self.aeron.next_correlation_id()
         data = message.encode()
-        return self.expect(message.correlation_id, what, count, on_done), data
+        return self.expect(PendingRequest(message.correlation_id, what, count, on_done)), data
 
-    def expect(
-        self,
-        correlation_id: int,
-        what: str,
-        count: int = 0,
-        on_done: Callable[[], None] | None = None,
-    ) -> PendingRequest:
+    def expect(self, pending: PendingRequest) -> PendingRequest:
         """Collect the responses to a request until it is done, or `forget` is called."""
-        pending = PendingRequest(correlation_id, what, count, on_done)
         with self._lock:
-            self._pending[correlation_id] = pending
+            self._pending[pending.correlation_id] = pending
         return pending
 
     def forget(self, pending: PendingRequest) -> None:

@@ -1,7 +1,6 @@
-"""Sending a request and waiting for its response, as steps that only pause.
+"""Exchanges that no executor can perform as a `Call`, as steps that only pause.
 
-For exchanges that an executor cannot perform as a `Call`: those of the handshake, before there is
-a session, and requests on a request stream other than the session's.
+Those of the handshake, and requests on a request stream other than the session's.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def _exchange(
     message: codecs.AuthConnectRequest | codecs.ChallengeResponse,
     deadline_ns: int,
 ) -> Steps[codecs.ControlResponse | codecs.Challenge]:
-    pending = session.expect(message.correlation_id, _WHAT)
+    pending = session.expect(PendingRequest(message.correlation_id, _WHAT))
     yield from _send_and_await(session, pending, message.encode(), deadline_ns)
     return pending.answer or pending.response()
 

@@ -23,8 +23,8 @@ class PendingRequest:
 
     correlation_id: int
     what: str
-    count: int
-    on_done: Callable[[], None] | None
+    count: int = 0
+    on_done: Callable[[], None] | None = None
     answer: codecs.ControlResponse | codecs.Challenge | None = field(default=None, init=False)
     items: list[Item] = field(default_factory=list, init=False)
     failure: ClosedError | None = field(default=None, init=False)

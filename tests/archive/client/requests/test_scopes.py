@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import time
 from collections.abc import Iterator
@@ -151,24 +150,6 @@ def test_own_requests_do_not_touch_replays_of_other_scopes(
         client.stop_all_replays(0)
         rest = [bytes(message.payload) for message in messages]
     assert [first, *rest] == expected
-
-
-def test_the_asyncio_client_has_scopes(
-    store: Path, driver: _native.MediaDriver, aeron_dir: Path
-) -> None:
-    """Listing and replay take a scope id in asyncio as well."""
-
-    async def read() -> tuple[list[int], list[bytes]]:
-        async with await aerotape.connect_async(aeron_dir=aeron_dir) as client:
-            assert await client.scopes() == [OWN, 6, HIGH]
-            ids = [each.recording_id async for each in client.list_recordings(scope_id=6)]
-            async with await client.replay(2, scope_id=6) as messages:
-                return ids, [bytes(message.payload) async for message in messages]
-
-    with launch(store, aeron_dir, {"aeron.archive.id": str(OWN)}):
-        ids, received = asyncio.run(read())
-    assert ids == [0, 1, 2]
-    assert received == payloads(open_directory(store).scope(6).recording(2))
 
 
 def test_a_damaged_import_is_left_out_of_a_listing(
