@@ -75,10 +75,10 @@ def prepare(options: ConnectOptions) -> ConnectionSettings:
         options.get("control_response_stream_id", channels.DEFAULT_RESPONSE_STREAM_ID),
     )
     timeout_ns = arguments.natural("timeout_ns", options.get("timeout_ns", DEFAULT_TIMEOUT_NS))
-    start_timeout_ns = options.get("start_timeout_ns")
-    if start_timeout_ns is None:
-        start_timeout_ns = timeout_ns
-    arguments.natural("start_timeout_ns", start_timeout_ns)
+    given_ns = options.get("start_timeout_ns")
+    start_timeout_ns = arguments.natural(
+        "start_timeout_ns", timeout_ns if given_ns is None else given_ns
+    )
     client_name = arguments.text("client_name", options.get("client_name", "aerotape"))
     owned = None
     aeron = options.get("aeron")

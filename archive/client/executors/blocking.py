@@ -58,8 +58,7 @@ class BlockingRequests:
         unfinished = self._session.unfinished_listing
         if unfinished is not None:
             with contextlib.suppress(AeronTimeoutError):
-                deadline_ns = time.monotonic_ns() + self._session.timeout_ns
-                await_pending(self._session, unfinished, deadline_ns)
+                await_pending(self._session, unfinished)
             self._session.forget(unfinished)
             self._session.unfinished_listing = None
 
@@ -164,20 +163,19 @@ def await_request(session: ControlSession, request: Call[Any] | Listing) -> Pend
     results: list[int] = []
     try:
         session.send(data, request.what, results)
-        await_pending(session, pending, time.monotonic_ns() + session.timeout_ns)
+        await_pending(session, pending)
     except BaseException:
         session.abandon(pending, request, any(result > 0 for result in results))
         raise
     return pending
 
 
-def await_pending(session: ControlSession, pending: PendingRequest, deadline_ns: int) -> None:
+def await_pending(session: ControlSession, pending: PendingRequest) -> None:
     """Wait until a request is done, reading the response stream."""
-    seen = 0
+    seen, deadline_ns = -1, 0
     while not pending.is_done:
         if len(pending.items) > seen:
-            seen = len(pending.items)
-            deadline_ns = time.monotonic_ns() + session.timeout_ns
+            seen, deadline_ns = len(pending.items), time.monotonic_ns() + session.timeout_ns
         slice_ns = min(deadline_ns - time.monotonic_ns(), POLL_SLICE_NS)
         if slice_ns <= 0:
             raise session.no_answer(pending)

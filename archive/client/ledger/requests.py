@@ -114,7 +114,9 @@ def ledger_info(ledger: AnyLedger) -> Steps[LedgerInfo]:
 def described(ledger: QualifiedId) -> Steps[codecs.LedgerDescriptor]:
     """Return the descriptor of a ledger. Raises as `ledger_info`."""
     request = codecs.LedgerInfoRequest(**id_fields(ledger))
-    return (yield from _one(ledger, Listing(request, f"get the state of ledger {ledger}", 1)))
+    return (
+        yield from described_by(ledger, Listing(request, f"get the state of ledger {ledger}", 1))
+    )
 
 
 def list_ledgers(
@@ -145,26 +147,6 @@ def list_ledgers(
         from_ledger_id,
         count,
     )
-
-
-def attach_writer(
-    ledger: QualifiedId,
-    stream_id: int,
-    session_id: int,
-    location: codecs.WriterLocation,
-    channel: str,
-    password: bytes,
-) -> Steps[codecs.LedgerDescriptor]:
-    """Let the archive record a publication as the writer of a ledger."""
-    request = codecs.AttachWriterRequest(
-        **id_fields(ledger),
-        stream_id=stream_id,
-        session_id=session_id,
-        location=location,
-        channel=channel,
-        password_hash=password_hash(password),
-    )
-    return (yield from _one(ledger, Listing(request, f"write to ledger {ledger}", 1)))
 
 
 def sync_ledger(ledger: QualifiedId) -> Call[int]:
@@ -267,7 +249,8 @@ def info_of(found: codecs.LedgerDescriptor) -> LedgerInfo:
     )
 
 
-def _one(ledger: QualifiedId, listing: Listing) -> Steps[codecs.LedgerDescriptor]:
+def described_by(ledger: QualifiedId, listing: Listing) -> Steps[codecs.LedgerDescriptor]:
+    """Return the one descriptor that a request returns."""
     try:
         found: list[Item] = yield listing
     except LedgerError as error:

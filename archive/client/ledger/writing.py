@@ -21,12 +21,18 @@ from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.archive.client.requests.queries import list_recording
 from aerotape.archive.client.requests.recordings import stop_recording_by_identity
-from aerotape.archive.client.requests.request import AwaitCounter, CurrentSession, Pause, Steps
+from aerotape.archive.client.requests.request import (
+    AwaitCounter,
+    CurrentSession,
+    Listing,
+    Pause,
+    Steps,
+)
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.counters import CounterType
 from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.entry import Data
-from aerotape.codecs.generated.ledger_control import LedgerDescriptor, Reach, WriterLocation
+from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import QualifiedId
 
@@ -51,7 +57,7 @@ class LedgerWriting:
         self,
         session: ControlSession,
         publication: _native.ExclusivePublication,
-        found: LedgerDescriptor,
+        found: codecs.LedgerDescriptor,
         password: bytes,
     ) -> None:
         self.info: LedgerInfo = requests.info_of(found)
@@ -175,7 +181,7 @@ class LedgerWriting:
                 value = yield AwaitCounter(self._counters, *counter, position, _SLICE_NS)
             else:
                 value = yield requests.await_ledger(
-                    self.info.id, position, Reach.ACKNOWLEDGED, self._session.timeout_ns // 2
+                    self.info.id, position, codecs.Reach.ACKNOWLEDGED, self._session.timeout_ns // 2
                 )
                 if value is not None and value < position:
                     yield from self._check_attached(position)
@@ -288,14 +294,16 @@ def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps
     is_local = ChannelUri.parse(channel).is_ipc
     publication = yield from published(session.aeron, channel, STREAM_ID, session.timeout_ns)
     try:
-        found = yield from requests.attach_writer(
-            ledger,
-            STREAM_ID,
-            publication.session_id,
-            WriterLocation.LOCAL if is_local else WriterLocation.REMOTE,
-            channel,
-            password,
+        request = codecs.AttachWriterRequest(
+            **requests.id_fields(ledger),
+            stream_id=STREAM_ID,
+            session_id=publication.session_id,
+            location=codecs.WriterLocation.LOCAL if is_local else codecs.WriterLocation.REMOTE,
+            channel=channel,
+            password_hash=requests.password_hash(password),
         )
+        listing = Listing(request, f"write to ledger {ledger}", 1)
+        found = yield from requests.described_by(ledger, listing)
         return LedgerWriting(session, publication, found, password)
     except BaseException:
         publication.close()

@@ -263,8 +263,7 @@ class ReplayMerge(ImageReader, Closing):
                 self._check_image(image)
                 yield Pause(0, self._what())
             self._enter(MergeState.ATTEMPT_LIVE_JOIN)
-            yield from self._ask_target(ask_again_ns)
-            ask_again_ns = min(max(2 * ask_again_ns, _FIRST_ASK_AGAIN_NS), _LAST_ASK_AGAIN_NS)
+            ask_again_ns = yield from self._ask_target(ask_again_ns)
             self._check_image(image)
             missing = self._target - self.position
             if not self._is_live_added:
@@ -300,16 +299,16 @@ class ReplayMerge(ImageReader, Closing):
         while not pending.poll():
             yield Pause(0, self._what())
 
-    def _ask_target(self, wait_ns: int) -> Steps[None]:
-        """Request the position of the recording."""
+    def _ask_target(self, wait_ns: int) -> Steps[int]:
+        """Request the position of the recording; return how long to wait before the next time."""
         while True:
             if wait_ns:
                 yield Pause(wait_ns, self._what())
             self._target = yield max_recorded_position(self._options.recording_id)
             self._progress_ns = time.monotonic_ns()
-            if self._target != NULL_POSITION:
-                return
             wait_ns = min(max(2 * wait_ns, _FIRST_ASK_AGAIN_NS), _LAST_ASK_AGAIN_NS)
+            if self._target != NULL_POSITION:
+                return wait_ns
 
     def _replay(self, channel: ChannelUri) -> Steps[_native.Image]:
         recording_id, stream_id = self._options.recording_id, self._subscription.stream_id

@@ -96,20 +96,19 @@ def replay(
             return ReplayStream.empty(session, recording_id, start)
     if timeout_ns is None and not is_live and limit_counter_id is None:
         timeout_ns = session.timeout_ns
-    return (
-        yield from start_stream(
-            session,
-            recording,
-            start,
-            end,
-            channel=channel,
-            stream_id=stream_id,
-            limit_counter_id=limit_counter_id,
-            file_io_max_length=file_io_max_length,
-            timeout_ns=timeout_ns,
-            scope_id=scope_id,
-        )
+    stream = yield from start_stream(
+        session,
+        recording,
+        start,
+        end,
+        channel=channel,
+        stream_id=stream_id,
+        limit_counter_id=limit_counter_id,
+        file_io_max_length=file_io_max_length,
+        timeout_ns=timeout_ns,
+        scope_id=scope_id,
     )
+    return stream
 
 
 def start_stream(
