@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.client.executors.driver_steps import wait_for
 from aerotape.archive.client.executors.polling import PollingExecutor
-from aerotape.archive.client.requests.replays import stop_request
+from aerotape.archive.client.requests.replays import stop_replay
 from aerotape.archive.client.requests.request import (
     Call,
     Pause,
@@ -163,7 +163,7 @@ class ReplicationSession:
             self._recording = None
         if self._source is not None:
             if self._src_replay_id is not None:
-                self._source.send_unanswered(stop_request(self._src_replay_id), "stop the replay")
+                self._source.send_unanswered(stop_replay(self._src_replay_id))
             self._source.close()
         self._signal(NULL_POSITION, RecordingSignal.REPLICATE_END)
 

@@ -158,8 +158,7 @@ def run_pauses(steps: Steps[T]) -> T:
 
 def await_request(session: ControlSession, request: Call[Any] | Listing) -> PendingRequest:
     """Send a request and wait until it is done. Each listed item restarts the timeout."""
-    count = request.count if isinstance(request, Listing) else 0
-    pending, data = session.begin(request.message, request.what, count)
+    pending, data = session.begin(request)
     results: list[int] = []
     try:
         session.send(data, request.what, results)

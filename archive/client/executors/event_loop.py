@@ -73,12 +73,12 @@ class AsyncRequests:
     async def _perform(self, request: Call[T] | Steps[T]) -> T:
         if not isinstance(request, Call):
             return await self._run(request)
-        return result_of(request, await self._request(request, 0))
+        return result_of(request, await self._request(request))
 
     async def _list(self, listing: Listing) -> list[Item]:
         async with self._listing_lock:
             await self._finish_listing()
-            return items_of(await self._request(listing, listing.count))
+            return items_of(await self._request(listing))
 
     async def _finish_listing(self) -> None:
         """Wait for the end of a cancelled listing, which the archive continues to send."""
@@ -91,12 +91,10 @@ class AsyncRequests:
             self._session.forget(unfinished)
             self._session.unfinished_listing = None
 
-    async def _request(self, request: Call[Any] | Listing, count: int) -> PendingRequest:
+    async def _request(self, request: Call[Any] | Listing) -> PendingRequest:
         session = self._session
         done: asyncio.Future[None] = self._loop.create_future()
-        pending, data = session.begin(
-            request.message, request.what, count, partial(self._in_loop, _set_done, done)
-        )
+        pending, data = session.begin(request, partial(self._in_loop, _set_done, done))
         is_sent = False
         try:
             await self._send(data, request.what)

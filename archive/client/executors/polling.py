@@ -78,8 +78,7 @@ def _duty_cycles(steps: Steps[T], session: ControlSession | None) -> Generator[S
 
 
 def _exchanged(session: ControlSession, request: Call[Any] | Listing) -> Generator[Step, None, Any]:
-    count = request.count if isinstance(request, Listing) else 0
-    pending, data = session.begin(request.message, request.what, count)
+    pending, data = session.begin(request)
     deadline_ns = time.monotonic_ns() + session.timeout_ns
     is_sent = False
     try:

@@ -23,7 +23,7 @@ from aerotape.archive.client.requests.queries import max_recorded_position
 from aerotape.archive.client.requests.replays import (
     replay_request,
     start_replay_for_reader,
-    stop_request,
+    stop_replay,
 )
 from aerotape.archive.client.requests.request import Pause, Steps
 from aerotape.archive.client.session.control_session import ControlSession
@@ -375,9 +375,7 @@ class ReplayMerge(ImageReader, Closing):
                 self._subscription.native.async_remove_destination(self._options.replay_destination)
         replay_session_id, self._replay_session_id = self._replay_session_id, None
         if replay_session_id is not None:
-            self._session.send_unanswered(
-                stop_request(replay_session_id), f"stop replay {replay_session_id}"
-            )
+            self._session.send_unanswered(stop_replay(replay_session_id))
 
     def close(self) -> None:
         """Stop the replay if it is running, and close the subscription unless it is the caller's.

@@ -15,8 +15,8 @@ from typing import Final, Self
 from aerotape import _native
 from aerotape.archive.client.replay.image_reader import ImageReader
 from aerotape.archive.client.requests.queries import stop_position
-from aerotape.archive.client.requests.replays import stop_request
-from aerotape.archive.client.requests.request import Call, Pause, Poll, Steps, nothing
+from aerotape.archive.client.requests.replays import stop_replay
+from aerotape.archive.client.requests.request import Pause, Poll, Steps
 from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, ReplayError
 from aerotape.message import MessageBuffer
@@ -209,18 +209,12 @@ class ReplayStream(ImageReader):
 
     def stop(self) -> Steps[None]:
         """Stop the replay if it has not ended, and close its subscription. Idempotent."""
-        if self.release():
+        if self.release() and self.parameters.replay_session_id is not None:
             # An archive that is gone has stopped the replay too.
             with contextlib.suppress(ClosedError, AeronTimeoutError, ArchiveError):
-                yield self._stop_call()
+                yield stop_replay(self.parameters.replay_session_id)
 
     def abandon(self) -> None:
         """As `stop`, without waiting for the response."""
-        if self.release():
-            call = self._stop_call()
-            self._session.send_unanswered(call.message, call.what)
-
-    def _stop_call(self) -> Call[None]:
-        replay_session_id = self.parameters.replay_session_id
-        assert replay_session_id is not None, "an empty replay has nothing to stop"
-        return Call(stop_request(replay_session_id), f"stop replay {replay_session_id}", nothing)
+        if self.release() and self.parameters.replay_session_id is not None:
+            self._session.send_unanswered(stop_replay(self.parameters.replay_session_id))

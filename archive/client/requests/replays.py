@@ -122,11 +122,11 @@ def stop_replay(replay_session_id: int) -> Call[bool]:
         False when no replay with this id was running. The Java archive does not report that: then
         the result is True.
     """
-    return Call(
-        stop_request(replay_session_id),
-        f"stop replay {replay_session_id}",
-        lambda answer: answer.relevant_id != NULL_VALUE,
+    request = codecs.StopReplayRequest(
+        replay_session_id=arguments.any_int64("replay_session_id", replay_session_id)
     )
+    what = f"stop replay {replay_session_id}"
+    return Call(request, what, lambda answer: answer.relevant_id != NULL_VALUE)
 
 
 def stop_all_replays(recording_id: int | None = None) -> Call[None]:
@@ -135,13 +135,6 @@ def stop_all_replays(recording_id: int | None = None) -> Call[None]:
         recording_id=arguments.optional_natural("recording_id", recording_id)
     )
     return Call(request, "stop all replays", nothing)
-
-
-def stop_request(replay_session_id: int) -> Request:
-    """Return the message that stops a replay."""
-    return codecs.StopReplayRequest(
-        replay_session_id=arguments.any_int64("replay_session_id", replay_session_id)
-    )
 
 
 def replay_request(
@@ -188,5 +181,5 @@ def start_replay_for_reader(
         request,
         _what(recording_id, channel, stream_id),
         lambda answer: answer,
-        undo=lambda answer: stop_request(answer.relevant_id),
+        undo=lambda answer: stop_replay(answer.relevant_id),
     )

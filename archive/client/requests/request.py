@@ -49,7 +49,7 @@ class Call(Generic[T]):
     what: str
     result: Callable[[codecs.ControlResponse], T]
     allowed: Mapping[int, T] = field(default_factory=dict)
-    undo: Callable[[codecs.ControlResponse], Request] | None = None
+    undo: Callable[[codecs.ControlResponse], Call[Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

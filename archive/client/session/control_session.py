@@ -17,7 +17,7 @@ from typing import Any, Final
 from aerotape import _native, errors
 from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, CLOSED, NOT_CONNECTED
 from aerotape.archive.client.replay.signals import SignalQueue, signal_of
-from aerotape.archive.client.requests.request import Call, Listing, Request
+from aerotape.archive.client.requests.request import Call, Listing
 from aerotape.archive.client.requests.response_errors import error_of
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.codecs.generated import archive as codecs
@@ -102,17 +102,14 @@ class ControlSession:
     # -- sending -------------------------------------------------------------------------------
 
     def begin(
-        self,
-        message: Request,
-        what: str,
-        count: int = 0,
-        on_done: Callable[[], None] | None = None,
+        self, request: Call[Any] | Listing, on_done: Callable[[], None] | None = None
     ) -> tuple[PendingRequest, bytes]:
         """Prepare a request: return the pending request and the bytes to send.
 
         Args:
             on_done: called once, in the thread that reads, when the request is done.
         """
+        message, what = request.message, request.what
         self.ensure_open(what)
         if message.SCHEMA_ID == ledger_control.SCHEMA_ID and not self.knows_ledgers:
             # It would not respond.
@@ -124,6 +121,7 @@ class ControlSession:
         message.control_session_id = self.control_session_id
         message.correlation_id = self.aeron.next_correlation_id()
         data = message.encode()
+        count = request.count if isinstance(request, Listing) else 0
         return self.expect(PendingRequest(message.correlation_id, what, count, on_done)), data
 
     def expect(self, pending: PendingRequest) -> PendingRequest:
@@ -157,7 +155,7 @@ class ControlSession:
             if not isinstance(answer, codecs.ControlResponse):
                 return
             if answer.code == codecs.ControlResponseCode.OK:
-                self.send_unanswered(undo(answer), f"undo: {call.what}")
+                self.send_unanswered(undo(answer))
 
         with self._lock:
             if not pending.is_done:
@@ -165,11 +163,11 @@ class ControlSession:
                 return
         undo_granted()
 
-    def send_unanswered(self, message: Request, what: str) -> None:
+    def send_unanswered(self, call: Call[Any]) -> None:
         """Try to send a request, and ignore the response."""
         with contextlib.suppress(errors.ClosedError):
-            pending, data = self.begin(message, what)
-            if not self.offer(data, what):
+            pending, data = self.begin(call)
+            if not self.offer(data, call.what):
                 self.forget(pending)
 
     def offer(self, data: bytes, what: str) -> bool:

@@ -195,6 +195,6 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[No
         yield from sent_keep_alive(session, _WHAT, deadline_ns)
         return
     call = get_archive_id()
-    pending, data = session.begin(call.message, call.what)
+    pending, data = session.begin(call)
     yield from _send_and_await(session, pending, data, deadline_ns)
     session.archive_id = result_of(call, pending)

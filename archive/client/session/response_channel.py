@@ -35,7 +35,7 @@ def sent_back(session: ControlSession, call: Call[T], subscription_id: int) -> S
     stream_id, timeout_ns = session.publication.stream_id, session.timeout_ns
     publication = yield from published(session.aeron, channel, stream_id, timeout_ns)
     try:
-        pending, data = session.begin(request, call.what)
+        pending, data = session.begin(call)
         try:
             yield from exchange(
                 session,
