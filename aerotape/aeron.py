@@ -16,12 +16,7 @@ from aerotape import _native
 from aerotape.context import Closing
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
 from aerotape.formatting import shown
-from aerotape.media_driver import (
-    CLIENT_ERROR_DRIVER_TIMEOUT,
-    await_driver,
-    default_aeron_dir,
-    waited,
-)
+from aerotape.media_driver import CLIENT_ERROR_DRIVER_TIMEOUT, await_driver, default_aeron_dir
 from aerotape.message import Message, MessageBuffer
 
 Data = bytes | bytearray | memoryview
@@ -316,17 +311,10 @@ class Aeron(Closing):
             AeronError: there is no running driver.
         """
         directory = default_aeron_dir() if aeron_dir is None else str(aeron_dir)
-        await_driver(directory, driver_timeout_ns if start_timeout_ns is None else start_timeout_ns)
-        if start_timeout_ns is not None and start_timeout_ns < driver_timeout_ns:
-            # The native client would wait for the whole driver timeout.
-            from aerotape.cnc import await_sign_of_life
-
-            if not await_sign_of_life(directory, start_timeout_ns, driver_timeout_ns):
-                raise AeronError(
-                    f"no sign of life from the media driver in {directory}"
-                    f"{waited(start_timeout_ns)}; is it dead? start it again",
-                    CLIENT_ERROR_DRIVER_TIMEOUT,
-                )
+        if start_timeout_ns is None:
+            await_driver(directory, driver_timeout_ns)
+        else:
+            await_driver(directory, start_timeout_ns, driver_timeout_ns)
         try:
             self._native = _native.AeronClient(
                 directory,

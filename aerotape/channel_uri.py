@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from aerotape.errors import ConfigurationError
 from aerotape.frame_header import FRAME_ALIGNMENT, to_int32
-from aerotape.units import format_duration, format_size, parse_size
+from aerotape.units import MAX_LONG, format_duration, format_size, parse_size
 
 SPY_PREFIX = "aeron-spy:"
 MAX_URI_LENGTH = 4095
@@ -25,17 +25,12 @@ _SCHEME = "aeron:"
 _TAG_PREFIX = "tag:"
 _MAX_INT = (1 << 31) - 1
 
+_Normalise = Callable[[str, str], str]
+"""Returns the text of a parameter from its name and value."""
+
 
 class ChannelUriError(ConfigurationError):
-    """A channel URI, or a value in it, cannot be used.
-
-    Attributes:
-        uri: the URI, or empty if unknown.
-    """
-
-    def __init__(self, message: str, uri: str = "", name: str = "") -> None:
-        super().__init__(message, name)
-        self.uri = uri
+    """A channel URI, or a value in it, cannot be used."""
 
 
 @dataclass(slots=True)
@@ -62,24 +57,21 @@ class ChannelUri:
         if len(uri) > MAX_URI_LENGTH:
             raise ChannelUriError(
                 f"URI length ({len(uri)}) exceeds max supported length ({MAX_URI_LENGTH}):"
-                f" {uri[:64]}...",
-                uri[:MAX_URI_LENGTH],
+                f" {uri[:64]}..."
             )
         is_spy = uri.startswith(SPY_PREFIX)
         rest = uri[len(SPY_PREFIX) :] if is_spy else uri
         if not rest.startswith(_SCHEME):
-            raise ChannelUriError(f"Aeron URIs must start with 'aeron:', found: {uri}", uri)
+            raise ChannelUriError(f"Aeron URIs must start with 'aeron:', found: {uri}")
         media, question_mark, text = rest[len(_SCHEME) :].partition("?")
         if media not in ("udp", "ipc"):
-            raise ChannelUriError(f"unknown media: {media} in {uri!r}; expected udp or ipc", uri)
+            raise ChannelUriError(f"unknown media: {media} in {uri!r}; expected udp or ipc")
         parameters: dict[str, str] = {}
         if question_mark:
             for parameter in text.split("|"):
                 key, equals, value = parameter.partition("=")
                 if not equals or not key:
-                    raise ChannelUriError(
-                        f"{parameter!r} is not a key=value parameter in {uri!r}", uri
-                    )
+                    raise ChannelUriError(f"{parameter!r} is not a key=value parameter in {uri!r}")
                 parameters[key] = value
         return cls(media, parameters, is_spy)
 
@@ -125,24 +117,20 @@ def _boolean(_name: str, value: str) -> str:
     return "true" if value.lower() == "true" else "false"
 
 
-def _integer_text(name: str, value: str, low: int, high: int) -> str:
-    """Return the canonical decimal form of an integer."""
-    digits = value[1:] if value[:1] in ("+", "-") else value
-    if not (digits.isascii() and digits.isdigit()) or not low <= int(value) <= high:
-        raise ChannelUriError(f"{name}={value!r} is not an integer from {low} to {high}", "", name)
-    return str(int(value))
+def _integer(low: int, high: int) -> _Normalise:
+    """Return a function that checks an integer and returns its canonical decimal form."""
+
+    def normalise(name: str, value: str) -> str:
+        digits = value[1:] if value[:1] in ("+", "-") else value
+        if not (digits.isascii() and digits.isdigit()) or not low <= int(value) <= high:
+            raise ChannelUriError(f"{name}={value!r} is not an integer from {low} to {high}", name)
+        return str(int(value))
+
+    return normalise
 
 
-def _int32(name: str, value: str) -> str:
-    return _integer_text(name, value, -_MAX_INT - 1, _MAX_INT)
-
-
-def _int64(name: str, value: str) -> str:
-    return _integer_text(name, value, -(1 << 63), (1 << 63) - 1)
-
-
-def _ttl(name: str, value: str) -> str:
-    return _integer_text(name, value, 0, 255)
+_int32 = _integer(-_MAX_INT - 1, _MAX_INT)
+_int64 = _integer(-MAX_LONG - 1, MAX_LONG)
 
 
 def _session_id(name: str, value: str) -> str:
@@ -154,7 +142,7 @@ def _session_id(name: str, value: str) -> str:
 def _size(name: str, value: str) -> str:
     size = parse_size(name, value)
     if size > _MAX_INT:
-        raise ChannelUriError(f"{name}={value!r} is larger than {_MAX_INT} bytes", "", name)
+        raise ChannelUriError(f"{name}={value!r} is larger than {_MAX_INT} bytes", name)
     return format_size(size)
 
 
@@ -162,14 +150,14 @@ def _mtu(name: str, value: str) -> str:
     size = parse_size(name, value)
     if not 32 <= size <= 65504 or size % FRAME_ALIGNMENT:
         raise ChannelUriError(
-            f"{name}={value!r} is not a multiple of {FRAME_ALIGNMENT} from 32 to 65504", "", name
+            f"{name}={value!r} is not a multiple of {FRAME_ALIGNMENT} from 32 to 65504", name
         )
     return format_size(size)
 
 
 def _control_mode(name: str, value: str) -> str:
     if value not in ("manual", "dynamic", "response"):
-        raise ChannelUriError(f"{name}={value!r} is not manual, dynamic or response", "", name)
+        raise ChannelUriError(f"{name}={value!r} is not manual, dynamic or response", name)
     return value
 
 
@@ -181,15 +169,13 @@ def _timestamp_offset(name: str, value: str) -> str:
 
 def _response_correlation_id(name: str, value: str) -> str:
     if value != "prototype":
-        _integer_text(name, value, -1, (1 << 63) - 1)
+        _integer(-1, MAX_LONG)(name, value)
     return value
 
 
 def _text(_name: str, value: str) -> str:
     return value
 
-
-_Normalise = Callable[[str, str], str]
 
 # In the order of ChannelUriStringBuilder. True: part of a stripped channel.
 _PARAMETERS: Mapping[str, tuple[_Normalise, bool]] = {
@@ -204,7 +190,7 @@ _PARAMETERS: Mapping[str, tuple[_Normalise, bool]] = {
     "term-id": (_int32, False),
     "term-offset": (_int32, False),
     "session-id": (_session_id, True),
-    "ttl": (_ttl, True),
+    "ttl": (_integer(0, 255), True),
     "linger": (_text, False),
     "alias": (_text, True),
     "cc": (_text, True),

@@ -10,13 +10,11 @@ Agrona). The driver may be running or dead: reading neither waits nor writes.
 from __future__ import annotations
 
 import os
-import stat
 import struct
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aerotape.clock import epoch_ms
 from aerotape.distinct_error_log import ErrorObservation, read_errors
@@ -31,15 +29,12 @@ _HEADER_LENGTH: Final = 128
 _MAJOR_MINOR: Final = (0, 2)
 # From the end of the to-driver buffer: the time when the driver last polled it.
 _HEARTBEAT_OFFSET: Final = -128
-_METADATA_LENGTH: Final = 512
-_VALUE_LENGTH: Final = 128
 # State, type id, time before which it is not used again, key, length of the label, label.
 _METADATA: Final = struct.Struct(f"<iiq{KEY_LENGTH}si380s")
 # Value, registration id, owner id, reference id.
-_VALUE: Final = struct.Struct("<qqqq")
+_VALUE: Final = struct.Struct("<qqqq96x")
 _UNUSED: Final = 0
 _ALLOCATED: Final = 1
-_RECORDS_AT_ONCE: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +43,6 @@ class CounterRecord:
 
     Attributes:
         counter_id: its index in the file.
-        type_id: its type; Aeron reserves 0 to 999.
-        value: the value.
-        label: the description.
         key: 112 bytes, in the format of the type.
         registration_id: correlation id of the command that added it.
         owner_id: client that added it, 0 for the driver.
@@ -105,10 +97,7 @@ class CncFile:
             begins.append(begin)
             begin += length
         _, self._to_clients, self._metadata, self._values, self._errors = begins
-        self._counter_count = min(
-            lengths[2] // _METADATA_LENGTH,
-            lengths[3] // _VALUE_LENGTH,
-        )
+        self._counter_count = min(lengths[2] // _METADATA.size, lengths[3] // _VALUE.size)
         self._errors_length = lengths[4]
 
     @property
@@ -123,24 +112,19 @@ class CncFile:
 
     def counters(self, type_id: int | None = None) -> Iterator[CounterRecord]:
         """Read the counters that are in use, all or those of one type, by their ids."""
-        for first in range(0, self._counter_count, _RECORDS_AT_ONCE):
-            count = min(_RECORDS_AT_ONCE, self._counter_count - first)
-            metadata = self._read(
-                self._metadata + first * _METADATA_LENGTH, count * _METADATA_LENGTH
-            )
-            values = self._read(self._values + first * _VALUE_LENGTH, count * _VALUE_LENGTH)
-            count = min(len(metadata) // _METADATA_LENGTH, len(values) // _VALUE_LENGTH)
-            for index in range(count):
-                state, found_type, _, key, length, label = _METADATA.unpack_from(
-                    metadata, index * _METADATA_LENGTH
-                )
-                if state == _UNUSED:
-                    return
-                if state != _ALLOCATED or type_id not in (None, found_type):
-                    continue
-                value, *ids = _VALUE.unpack_from(values, index * _VALUE_LENGTH)
+        metadata = self._records(self._metadata, _METADATA)
+        values = self._records(self._values, _VALUE)
+        for counter_id, (counter, (value, *ids)) in enumerate(zip(metadata, values, strict=False)):
+            state, found_type, _, key, length, label = counter
+            if state == _UNUSED:
+                return
+            if state == _ALLOCATED and type_id in (None, found_type):
                 text = label[: max(length, 0)].decode("utf-8", "replace")
-                yield CounterRecord(first + index, found_type, value, text, key, *ids)
+                yield CounterRecord(counter_id, found_type, value, text, key, *ids)
+
+    def _records(self, offset: int, layout: struct.Struct) -> Iterator[tuple[Any, ...]]:
+        data = self._read(offset, self._counter_count * layout.size)
+        return layout.iter_unpack(data[: len(data) // layout.size * layout.size])
 
     def errors(self) -> list[ErrorObservation]:
         """Read the driver's distinct error log."""
@@ -151,8 +135,6 @@ class CncFile:
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise AeronError(f"{self.path} is not a regular file")
                 return os.pread(descriptor, length, offset)
             finally:
                 os.close(descriptor)
@@ -166,32 +148,3 @@ class CncFile:
             raise AeronError(f"cannot read {self.path}: {error.strerror}", error.errno or 0) from (
                 error
             )
-
-
-def await_sign_of_life(aeron_dir: str | os.PathLike[str], timeout_ns: int, silence_ns: int) -> bool:
-    """Wait until the media driver in `aeron_dir` lives.
-
-    Args:
-        aeron_dir: the driver's directory.
-        timeout_ns: how long to wait.
-        silence_ns: how long ago its last sign of life may be.
-
-    Returns:
-        Whether it does.
-
-    Raises:
-        AeronError: for `timeout_ns` there was no file that is a media driver's.
-    """
-    deadline_ns = time.monotonic_ns() + timeout_ns
-    while True:
-        failure = None
-        try:
-            if CncFile(aeron_dir).is_active(silence_ns // 1_000_000):
-                return True
-        except AeronError as error:  # a driver that is starting fills the file bit by bit
-            failure = error
-        if time.monotonic_ns() >= deadline_ns:
-            if failure is not None:
-                raise failure
-            return False
-        time.sleep(0.01)

@@ -69,13 +69,9 @@ def _scaled(count: float, base: int, units: tuple[str, ...], space: str) -> str:
 
 
 def shown(thing: object, *names: str) -> str:
-    """Return the `repr` of a resource: its class and some attributes.
+    """Return the `repr` of a resource: its class, some attributes, and whether it is closed.
 
     Unreadable attributes, as of an object whose `__init__` failed, are omitted.
-
-    Args:
-        thing: the object; shown as closed if its attribute `is_closed` is true.
-        names: of the attributes to show; an attribute of an attribute with a dot.
     """
     words = [type(thing).__name__]
     for name in names:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from aerotape import _native
+from aerotape.cnc import FILE_NAME, CncFile
 from aerotape.context import Closing
 from aerotape.errors import AeronError, ConfigurationError
 from aerotape.formatting import argument, shown
@@ -38,6 +38,7 @@ _IDLE_STRATEGIES: Final = {
     "org.agrona.concurrent.YieldingIdleStrategy": "yield",
     "sleeping": "sleep-ns",
 }
+_AGENTS: Final = "conductor sender receiver shared sharednetwork driver.native.resource.agent"
 _FLOW_CONTROLS: Final = {
     "io.aeron.driver.DefaultMulticastFlowControlSupplier": "multicast_max",
     "io.aeron.driver.DefaultUnicastFlowControlSupplier": "unicast_max",
@@ -51,12 +52,7 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "io.aeron.driver.DefaultAllowTerminationValidator": "allow",
         "io.aeron.driver.DefaultDenyTerminationValidator": "deny",
     },
-    "aeron.conductor.idle.strategy": _IDLE_STRATEGIES,
-    "aeron.sender.idle.strategy": _IDLE_STRATEGIES,
-    "aeron.receiver.idle.strategy": _IDLE_STRATEGIES,
-    "aeron.shared.idle.strategy": _IDLE_STRATEGIES,
-    "aeron.sharednetwork.idle.strategy": _IDLE_STRATEGIES,
-    "aeron.driver.native.resource.agent.idle.strategy": _IDLE_STRATEGIES,
+    **{f"aeron.{agent}.idle.strategy": _IDLE_STRATEGIES for agent in _AGENTS.split()},
     "aeron.unicast.FlowControl.supplier": _FLOW_CONTROLS,
     "aeron.multicast.FlowControl.supplier": _FLOW_CONTROLS,
     "aeron.CongestionControl.supplier": {
@@ -70,20 +66,14 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
 def default_aeron_dir() -> str:
     """Return the directory that Aeron's clients and drivers use when none is given.
 
-    The environment variable ``AERON_DIR``, else ``aeron-<user>`` under ``/dev/shm`` on Linux and
-    under the directory for temporary files on other systems.
+    The environment variable ``AERON_DIR``, else ``/dev/shm/aeron-<user>``.
     """
     given = os.environ.get("AERON_DIR")
     if given:
         return given
     # As in the C client, USER takes precedence over the system's user database.
     user = os.environ.get("USER") or _system_user()
-    base = "/dev/shm"
-    if sys.platform != "linux":
-        import tempfile
-
-        base = tempfile.gettempdir()
-    return str(Path(base) / f"aeron-{user}")
+    return f"/dev/shm/aeron-{user}"
 
 
 def _system_user() -> str:
@@ -95,50 +85,63 @@ def _system_user() -> str:
         return "default"
 
 
-def await_driver(aeron_dir: str, timeout_ns: int) -> None:
+def await_driver(aeron_dir: str, timeout_ns: int, silence_ns: int | None = None) -> None:
     """Wait until a media driver's file exists in `aeron_dir`; the driver may be dead.
 
-    The native client would wait too, but Ctrl-C would not interrupt it.
+    The native client would wait too, but for its driver timeout, and Ctrl-C would not interrupt it.
+
+    Args:
+        silence_ns: also wait until the driver's last sign of life is not older than this.
 
     Raises:
-        AeronError: there is no file after `timeout_ns`, or access is denied.
+        AeronError: there is no driver after `timeout_ns`, or access is denied.
     """
-    file = Path(aeron_dir) / "cnc.dat"
     deadline_ns = time.monotonic_ns() + timeout_ns
-    while True:
-        try:
-            if file.stat().st_size > 0:
-                break
-        except FileNotFoundError:
-            pass
-        except NotADirectoryError:
-            raise AeronError(
-                f"no media driver in {aeron_dir}: it is not a directory; give that of one that "
-                f"runs ({argument('aeron_dir', '--aeron-dir')}, $AERON_DIR)",
-                errno.ENOTDIR,
-            ) from None
-        except (OSError, ValueError):  # the native client reports it
-            break
+    waited = f" (waited {timeout_ns / 1e9:g} s)" if timeout_ns else ""
+    while (problem := _driver_problem(aeron_dir, silence_ns, waited)) is not None:
         if time.monotonic_ns() >= deadline_ns:
-            wait = "" if timeout_ns else argument("", " wait for it with --wait,")
-            raise AeronError(
-                f"no media driver in {aeron_dir}{waited(timeout_ns)}: start one,{wait} or give "
-                "the directory of the one that runs "
-                f"({argument('aeron_dir', '--aeron-dir')}, $AERON_DIR)",
-                CLIENT_ERROR_DRIVER_TIMEOUT,
-            )
+            raise problem
         time.sleep(0.01)
+
+
+def _driver_problem(aeron_dir: str, silence_ns: int | None, waited: str) -> AeronError | None:
+    """Return the error for a driver that does not run yet; None if it does."""
+    names = argument("aeron_dir", "--aeron-dir")
+    file = Path(aeron_dir) / FILE_NAME
+    try:
+        is_there = file.stat().st_size > 0
+    except FileNotFoundError:
+        is_there = False
+    except NotADirectoryError:
+        raise AeronError(
+            f"no media driver in {aeron_dir}: it is not a directory; give that of one that runs "
+            f"({names}, $AERON_DIR)",
+            errno.ENOTDIR,
+        ) from None
+    except (OSError, ValueError):  # the native client reports it
+        return None
+    if not is_there:
+        wait = "" if waited else argument("", " wait for it with --wait,")
+        return AeronError(
+            f"no media driver in {aeron_dir}{waited}: start one,{wait} or give the directory of "
+            f"the one that runs ({names}, $AERON_DIR)",
+            CLIENT_ERROR_DRIVER_TIMEOUT,
+        )
     if not os.access(file, os.R_OK | os.W_OK):
         raise AeronError(
             f"no permission to use the media driver in {aeron_dir}: run as its user, or give this "
             "user write access to the directory",
             errno.EACCES,
         )
-
-
-def waited(timeout_ns: int) -> str:
-    """Return the part of an error that names the time waited, empty for none."""
-    return f" (waited {timeout_ns / 1e9:g} s)" if timeout_ns else ""
+    try:
+        if silence_ns is None or CncFile(aeron_dir).is_active(silence_ns // 1_000_000):
+            return None
+    except AeronError as error:  # a driver that is starting fills the file bit by bit
+        return error
+    return AeronError(
+        f"no sign of life from the media driver in {aeron_dir}{waited}; is it dead? start it again",
+        CLIENT_ERROR_DRIVER_TIMEOUT,
+    )
 
 
 def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:

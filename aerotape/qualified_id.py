@@ -100,7 +100,7 @@ class QualifiedId:
     @property
     def signed(self) -> tuple[int, int]:
         """Scope id and ledger id as int64 fields hold them, in two's complement."""
-        return _signed(self.scope_id), _signed(self.ledger_id)
+        return signed(self.scope_id), signed(self.ledger_id)
 
     @property
     def key(self) -> bytes:
@@ -117,5 +117,6 @@ class QualifiedId:
         return self.key.hex()
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
+    """Return an unsigned number of 64 bits as an int64 field holds it, in two's complement."""
     return value - (1 << 64) if value > MAX_UNSCOPED else value

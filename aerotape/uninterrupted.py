@@ -20,23 +20,16 @@ T = TypeVar("T")
 
 
 def call_uninterrupted(results: list[T], function: Callable[..., T], *arguments: object) -> None:
-    """Call a native function and append its result to a list, with no interrupt in between.
-
-    Args:
-        arguments: of the function; at least one.
-    """
+    """Call a native function (with arguments) and append its result to a list."""
     results.extend(map(function, *((each,) for each in arguments)))
 
 
 def stack_uninterrupted(
     stack: list[T], function: Callable[..., Iterable[T]], *arguments: object
 ) -> None:
-    """Call a native function and put the items that it returns under those of a stack.
+    """Call a native function (with arguments) and put the list that it returns under a stack.
 
     The first item of all is the last of the list, where it is removed without a call.
-
-    Args:
-        arguments: of the function; at least one. It returns a list.
     """
     returned = map(function, *((each,) for each in arguments))
     stack[:0] = chain.from_iterable(map(reversed, returned))  # type: ignore[arg-type]

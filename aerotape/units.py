@@ -23,10 +23,7 @@ def _decimal(text: str, name: str, value: str, what: str) -> int:
 
 
 def parse_size(name: str, value: str) -> int:
-    """Return the bytes that `value` ("128m", "64k", "1408") stands for.
-
-    Args:
-        name: the property or URI parameter it was given for, named in errors.
+    """Return the bytes that `value` ("128m", "64k", "1408") of a property stands for.
 
     Raises:
         ConfigurationError: not a size, or more than a signed 64-bit number of bytes.

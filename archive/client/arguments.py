@@ -1,8 +1,4 @@
-"""Checks of arguments, before a request is sent.
-
-The protocol's fields have smaller ranges than Python's types. Values that no archive could accept
-are refused here, with the name of the argument; everything else is left to the archive.
-"""
+"""Checks of arguments that no archive could accept, before a request is sent."""
 
 from __future__ import annotations
 
@@ -19,11 +15,7 @@ _INT64_MAX: Final = (1 << 63) - 1
 
 
 def integer(name: str, value: int, least: int, most: int) -> int:
-    """Return `value`, an integer from `least` to `most`.
-
-    Raises:
-        ConfigurationError: it is not, as for all functions of this module.
-    """
+    """Return `value`, an integer from `least` to `most` (ConfigurationError)."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise ConfigurationError(f"{name} must be an integer, not {value!r}", name)
     if not least <= value <= most:
@@ -31,9 +23,14 @@ def integer(name: str, value: int, least: int, most: int) -> int:
     return value
 
 
-def identity(name: str, value: int) -> int:
-    """Check an id of an archive: 64 bits, not negative."""
+def natural(name: str, value: int) -> int:
+    """Check an id, a position in bytes, or a duration in nanoseconds: 63 bits, not negative."""
     return integer(name, value, 0, _INT64_MAX)
+
+
+def optional_natural(name: str, value: int | None) -> int:
+    """As `natural`; -1 for None."""
+    return -1 if value is None else natural(name, value)
 
 
 def any_int64(name: str, value: int) -> int:
@@ -46,29 +43,9 @@ def any_int32(name: str, value: int) -> int:
     return integer(name, value, -_INT32_MAX - 1, _INT32_MAX)
 
 
-def optional_id(name: str, value: int | None) -> int:
-    """Return an id of 64 bits, -1 for None."""
-    return -1 if value is None else identity(name, value)
-
-
-def position(name: str, value: int) -> int:
-    """Check a position, bytes: not negative."""
-    return integer(name, value, 0, _INT64_MAX)
-
-
-def optional_position(name: str, value: int | None) -> int:
-    """Return a position, -1 for None."""
-    return -1 if value is None else position(name, value)
-
-
 def count(name: str, value: int) -> int:
     """Check a number of things: 32 bits, not negative."""
     return integer(name, value, 0, _INT32_MAX)
-
-
-def timeout(name: str, value: int) -> int:
-    """Check how long to wait, nanoseconds: not negative."""
-    return integer(name, value, 0, _INT64_MAX)
 
 
 def optional_length(name: str, value: int | None) -> int:

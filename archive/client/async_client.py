@@ -19,12 +19,7 @@ from aerotape.archive.client.executors.event_loop import (
 )
 from aerotape.archive.client.ledger.async_client_methods import AsyncLedgerMethods
 from aerotape.archive.client.replay import opening
-from aerotape.archive.client.replay.async_streams import (
-    AsyncMessages,
-    AsyncReplay,
-    AsyncSignals,
-    S,
-)
+from aerotape.archive.client.replay.async_streams import AsyncMessages, AsyncReplay, AsyncSignals
 from aerotape.archive.client.replay.signal_stream import await_signal
 from aerotape.archive.client.replay.signals import signal_filter
 from aerotape.archive.client.replay.stream import ReplayStream
@@ -44,12 +39,10 @@ from aerotape.context import Closing
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.async_entities import AsyncEntities
-    from aerotape.archive.entity.records import EntityOptions
-    from aerotape.archive.entity.stores.store import Store
+    from aerotape.archive.entity.entities import Entities
 
 P = ParamSpec("P")
-
-
+A = TypeVar("A", bound=AsyncClosing)
 C = TypeVar("C", bound=Closing)
 
 
@@ -93,22 +86,27 @@ def _close_unwanted(opening: asyncio.Future[C]) -> None:
         opening.result().close()
 
 
-def _stepped(
-    open_it: Callable[Concatenate[ArchiveClient, P], S],
-) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[AsyncMessages[S]]]:
-    """Return a method that opens a stream of the blocking client, iterated in the loop."""
+def _wrapping(
+    open_it: Callable[Concatenate[ArchiveClient, P], C],
+    wrap: Callable[[C, AsyncArchiveClient], A],
+) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[A]]:
+    """Return a method that opens a resource of the blocking client, for use in the loop."""
 
-    def method(
-        self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs
-    ) -> Opening[AsyncMessages[S]]:
-        async def begin() -> AsyncMessages[S]:
-            stream = await _in_thread(lambda: open_it(self._client, *args, **kwargs))
-            return AsyncMessages(stream, self)
+    def method(self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs) -> Opening[A]:
+        async def begin() -> A:
+            opened = await _in_thread(lambda: open_it(self._client, *args, **kwargs))
+            return wrap(opened, self)
 
         return Opening(begin)
 
     functools.update_wrapper(method, open_it)
     return method
+
+
+def _wrap_entities(entities: Entities, _: object) -> AsyncEntities:
+    from aerotape.archive.entity.async_entities import AsyncEntities
+
+    return AsyncEntities(entities)
 
 
 def _replaying(
@@ -145,7 +143,6 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
         super().__init__(client._session, idle_interval_ns)
         self._client = client
         self._aeron = client.aeron
-        self._archive_id = client.archive_id
 
     # -- recordings ----------------------------------------------------------------------------
 
@@ -197,33 +194,12 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
     stop_all_replays = asynchronous(replays.stop_all_replays)
 
     replay = _replaying(opening.replay)
-    replay_merge = _stepped(ArchiveClient.replay_merge)
-    persistent_subscription = _stepped(ArchiveClient.persistent_subscription)
+    replay_merge = _wrapping(ArchiveClient.replay_merge, AsyncMessages)
+    persistent_subscription = _wrapping(ArchiveClient.persistent_subscription, AsyncMessages)
 
     # -- journals of entities ------------------------------------------------------------------
 
-    def entities(
-        self,
-        topic: str,
-        partitions: int | None = None,
-        store: Store | None = None,
-        **options: Unpack[EntityOptions],
-    ) -> Opening[AsyncEntities]:
-        """Open a topic: journals of entities in recordings.
-
-        >>> async with client.entities("orders") as orders:
-        ...     async for record in orders.read("order-7"):
-        ...         print(record.seq_nr, record.event.payload)
-
-        Arguments and errors as of `ArchiveClient.entities`.
-        """
-        from aerotape.archive.entity.async_entities import AsyncEntities
-
-        async def open_it() -> AsyncEntities:
-            opening = partial(self._client.entities, topic, partitions, store, **options)
-            return AsyncEntities(await _in_thread(opening))
-
-        return Opening(open_it)
+    entities = _wrapping(ArchiveClient.entities, _wrap_entities)
 
     # -- asynchronous messages -----------------------------------------------------------------
 
@@ -241,9 +217,7 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
 
         Arguments and errors as of `ArchiveClient.signals`.
         """
-        self._session.ensure_open("read recording signals")
-        wanted = signal_filter(signals, recording_id, correlation_id)
-        return AsyncSignals(self, wanted, timeout_ns)
+        return AsyncSignals(self, signal_filter(signals, recording_id, correlation_id), timeout_ns)
 
     await_signal = asynchronous(await_signal)
 

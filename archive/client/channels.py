@@ -1,8 +1,4 @@
-"""Default channels of a client, and the parameters that it adds to channels.
-
-A client's control request and response streams carry one session id, so that many clients can
-share the archive's control channel and, over IPC, one response channel.
-"""
+"""Default channels of a client, and the parameters that it adds to channels."""
 
 from __future__ import annotations
 
@@ -28,9 +24,7 @@ _LOOPBACK_PREFIXES: Final = ("localhost:", "127.", "[::1]:")
 def default_response_channel(request_channel: str) -> str:
     """Return the default channel for responses of the archive at `request_channel`.
 
-    Raises:
-        ConfigurationError: the channel has no host and port, or the archive is on another host,
-            so that the caller must choose.
+    The caller must choose one for an archive on another host (ConfigurationError).
     """
     uri = ChannelUri.parse(request_channel)
     if uri.is_ipc:
@@ -64,13 +58,9 @@ def default_replay_channel(response_channel: str) -> str:
 
 
 def control_channel(channel: str, session_id: int | None = None) -> str:
-    """Return `channel` with the control defaults for missing parameters, and the session id.
+    """Return `channel` with the control defaults for missing parameters, and a session id.
 
-    Args:
-        session_id: None on a response channel (control-mode=response), where the driver chooses.
-
-    Raises:
-        ConfigurationError: the channel cannot be used.
+    On a response channel (control-mode=response) the driver chooses it.
     """
     uri = _with_control_defaults(channel)
     if session_id is not None:
@@ -79,11 +69,7 @@ def control_channel(channel: str, session_id: int | None = None) -> str:
 
 
 def request_channel_for(channel: str, subscription_id: int) -> str:
-    """Return a request channel whose responses are sent to one subscription (response channel).
-
-    Args:
-        subscription_id: registration id of the subscription.
-    """
+    """Return a request channel whose responses are sent to the subscription with this id."""
     uri = _with_control_defaults(channel)
     # These parameters belong to the stream of the session's own request channel.
     for name in ("session-id", "init-term-id", "term-id", "term-offset"):
@@ -138,13 +124,6 @@ def with_session_id(channel: str, session_id: int) -> str:
 def has_wildcard_port(channel: str) -> bool:
     """Return whether the driver chooses the port of the endpoint (port 0)."""
     return (ChannelUri.parse(channel).get("endpoint") or "").endswith(":0")
-
-
-def with_endpoint(channel: str, endpoint: str) -> str:
-    """Return `channel` with another endpoint."""
-    uri = ChannelUri.parse(channel)
-    uri.put("endpoint", endpoint)
-    return str(uri)
 
 
 def _host(endpoint: str) -> str:

@@ -116,12 +116,12 @@ def connect(
         }
     )
     try:
-        session, archive_id = connecting.open()
+        session = connecting.open()
     except BaseException:
         if connecting.owned_aeron is not None:
             connecting.owned_aeron.close()
         raise
-    return ArchiveClient(connecting, session, archive_id, keep_alive_interval_ns)
+    return ArchiveClient(connecting, session, keep_alive_interval_ns)
 
 
 def _replaying(
@@ -131,7 +131,7 @@ def _replaying(
 
     def method(self: ArchiveClient, /, *args: P.args, **kwargs: P.kwargs) -> Replay:
         kwargs["channel"] = kwargs.get("channel") or self._replay_channel
-        return Replay(self._run(request(*args, **kwargs)), self._run)
+        return Replay(self._run(request(*args, **kwargs)), self)
 
     describe_as(method, request, returns="Replay")
     return method
@@ -155,7 +155,6 @@ class ArchiveClient(LedgerMethods, ClientProperties, Closing):
         self,
         connecting: ConnectionSettings,
         session: ControlSession,
-        archive_id: int,
         keep_alive_interval_ns: int,
     ) -> None:
         """Create a client of an open session. Use `connect`."""
@@ -163,7 +162,6 @@ class ArchiveClient(LedgerMethods, ClientProperties, Closing):
         self._aeron = connecting.aeron
         self._connecting = connecting
         self._replay_channel = connecting.replay_channel
-        self._archive_id = archive_id
         self._reader = (
             IdleReader(session, keep_alive_interval_ns) if keep_alive_interval_ns > 0 else None
         )
@@ -392,9 +390,7 @@ class ArchiveClient(LedgerMethods, ClientProperties, Closing):
             correlation_id: only of this request, for example a replication's id.
             timeout_ns: how long to wait for the next one. Default: no limit.
         """
-        self._session.ensure_open("read recording signals")
-        wanted = signal_filter(signals, recording_id, correlation_id)
-        return Signals(self._session, wanted, timeout_ns, self._run)
+        return Signals(self, signal_filter(signals, recording_id, correlation_id), timeout_ns)
 
     await_signal = blocking(await_signal)
 

@@ -41,27 +41,20 @@ class ConnectionSettings:
     """Checked settings of a connection.
 
     Attributes:
-        aeron: the Aeron client to use.
-        owned_aeron: the same if it was created for this connection, which then closes it.
-        open: connects and returns the session and the archive's id; raises as `open_session`.
+        owned_aeron: the Aeron client if it was created for this connection, which then closes it.
+        open: connects and returns the session; raises as `open_session`.
         replay_channel: where replays go by default.
-        timeout_ns: for the connect and for each request.
     """
 
     aeron: Aeron
     owned_aeron: Aeron | None
-    open: Callable[[], tuple[ControlSession, int]]
+    open: Callable[[], ControlSession]
     replay_channel: str
     timeout_ns: int
 
 
 def prepare(options: ConnectOptions) -> ConnectionSettings:
-    """Check the options of `connect`, and create an Aeron client unless one is given.
-
-    Raises:
-        AeronError: there is no media driver.
-        ConfigurationError: an option is invalid, or the response channel must be given.
-    """
+    """Check the options of `connect`, and create an Aeron client unless one is given."""
     credentials, on_challenge = credentials_of(
         options.get("credentials", b""), options.get("on_challenge")
     )
@@ -81,11 +74,11 @@ def prepare(options: ConnectOptions) -> ConnectionSettings:
         "control_response_stream_id",
         options.get("control_response_stream_id", channels.DEFAULT_RESPONSE_STREAM_ID),
     )
-    timeout_ns = arguments.timeout("timeout_ns", options.get("timeout_ns", DEFAULT_TIMEOUT_NS))
-    start_timeout_ns = options.get("start_timeout_ns")
-    if start_timeout_ns is None:
-        start_timeout_ns = timeout_ns
-    arguments.timeout("start_timeout_ns", start_timeout_ns)
+    timeout_ns = arguments.natural("timeout_ns", options.get("timeout_ns", DEFAULT_TIMEOUT_NS))
+    given_ns = options.get("start_timeout_ns")
+    start_timeout_ns = arguments.natural(
+        "start_timeout_ns", timeout_ns if given_ns is None else given_ns
+    )
     client_name = arguments.text("client_name", options.get("client_name", "aerotape"))
     owned = None
     aeron = options.get("aeron")

@@ -66,11 +66,7 @@ class UserSecret:
 
 
 def user_of_file(path: Path) -> UserSecret:
-    """Return the user whose ``name:secret`` is the first line of a file.
-
-    Raises:
-        ConfigurationError: the file cannot be read, or the line is another one.
-    """
+    """Return the user whose ``name:secret`` is the first line of a file (ConfigurationError)."""
     try:
         line = path.read_text().partition("\n")[0]
     except (OSError, UnicodeDecodeError) as error:
@@ -84,11 +80,7 @@ def user_of_file(path: Path) -> UserSecret:
 def credentials_of(
     credentials: bytes | Credentials, on_challenge: Callable[[bytes], bytes] | None
 ) -> tuple[bytes, Callable[[bytes], bytes] | None]:
-    """Return the credentials of the connect request, and the function for a challenge.
-
-    Raises:
-        ConfigurationError: they are not credentials.
-    """
+    """Return the credentials of the connect request, and the function for a challenge."""
     if isinstance(credentials, bytes):
         return credentials, on_challenge
     if not hasattr(credentials, "encoded_credentials"):

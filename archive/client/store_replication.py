@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aerotape import _native
+from aerotape import _native, errors
 from aerotape.archive.client import channels
 from aerotape.archive.client.executors.driver_steps import subscribed, wait_for, with_bound_port
 from aerotape.archive.client.requests.replays import start_replay
@@ -36,14 +36,6 @@ from aerotape.catalog.scopes.placing import (
 )
 from aerotape.channel_uri import ChannelUri
 from aerotape.clock import epoch_ms
-from aerotape.errors import (
-    AerotapeError,
-    ArchiveError,
-    CatalogError,
-    ConfigurationError,
-    StorageError,
-    UnknownRecordingError,
-)
 from aerotape.frame_header import to_int32
 from aerotape.qualified_id import QualifiedId
 
@@ -97,7 +89,7 @@ def replicate_archive(
         if recording_ids is None or each.recording_id in recording_ids
     ]
     for missing in sorted(set(recording_ids or ()) - {each.recording_id for each in found}):
-        raise UnknownRecordingError(f"the archive has no recording {missing}", missing)
+        raise errors.UnknownRecordingError(f"the archive has no recording {missing}", missing)
     with temporary_folder(store, False) as folder, ledgers_of(store) as is_ledger:
         for descriptor in found:
             id = QualifiedId(scope_id, descriptor.recording_id)
@@ -105,71 +97,31 @@ def replicate_archive(
             outcome = RecordingImport(id.ledger_id, id, "left out", 0, directory)
             try:
                 check_no_ledger(store, id, is_ledger)
-                target = _Target(directory, _with_end(client, descriptor))
+                source = _with_end(client, descriptor)
                 if not directory.exists():
-                    _create(target, id, folder)
-                stored = stored_descriptor(directory, target.source)
-                begin = target.begin(stored)
-                result = "replicated" if begin < target.end else "present"
-                if begin < target.end:
-                    _replicate(client, channel, target, begin, progress)
-                length = target.end - stored.start_position
-                yield replace(outcome, result=result, length=length)
-            except (ArchiveError, CatalogError) as error:
+                    _create(directory, source, id, folder)
+                stored = stored_descriptor(directory, source)
+                begin, end = stored.stop_position, source.stop_position
+                if not source.start_position <= begin <= end:
+                    raise errors.CatalogError(
+                        f"{directory} holds the recording up to position {begin}, the archive from"
+                        f" {source.start_position} to {end}: remove the directory to replicate it"
+                        " again",
+                        directory,
+                    )
+                if begin < end:
+                    _replicate(client, channel, directory, source, begin, progress)
+                result = "replicated" if begin < end else "present"
+                yield replace(outcome, result=result, length=end - stored.start_position)
+            except (errors.ArchiveError, errors.CatalogError) as error:
                 yield replace(outcome, error=str(error))
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """A recording's directory in the store.
-
-    Attributes:
-        directory: the directory.
-        source: the descriptor in the archive; the stop position is where to replicate to.
-    """
-
-    directory: Path
-    source: RecordingDescriptor
-
-    @property
-    def recording_id(self) -> int:
-        return self.source.recording_id
-
-    @property
-    def end(self) -> int:
-        return self.source.stop_position
-
-    def begin(self, stored: RecordingDescriptor) -> int:
-        """Return the position at which to continue.
-
-        Args:
-            stored: the descriptor in the store.
-
-        Raises:
-            CatalogError: what the store has does not end within the recording.
-        """
-        stop = stored.stop_position
-        if not self.source.start_position <= stop <= self.end:
-            raise CatalogError(
-                f"{self.directory} holds the recording up to position {stop}, the archive from"
-                f" {self.source.start_position} to {self.end}: remove the directory to replicate it"
-                " again",
-                self.directory,
-            )
-        return stop
-
-    def commit(self, position: int) -> None:
-        """Make a position the stop position, once the bytes are on storage."""
-        force_segments(self.directory, self.recording_id)
-        with Catalog.open(self.directory, sync_level=2) as catalog:
-            catalog.recording_stopped(self.recording_id, position, epoch_ms())
 
 
 def _udp_channel(channel: str) -> str:
     """Return the channel for replays, which have the session ids of the recorded streams."""
     uri = ChannelUri.parse(channel)
     if uri.has_control_mode_response:
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             f"recordings cannot be replicated over the response channel {channel}: give a UDP"
             " channel with an endpoint",
             "replay_channel",
@@ -182,38 +134,37 @@ def _with_end(client: ArchiveClient, descriptor: RecordingDescriptor) -> Recordi
     """Return a descriptor with the position to replicate to as the stop position."""
     if problem := describe_problem(descriptor):
         id = descriptor.recording_id
-        raise CatalogError(f"recording {id} has a damaged descriptor: {problem}")
+        raise errors.CatalogError(f"recording {id} has a damaged descriptor: {problem}")
     if descriptor.is_active:
         position = client.max_recorded_position(descriptor.recording_id)
         return replace(descriptor, stop_position=position, stop_timestamp_ms=epoch_ms())
     return descriptor
 
 
-def _create(target: _Target, id: QualifiedId, folder: Path) -> None:
+def _create(directory: Path, source: RecordingDescriptor, id: QualifiedId, folder: Path) -> None:
     """Create the directory of a recording of which nothing is replicated yet."""
     aside = folder / str(id)
     try:
         aside.mkdir(DIRECTORY_MODE)
-        source = target.source
         empty = replace(source, stop_position=source.start_position)
         write_directory(aside, id, empty, "none")
-        place(aside, target.directory)
+        place(aside, directory)
     except OSError as error:
-        raise StorageError(
-            f"cannot create {target.directory}: {error.strerror}", target.directory
+        raise errors.StorageError(
+            f"cannot create {directory}: {error.strerror}", directory
         ) from error
 
 
 def _replicate(
-    client: ArchiveClient, channel: str, target: _Target, begin: int, progress: Progress
+    client: ArchiveClient,
+    channel: str,
+    directory: Path,
+    source: RecordingDescriptor,
+    begin: int,
+    progress: Progress,
 ) -> None:
-    """Replay from a position and record it; interrupted, what has arrived is replicated.
-
-    Raises:
-        ArchiveError: the archive refuses the replay, or it has ended early.
-        StorageError: the store cannot be written.
-    """
-    recording_id, end = target.recording_id, target.end
+    """Replay from a position and record it; interrupted, what has arrived is replicated."""
+    recording_id, end = source.recording_id, source.stop_position
     aeron = client.aeron.native
     position, message = begin, None
     mailbox = _native.Mailbox()
@@ -223,19 +174,19 @@ def _replicate(
         )
         exits.callback(counter.close)
         subscription, image = client._run(
-            _replayed(aeron, target.source, channel, begin, client._session.timeout_ns)
+            _replayed(aeron, source, channel, begin, client._session.timeout_ns)
         )
         exits.callback(subscription.close)
         worker = _native.SessionWorker(
-            mailbox, name="store-replication", archive_dir=str(target.directory)
+            mailbox, name="store-replication", archive_dir=str(directory)
         )
         exits.callback(worker.close)
         worker.record(
             image,
             counter,
             recording_id=recording_id,
-            start_position=target.source.start_position,
-            segment_length=target.source.segment_file_length,
+            start_position=source.start_position,
+            segment_length=source.segment_file_length,
         )
         try:
             stopped = None
@@ -248,17 +199,19 @@ def _replicate(
             worker.close()
             position, message = stopped or _stopped(mailbox.wait()) or (begin, None)
             if position > begin:
-                target.commit(position)
+                force_segments(directory, recording_id)
+                with Catalog.open(directory, sync_level=2) as catalog:
+                    catalog.recording_stopped(recording_id, position, epoch_ms())
     if message is not None:
-        raise StorageError(
+        raise errors.StorageError(
             f"recording {recording_id} is replicated up to position {position}: {message}",
-            target.directory,
+            directory,
         )
     if position < end:
-        errors = "; ".join(map(str, client.poll_for_errors()))
-        raise ArchiveError(
+        reasons = "; ".join(map(str, client.poll_for_errors()))
+        raise errors.ArchiveError(
             f"the replay of recording {recording_id} ended at position {position} of {end}:"
-            f" {errors or 'the archive has aborted it'}; repeat the command to continue there"
+            f" {reasons or 'the archive has aborted it'}; repeat the command to continue there"
         )
 
 
@@ -268,7 +221,7 @@ def _stopped(events: list[_native.Event]) -> tuple[int, str | None] | None:
         if event[0] == "recording_stopped":
             return event[2], event[4]
         if event[0] == "client_closed":
-            raise AerotapeError("the media driver is gone")
+            raise errors.AerotapeError("the media driver is gone")
     return None
 
 

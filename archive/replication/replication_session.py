@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.client.executors.driver_steps import wait_for
 from aerotape.archive.client.executors.polling import PollingExecutor
-from aerotape.archive.client.requests.replays import stop_request
+from aerotape.archive.client.requests.replays import stop_replay
 from aerotape.archive.client.requests.request import (
     Call,
     Pause,
@@ -84,7 +84,7 @@ class ReplicationSession:
     replication_id: int
     request: ReplicationRequest
     requester: Requester
-    opening: InitVar[Steps[tuple[ControlSession, int]]]
+    opening: InitVar[Steps[ControlSession]]
     aeron: AeronClient
     catalog: Catalog
     recordings: Recordings
@@ -98,7 +98,7 @@ class ReplicationSession:
     _source: ControlSession | None = field(default=None, init=False)
     _replicating: PollingExecutor[None] | None = field(default=None, init=False)
 
-    def __post_init__(self, opening: Steps[tuple[ControlSession, int]]) -> None:
+    def __post_init__(self, opening: Steps[ControlSession]) -> None:
         self.dst_recording_id = self.request.dst_recording_id
         self._opening = PollingExecutor(connected(opening))
 
@@ -121,7 +121,7 @@ class ReplicationSession:
         if self._source is None or self._replicating is None:
             self._opening.advance()
             if self._opening.is_done:
-                self._source, _ = self._opening.result
+                self._source = self._opening.result
                 self._replicating = PollingExecutor(self._replicate(self._source), self._source)
             return
         self._replicating.advance()
@@ -163,7 +163,7 @@ class ReplicationSession:
             self._recording = None
         if self._source is not None:
             if self._src_replay_id is not None:
-                self._source.send_unanswered(stop_request(self._src_replay_id), "stop the replay")
+                self._source.send_unanswered(stop_replay(self._src_replay_id))
             self._source.close()
         self._signal(NULL_POSITION, RecordingSignal.REPLICATE_END)
 

@@ -94,7 +94,7 @@ class Replications:
         self._sessions.append(session)
         requester.send_ok(correlation_id, replication_id)
 
-    def open_mirror(self, control_channel: str) -> Steps[tuple[ControlSession, int]]:
+    def open_mirror(self, control_channel: str) -> Steps[ControlSession]:
         """Open a session with an archive that mirrors a ledger of this one."""
         stream_id = self.config.control_stream_id
         return self._open_source(
@@ -103,7 +103,7 @@ class Replications:
 
     def _open_source(
         self, request: ReplicationRequest, replication_id: int
-    ) -> Steps[tuple[ControlSession, int]]:
+    ) -> Steps[ControlSession]:
         from aerotape.archive.client.credentials import user_of_file
         from aerotape.archive.client.session.handshake import open_session
 

@@ -15,7 +15,6 @@ from support.jvm.java import free_port
 from support.model.messages import messages
 
 import aerotape
-from aerotape import _native
 from aerotape.aeron import BACK_PRESSURED, NOT_CONNECTED
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
 
@@ -279,36 +278,3 @@ def wildcard_resolved(subscription: aerotape.Subscription) -> str:
     while (endpoint := subscription.resolved_endpoint()) is None:
         pass
     return f"aeron:udp?endpoint={endpoint}"
-
-
-def test_a_reader_continues_with_another_image(aeron: aerotape.Aeron) -> None:
-    """The reader stops at the limit; a message that begins in one image ends in the next."""
-    payloads = [b"first", bytes(range(256)) * 28, b"last"]
-    with (
-        aeron.add_subscription("aeron:ipc", 31) as one,
-        aeron.add_subscription("aeron:ipc", 31) as two,
-        aeron.add_publication("aeron:ipc", 31) as publication,
-    ):
-        one.wait_connected()
-        two.wait_connected()
-        ends = [publication.send(payload) for payload in payloads]
-        (first,), (second,) = one.images(), two.images()
-        reader = _native.MessageReader()
-        assert reader.position == -1
-        assert [each[0] for each in reader.poll(first, 100, ends[0])] == payloads[:1]
-        assert reader.position == first.position == ends[0]
-        assert reader.poll(first, 100, ends[0], 60_000_000_000) == []  # does not wait
-        assert reader.poll(first, 3) == []
-        middle = reader.position
-        assert ends[0] < middle < ends[1]
-        assert second.skip_to(middle, 2) == 2
-        assert second.skip_to(middle, 100) == 2
-        assert second.position == middle
-        got = reader.poll(second, 100)
-        assert [(each[0], each[1]) for each in got] == list(zip(payloads, ends, strict=True))[1:]
-        assert first.position == middle
-        one.close()
-        assert reader.poll(first, 100, None, 60_000_000_000) == []
-        second.release()
-        with pytest.raises(ClosedError, match="is gone"):
-            reader.poll(second)

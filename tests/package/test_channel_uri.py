@@ -9,12 +9,7 @@ from pathlib import Path
 import pytest
 from support.jvm import java
 
-from aerotape.channel_uri import (
-    ChannelUri,
-    initial_position,
-    recording_key,
-    stripped_channel,
-)
+from aerotape.channel_uri import ChannelUri, initial_position, recording_key, stripped_channel
 from aerotape.errors import ConfigurationError
 
 SOURCE = Path(__file__).with_name("StrippedChannel.java")

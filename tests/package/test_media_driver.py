@@ -14,18 +14,21 @@ VALIDATOR = "aeron.driver.termination.validator"
 SHARED = "aeron.shared.idle.strategy"
 TIMER = "aeron.timer.interval"
 IDLE_CLASSES = ("Backoff", "BusySpin", "NoOp", "Sleeping", "SleepingMillis", "Yielding")
-PROPERTIES = [
-    {VALIDATOR: "io.aeron.driver.DefaultAllowTerminationValidator"},
-    {VALIDATOR: "io.aeron.driver.DefaultDenyTerminationValidator"},
-    *({SHARED: f"org.agrona.concurrent.{name}IdleStrategy"} for name in IDLE_CLASSES),
-    {"aeron.driver.native.resource.agent.idle.strategy": "sleep-ms"},
-    {"aeron.sender.idle.strategy": "org.agrona.concurrent.NoOpIdleStrategy"},
-    {"aeron.unicast.FlowControl.supplier": "io.aeron.driver.DefaultUnicastFlowControlSupplier"},
-    {"aeron.multicast.FlowControl.supplier": "io.aeron.driver.MinMulticastFlowControlSupplier"},
-    {"aeron.CongestionControl.supplier": "io.aeron.driver.ext.CubicCongestionControlSupplier"},
+PROPERTIES = [{SHARED: f"org.agrona.concurrent.{name}IdleStrategy"} for name in IDLE_CLASSES] + [
+    {
+        VALIDATOR: "io.aeron.driver.DefaultAllowTerminationValidator",
+        "aeron.driver.native.resource.agent.idle.strategy": "sleep-ms",
+        "aeron.unicast.FlowControl.supplier": "io.aeron.driver.DefaultUnicastFlowControlSupplier",
+        "aeron.CongestionControl.supplier": "io.aeron.driver.ext.CubicCongestionControlSupplier",
+    },
+    {
+        VALIDATOR: "io.aeron.driver.DefaultDenyTerminationValidator",
+        "aeron.sender.idle.strategy": "org.agrona.concurrent.NoOpIdleStrategy",
+        "aeron.multicast.FlowControl.supplier": "io.aeron.driver.MinMulticastFlowControlSupplier",
+        "aeron.CongestionControl.supplier": "static",
+    },
     # A strategy of the C driver.
     {VALIDATOR: "aeron_driver_termination_validator_default_allow", SHARED: "sleeping"},
-    {"aeron.CongestionControl.supplier": "static"},
 ]
 
 

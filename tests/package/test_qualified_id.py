@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import random
-import uuid
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import pytest
 
-import aerotape
 from aerotape.errors import QualifiedIdError
 from aerotape.qualified_id import QualifiedId
 
@@ -136,23 +132,3 @@ def test_a_path_has_four_parts() -> None:
     """Of 8 digits each, padded with zeros."""
     assert str(UUID_ID.path) == "f47ac10b/58cc4372/a5670e02/b2c3d479"
     assert str(QualifiedId(1, 2).path) == "00000000/00000001/00000000/00000002"
-
-
-def _generate(count: int) -> list[bytes]:
-    return [QualifiedId.generate().key for _ in range(count)]
-
-
-def test_generated_ids_do_not_clash() -> None:
-    """100,000 ids of four processes: UUIDs of version 4, none in scope 0."""
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
-        keys = [key for part in pool.map(_generate, [25_000] * 4) for key in part]
-    assert len(set(keys)) == len(keys) == 100_000
-    for key in keys[::1000]:
-        assert uuid.UUID(bytes=key).version == 4
-        assert QualifiedId.from_key(key).scope_id != 0
-
-
-def test_ids_are_a_public_name() -> None:
-    """And hashable: keys of dictionaries, where (0, 7) and (1, 7) differ."""
-    assert aerotape.QualifiedId is QualifiedId
-    assert len({QualifiedId(0, 7): 1, QualifiedId(1, 7): 2, QualifiedId(0, 7): 3}) == 2

@@ -49,9 +49,6 @@ class BlockingRequests:
         return result_of(request, await_request(self._session, request))
 
     def _list(self, listing: Listing) -> list[Item]:
-        if listing.count == 0:
-            self._session.ensure_open(listing.what)
-            return []
         with self._listing_lock:
             self._finish_listing()
             return items_of(await_request(self._session, listing))
@@ -61,8 +58,7 @@ class BlockingRequests:
         unfinished = self._session.unfinished_listing
         if unfinished is not None:
             with contextlib.suppress(AeronTimeoutError):
-                deadline_ns = time.monotonic_ns() + self._session.timeout_ns
-                await_pending(self._session, unfinished, deadline_ns)
+                await_pending(self._session, unfinished)
             self._session.forget(unfinished)
             self._session.unfinished_listing = None
 
@@ -130,11 +126,7 @@ def _each(requests: BlockingRequests, pages: Pages[T]) -> Iterator[T]:
 def describe_as(
     method: Callable[..., Any], request: Callable[..., Any], returns: str | None = None
 ) -> None:
-    """Give a method the name, documentation and signature of the request that it performs.
-
-    Args:
-        returns: the method's return annotation, if not that of the request.
-    """
+    """Give a method the name, documentation and signature of the request that it performs."""
     functools.update_wrapper(method, request)
     del method.__wrapped__  # type: ignore[attr-defined]  # it lacks `self`
     signature = inspect.signature(request)
@@ -165,36 +157,24 @@ def run_pauses(steps: Steps[T]) -> T:
 
 
 def await_request(session: ControlSession, request: Call[Any] | Listing) -> PendingRequest:
-    """Send a request and wait until it is done. Each listed item restarts the timeout.
-
-    Raises:
-        AeronTimeoutError: no response in time.
-        ClosedError: the session has ended.
-    """
-    count = request.count if isinstance(request, Listing) else 0
-    pending, data = session.begin(request.message, request.what, count)
+    """Send a request and wait until it is done. Each listed item restarts the timeout."""
+    pending, data = session.begin(request)
     results: list[int] = []
     try:
         session.send(data, request.what, results)
-        await_pending(session, pending, time.monotonic_ns() + session.timeout_ns)
+        await_pending(session, pending)
     except BaseException:
         session.abandon(pending, request, any(result > 0 for result in results))
         raise
     return pending
 
 
-def await_pending(session: ControlSession, pending: PendingRequest, deadline_ns: int) -> None:
-    """Wait until a request is done, reading the response stream.
-
-    Raises:
-        AeronTimeoutError: it is not done by the deadline, which listed items extend.
-        ClosedError: the session has ended.
-    """
-    seen = 0
+def await_pending(session: ControlSession, pending: PendingRequest) -> None:
+    """Wait until a request is done, reading the response stream."""
+    seen, deadline_ns = -1, 0
     while not pending.is_done:
         if len(pending.items) > seen:
-            seen = len(pending.items)
-            deadline_ns = time.monotonic_ns() + session.timeout_ns
+            seen, deadline_ns = len(pending.items), time.monotonic_ns() + session.timeout_ns
         slice_ns = min(deadline_ns - time.monotonic_ns(), POLL_SLICE_NS)
         if slice_ns <= 0:
             raise session.no_answer(pending)

@@ -8,8 +8,8 @@ from typing import Final, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive.client import channels
 from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.channel_uri import ChannelUri
 from aerotape.errors import AeronError, AeronTimeoutError
 
 _DRIVER_POLL_NS: Final = 100_000
@@ -33,15 +33,6 @@ def added(begin: Callable[[], PendingAdd[_T]], what: str, timeout_ns: int) -> St
 
     While the driver reports that the resource is temporarily unavailable (a channel of the same
     address is being closed), the add is repeated.
-
-    Args:
-        begin: sends the command to the driver.
-        what: the resource, for error messages: "a subscription to …".
-        timeout_ns: for all attempts together.
-
-    Raises:
-        AeronError: the driver refused.
-        AeronTimeoutError: the driver has not added it in time.
     """
     deadline_ns = time.monotonic_ns() + timeout_ns
     late = f"the media driver has not added {what} within {timeout_ns / 1e9:g} s"
@@ -67,7 +58,7 @@ def added(begin: Callable[[], PendingAdd[_T]], what: str, timeout_ns: int) -> St
 def subscribed(
     aeron: _native.AeronClient, channel: str, stream_id: int, timeout_ns: int
 ) -> Steps[_native.Subscription]:
-    """Add a subscription. Raises as `added`."""
+    """Add a subscription."""
     return added(
         lambda: aeron.async_add_subscription(channel, stream_id),
         f"a subscription to {channel} stream {stream_id}",
@@ -78,7 +69,7 @@ def subscribed(
 def published(
     aeron: _native.AeronClient, channel: str, stream_id: int, timeout_ns: int
 ) -> Steps[_native.ExclusivePublication]:
-    """Add an exclusive publication. Raises as `added`."""
+    """Add an exclusive publication."""
     return added(
         lambda: aeron.async_add_exclusive_publication(channel, stream_id),
         f"a publication to {channel} stream {stream_id}",
@@ -89,29 +80,16 @@ def published(
 def with_bound_port(
     subscription: _native.Subscription, channel: str, timeout_ns: int
 ) -> Steps[str]:
-    """Return `channel` with the port that the driver bound for a subscription to port 0.
-
-    Raises:
-        AeronTimeoutError: the driver has bound none in time; the subscription is closed.
-    """
+    """Return `channel` with the port that the driver bound."""
     late = f"the media driver has not bound a port for {subscription.channel} in time"
-    try:
-        endpoint = yield from wait_for(subscription.resolved_endpoint, late, timeout_ns)
-    except BaseException:
-        subscription.close()
-        raise
-    return channels.with_endpoint(channel, endpoint)
+    endpoint = yield from wait_for(subscription.resolved_endpoint, late, timeout_ns)
+    uri = ChannelUri.parse(channel)
+    uri.put("endpoint", endpoint)
+    return str(uri)
 
 
 def wait_for(probe: Callable[[], _T | None], late: str, timeout_ns: int) -> Steps[_T]:
-    """Wait until `probe` returns something and return it.
-
-    Args:
-        late: the error text if it does not in time.
-
-    Raises:
-        AeronTimeoutError: it has returned None until the timeout.
-    """
+    """Wait until `probe` returns something and return it; `late` is the error text at the end."""
     deadline_ns = time.monotonic_ns() + timeout_ns
     while (found := probe()) is None:
         if time.monotonic_ns() >= deadline_ns:

@@ -1,9 +1,7 @@
 """The asyncio executor: performs requests without blocking the event loop.
 
 A thread of the client reads the response stream while a response is awaited, and passes it to the
-loop. Requests are sent from the loop, which never blocks. The response to a cancelled request is
-dropped; the session continues. Replays are read in the loop, without a thread, so that any number
-of them can run beside requests.
+loop. Requests are sent, and replays read, in the loop, which never blocks.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from functools import partial
-from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
 from aerotape.archive.client.executors.blocking import describe_as
@@ -76,15 +73,12 @@ class AsyncRequests:
     async def _perform(self, request: Call[T] | Steps[T]) -> T:
         if not isinstance(request, Call):
             return await self._run(request)
-        return result_of(request, await self._request(request, 0))
+        return result_of(request, await self._request(request))
 
     async def _list(self, listing: Listing) -> list[Item]:
-        if listing.count == 0:
-            self._session.ensure_open(listing.what)
-            return []
         async with self._listing_lock:
             await self._finish_listing()
-            return items_of(await self._request(listing, listing.count))
+            return items_of(await self._request(listing))
 
     async def _finish_listing(self) -> None:
         """Wait for the end of a cancelled listing, which the archive continues to send."""
@@ -97,12 +91,10 @@ class AsyncRequests:
             self._session.forget(unfinished)
             self._session.unfinished_listing = None
 
-    async def _request(self, request: Call[Any] | Listing, count: int) -> PendingRequest:
+    async def _request(self, request: Call[Any] | Listing) -> PendingRequest:
         session = self._session
         done: asyncio.Future[None] = self._loop.create_future()
-        pending, data = session.begin(
-            request.message, request.what, count, partial(self._in_loop, _set_done, done)
-        )
+        pending, data = session.begin(request, partial(self._in_loop, _set_done, done))
         is_sent = False
         try:
             await self._send(data, request.what)
@@ -234,12 +226,7 @@ class AsyncClosing:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 
@@ -260,11 +247,6 @@ class Opening(Generic[C]):
         self._opened = await self._open_it()
         return self._opened
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._opened is not None:
             await self._opened.close()

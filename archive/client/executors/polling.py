@@ -17,31 +17,15 @@ T = TypeVar("T")
 class PollingExecutor(Generic[T]):
     """Performs one sequence of steps without ever blocking. For one thread.
 
-    The caller advances it once a duty cycle, first to open a session, then for requests:
-
-    >>> opening = PollingExecutor(open_session(aeron, request_channel=channel, ...))
-    >>> while not opening.is_done:
-    ...     opening.advance()
-    >>> session, archive_id = opening.result
-    >>> lookup = PollingExecutor(list_recording(7), session)
-    >>> position = PollingExecutor(performed(max_recorded_position(7)), session)
-
-    It polls the session's response stream while it has steps to perform. In between the caller
-    polls it, by `ControlSession.service`, and takes errors and signals without a request from the
-    session: `take_errors`, `signals`.
+    The caller advances it once a duty cycle. It polls the session's response stream while it has
+    steps to perform. In between the caller does, by `ControlSession.service`.
 
     Attributes:
         is_done: whether the steps have ended, by returning or by raising.
     """
 
     def __init__(self, steps: Steps[T], session: ControlSession | None = None) -> None:
-        """Create an executor; the steps start with the first `advance`.
-
-        Args:
-            steps: the generator of steps, which may only pause and send requests.
-            session: the session that the requests go to; None for steps that only pause, as
-                those of `open_session`.
-        """
+        """Create an executor of steps that only pause, or with a session also send requests."""
         self.is_done = False
         self._result: T | None = None
         self._step: Step | None = None
@@ -54,14 +38,7 @@ class PollingExecutor(Generic[T]):
         return cast(T, self._result)
 
     def advance(self) -> bool:
-        """Do the work that is possible now; return whether there was any.
-
-        Raises:
-            AeronTimeoutError: no response in time.
-            ArchiveError: the archive refused.
-            ClosedError: the session has ended.
-            Exception: any error that the steps raise, which ends them.
-        """
+        """Do the work that is possible now; return whether there was any. Raises as the steps."""
         if self.is_done:
             return False
         try:
@@ -101,8 +78,7 @@ def _duty_cycles(steps: Steps[T], session: ControlSession | None) -> Generator[S
 
 
 def _exchanged(session: ControlSession, request: Call[Any] | Listing) -> Generator[Step, None, Any]:
-    count = request.count if isinstance(request, Listing) else 0
-    pending, data = session.begin(request.message, request.what, count)
+    pending, data = session.begin(request)
     deadline_ns = time.monotonic_ns() + session.timeout_ns
     is_sent = False
     try:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from aerotape.archive.client.requests.request import Step, Steps
 
@@ -23,51 +22,33 @@ class StepRunner(Generic[T]):
 
     Attributes:
         value: the result of the step, sent into the generator.
-        error: the error of the step, raised in the generator.
+        result: the return value of the generator, after its last step.
     """
 
+    result: T
+
     def __init__(self, steps: Steps[T]) -> None:
-        """Create a runner; the generator starts with the first `next_step`."""
         self.value: Any = None
-        self.error: Exception | None = None
+        self._error: Exception | None = None
         self._steps = steps
-        self._result: T | None = None
-
-    @property
-    def result(self) -> T:
-        """The return value of the generator, after its last step."""
-        return cast(T, self._result)
-
-    def next_step(self) -> Step | None:
-        """Resume the generator with the outcome of the last step; None at its end."""
-        value, error = self.value, self.error
-        self.value = self.error = None
-        try:
-            return self._steps.send(value) if error is None else self._steps.throw(error)
-        except StopIteration as end:
-            self._result = end.value
-            return None
 
     def __iter__(self) -> Iterator[Step]:
-        while (step := self.next_step()) is not None:
+        while True:
+            value, error = self.value, self._error
+            self.value = self._error = None
+            try:
+                step = self._steps.send(value) if error is None else self._steps.throw(error)
+            except StopIteration as end:
+                self.result = end.value
+                return
             yield step
 
-    def close(self) -> None:
-        """Close the generator. Idempotent."""
-        self._steps.close()
+    def __enter__(self) -> None: ...
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
         if isinstance(error, Exception):
-            self.error = error
+            self._error = error
             return True
         if error is not None:
-            self.close()
+            self._steps.close()
         return False

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from aerotape.archive.client.executors.event_loop import AsyncClosing
-from aerotape.archive.client.ledger.handles import LedgerProperties, WriterProperties
-from aerotape.archive.client.ledger.reading import plan
-from aerotape.archive.client.ledger.requests import LedgerInfo, described, info_of
+from aerotape.archive.client.ledger.handles import ReaderProperties, WriterProperties
+from aerotape.archive.client.ledger.reading import LedgerReading
+from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.archive.client.ledger.writing import LedgerWriting
 from aerotape.codecs.entry import Data, Entry
 
@@ -21,9 +21,8 @@ class AsyncLedgerWriter(WriterProperties, AsyncClosing):
 
     def __init__(self, client: AsyncArchiveClient, writing: LedgerWriting) -> None:
         """Write to a ledger. Created by `AsyncArchiveClient.create_ledger`."""
+        super().__init__(writing)
         self._client = client
-        self._writing = writing
-        self._info = writing.info
 
     async def add(self, payload: Data) -> int:
         """Add an entry, wait until it is acknowledged and return its id.
@@ -61,57 +60,38 @@ class AsyncLedgerWriter(WriterProperties, AsyncClosing):
         await self._client._run(self._writing.close())
 
 
-class AsyncLedgerReader(LedgerProperties, AsyncClosing):
+class AsyncLedgerReader(ReaderProperties, AsyncClosing):
     """Reads the entries of a ledger, as `LedgerReader`, in one event loop."""
 
-    def __init__(self, client: AsyncArchiveClient, info: LedgerInfo, password: bytes) -> None:
+    def __init__(self, client: AsyncArchiveClient, reading: LedgerReading) -> None:
         """Read a ledger. Created by `AsyncArchiveClient.open_ledger`."""
+        super().__init__(reading)
         self._client = client
-        self._info = info
-        self._password = password
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the ledger is closed: then nothing is added any more."""
-        return self._info.is_closed
-
-    @property
-    def last_add_confirmed(self) -> int:
-        """The last entry on storage when the archive was last asked, -1 for none."""
-        last = self._info.last_add_confirmed
-        return -1 if last is None else last
 
     async def refresh(self) -> LedgerInfo:
         """Request the state of the ledger, and return it."""
-        if not self._info.is_closed:
-            self._info = info_of(await self._client._run(described(self._info.id)))
-        return self._info
+        return await self._client._run(self._reading.refresh())
 
     def read(self, first: int = 0, last: int | None = None) -> AsyncIterator[Entry]:
         """Iterate over entries that are on storage. Arguments and errors as of the blocking one."""
-        return self._entries(first, last, False)
+        return self._entries(first, last, unconfirmed=False)
 
     def read_unconfirmed(self, first: int = 0, last: int | None = None) -> AsyncIterator[Entry]:
         """As `read`, also of entries that are recorded and may be lost with the archive."""
-        return self._entries(first, last, True)
+        return self._entries(first, last, unconfirmed=True)
 
     async def _entries(
         self, first: int, last: int | None, unconfirmed: bool
     ) -> AsyncIterator[Entry]:
-        found = await self._client._run(plan(self._info, first, last, unconfirmed=unconfirmed))
-        self._info = found.info
-        if found.count == 0:
+        reading = self._reading
+        found = await self._client._run(reading.plan(first, last, unconfirmed=unconfirmed))
+        if not found.ids:
             return
-        index = 0
         async with self._client.replay(
-            found.info.recording_id, found.position, found.length, follow=False
+            reading.info.recording_id, found.position, found.length, follow=False
         ) as messages:
-            async for message in messages:
-                yield found.entry(index, message.payload, self._password)
-                index += 1
-                if index == found.count:
-                    return
-        raise found.missing(index)
+            for entry_id in found.ids:
+                yield reading.entry(entry_id, await anext(messages, None))
 
     async def close(self) -> None:
         """Do nothing: a reader holds nothing open."""

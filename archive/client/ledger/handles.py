@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.client.ledger.reading import ReadPlan, plan
-from aerotape.archive.client.ledger.requests import LedgerInfo, described, info_of
+from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan
+from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.archive.client.ledger.writing import LedgerWriting
-from aerotape.archive.client.requests.request import Steps
 from aerotape.codecs.entry import Data, Entry
 from aerotape.context import Closing
 from aerotape.formatting import shown
@@ -62,7 +61,9 @@ class LedgerProperties:
 class WriterProperties(LedgerProperties):
     """Properties of a writer, for either front end."""
 
-    _writing: LedgerWriting
+    def __init__(self, writing: LedgerWriting) -> None:
+        self._writing = writing
+        self._info = writing.info
 
     @property
     def last_add_pushed(self) -> int:
@@ -83,6 +84,25 @@ class WriterProperties(LedgerProperties):
         return self._writing.native.length
 
 
+class ReaderProperties(LedgerProperties):
+    """Properties of a reader, for either front end."""
+
+    def __init__(self, reading: LedgerReading) -> None:
+        self._reading = reading
+        self._info = reading.info
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the ledger is closed: then nothing is added any more."""
+        return self._reading.info.is_closed
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last entry on storage when the archive was last asked, -1 for none."""
+        last = self._reading.info.last_add_confirmed
+        return -1 if last is None else last
+
+
 class LedgerWriter(WriterProperties, Closing):
     """The writer of a ledger. Thread-safe; leaving the `with` block closes the ledger.
 
@@ -98,9 +118,8 @@ class LedgerWriter(WriterProperties, Closing):
 
     def __init__(self, client: ArchiveClient, writing: LedgerWriting) -> None:
         """Write to a ledger. Created by `ArchiveClient.create_ledger`."""
+        super().__init__(writing)
         self._client = client
-        self._writing = writing
-        self._info = writing.info
         self._adding = threading.Lock()
 
     def add(self, payload: Data) -> int:
@@ -152,19 +171,16 @@ class LedgerWriter(WriterProperties, Closing):
         future: Future[int] = Future()
 
         def run() -> None:
-            error, last = None, -1
             try:
                 last = self.sync()
-            except BaseException as raised:
-                error = raised
-            try:
+            except BaseException as error:
                 if on_synced is not None:
-                    on_synced(error, last)
-            finally:
-                if error is None:
-                    future.set_result(last)
-                else:
-                    future.set_exception(error)
+                    on_synced(error, -1)
+                future.set_exception(error)
+            else:
+                if on_synced is not None:
+                    on_synced(None, last)
+                future.set_result(last)
 
         threading.Thread(target=run, name="aerotape-ledger-sync", daemon=True).start()
         return future
@@ -181,31 +197,17 @@ class LedgerWriter(WriterProperties, Closing):
         self._client._run(self._writing.close())
 
 
-class LedgerReader(LedgerProperties, Closing):
+class LedgerReader(ReaderProperties, Closing):
     """Reads the entries of a ledger. Thread-safe."""
 
-    def __init__(self, client: ArchiveClient, info: LedgerInfo, password: bytes) -> None:
+    def __init__(self, client: ArchiveClient, reading: LedgerReading) -> None:
         """Read a ledger. Created by `ArchiveClient.open_ledger`."""
+        super().__init__(reading)
         self._client = client
-        self._info = info
-        self._password = password
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the ledger is closed: then nothing is added any more."""
-        return self._info.is_closed
-
-    @property
-    def last_add_confirmed(self) -> int:
-        """The last entry on storage when the archive was last asked, -1 for none."""
-        last = self._info.last_add_confirmed
-        return -1 if last is None else last
 
     def refresh(self) -> LedgerInfo:
         """Request the state of the ledger, and return it."""
-        if not self._info.is_closed:
-            self._info = info_of(self._client._run(described(self._info.id)))
-        return self._info
+        return self._client._run(self._reading.refresh())
 
     def read(self, first: int = 0, last: int | None = None) -> Iterator[Entry]:
         """Iterate over entries that are on storage.
@@ -218,27 +220,23 @@ class LedgerReader(LedgerProperties, Closing):
             UnconfirmedEntryError: `last` is not confirmed.
             EntryError: an entry is damaged.
         """
-        return self._entries(plan(self._info, first, last, unconfirmed=False))
+        return self._entries(self._client._run(self._reading.plan(first, last, unconfirmed=False)))
 
     def read_unconfirmed(self, first: int = 0, last: int | None = None) -> Iterator[Entry]:
         """As `read`, also of entries that are recorded and may be lost with the archive.
 
         A mirror that returns may drop such entries meanwhile: then this raises `ArchiveError`.
         """
-        return self._entries(plan(self._info, first, last, unconfirmed=True))
+        return self._entries(self._client._run(self._reading.plan(first, last, unconfirmed=True)))
 
-    def _entries(self, planning: Steps[ReadPlan]) -> Iterator[Entry]:
-        found = self._client._run(planning)
-        self._info = found.info
-        return self._replayed(found)
-
-    def _replayed(self, found: ReadPlan) -> Iterator[Entry]:
-        if found.count == 0:
+    def _entries(self, found: ReadPlan) -> Iterator[Entry]:
+        if not found.ids:
             return
         with self._client.replay(
-            found.info.recording_id, found.position, found.length, follow=False
+            self._reading.info.recording_id, found.position, found.length, follow=False
         ) as messages:
-            yield from found.decoded(messages, self._password)
+            for entry_id in found.ids:
+                yield self._reading.entry(entry_id, next(messages, None))
 
     def close(self) -> None:
         """Do nothing: a reader holds nothing open."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
+from aerotape.archive.client import arguments
 from aerotape.archive.client.ledger import requests
-from aerotape.archive.client.ledger.requests import AnyLedger, LedgerInfo, LedgerTypeName
+from aerotape.archive.client.ledger.reading import LedgerReading
+from aerotape.archive.client.ledger.requests import AnyLedger, LedgerTypeName
 from aerotape.archive.client.ledger.writing import LedgerWriting, attached
-from aerotape.archive.client.requests.request import Steps
+from aerotape.archive.client.requests.request import Call, Steps, nothing
 from aerotape.codecs.entry import DigestType
-from aerotape.errors import LedgerPasswordError
+from aerotape.codecs.generated import ledger_control as codecs
+from aerotape.errors import ConfigurationError, LedgerPasswordError
 from aerotape.qualified_id import QualifiedId
 
 
@@ -41,23 +45,54 @@ def declare_ledger(
         ConfigurationError: an argument is invalid, or the quorums make no sense.
     """
     ledger = QualifiedId.generate() if qualified_id is None else requests.qualified_id(qualified_id)
-    yield requests.create_ledger(
-        ledger, type, digest_type, password, write_quorum, ack_quorum, mirrors
+    if type not in codecs.LedgerType.__members__:
+        known = " or ".join(codecs.LedgerType.__members__)
+        raise ConfigurationError(f"ledger type {type!r} is unknown: expected {known}", "type")
+    if digest_type not in codecs.DigestType.__members__:
+        known = ", ".join(codecs.DigestType.__members__)
+        raise ConfigurationError(
+            f"digest type {digest_type!r} is unknown: expected one of {known}", "digest_type"
+        )
+    request = codecs.CreateLedgerRequest(
+        **requests.id_fields(ledger),
+        ledger_type=codecs.LedgerType[type],
+        digest_type=codecs.DigestType[digest_type],
+        write_quorum=arguments.any_int32("write_quorum", write_quorum),
+        ack_quorum=arguments.any_int32("ack_quorum", ack_quorum),
+        password_hash=requests.password_hash(password),
+        mirrors=json.dumps([arguments.channel("mirrors", each) for each in mirrors]),
     )
+    yield Call(request, f"create ledger {ledger}", nothing)
     return ledger
 
 
-def created(
-    type: LedgerTypeName,
-    qualified_id: AnyLedger | None,
-    digest_type: DigestType,
-    password: bytes,
-    channel: str | None,
-    write_quorum: int,
-    ack_quorum: int,
-    mirrors: Sequence[str],
+def create_ledger(
+    type: LedgerTypeName = "PD_JOURNAL",
+    qualified_id: AnyLedger | None = None,
+    *,
+    digest_type: DigestType = "CRC32C",
+    password: bytes = b"",
+    channel: str | None = None,
+    write_quorum: int = 1,
+    ack_quorum: int = 1,
+    mirrors: Sequence[str] = (),
 ) -> Steps[LedgerWriting]:
-    """Create a ledger and attach a writer. Raises as `declare_ledger` and `attached`."""
+    """Create a ledger and return its writer.
+
+    >>> with client.create_ledger("VD_JOURNAL") as ledger:
+    ...     ledger.add(b"not on storage yet")
+    ...     ledger.sync()
+
+    Args:
+        type: this and the following as in `declare_ledger`.
+        channel: where to publish the entries. Default: over IPC if the archive is reached
+            over IPC, else over UDP to the address of its control channel.
+
+    Raises:
+        LedgerExistsError: there is a ledger with this id.
+        StorageSpaceError: the archive is low on storage space.
+        ConfigurationError: an argument is invalid, or the quorums make no sense.
+    """
     ledger = yield from declare_ledger(
         type,
         qualified_id,
@@ -70,13 +105,25 @@ def created(
     return (yield from attached(ledger, password, channel))
 
 
-def opened_writer(ledger: AnyLedger, password: bytes, channel: str | None) -> Steps[LedgerWriting]:
-    """Attach a writer to an open ledger. Raises as `attached`."""
+def open_ledger_writer(
+    ledger: AnyLedger, password: bytes = b"", *, channel: str | None = None
+) -> Steps[LedgerWriting]:
+    """Return a writer that continues an open ledger without a writer.
+
+    Raises:
+        UnknownLedgerError: there is no such ledger.
+        LedgerInUseError: it has a writer.
+        LedgerClosedError: it is closed.
+        LedgerPasswordError: it has another password.
+    """
     return (yield from attached(requests.qualified_id(ledger), password, channel))
 
 
-def recovered(ledger: AnyLedger, password: bytes) -> Steps[LedgerInfo]:
-    """Recover and close a ledger, and return its final state.
+def open_ledger(ledger: AnyLedger, password: bytes = b"") -> Steps[LedgerReading]:
+    """Recover and close a ledger, and return a reader of all its entries.
+
+    A writer of the ledger is stopped: its further adds fail. All entries that are recorded are
+    confirmed then.
 
     Raises:
         UnknownLedgerError: there is no such ledger.
@@ -84,13 +131,30 @@ def recovered(ledger: AnyLedger, password: bytes) -> Steps[LedgerInfo]:
     """
     found = requests.qualified_id(ledger)
     yield requests.recover_ledger(found, password)
-    return requests.info_of((yield from requests.described(found)))
+    return LedgerReading((yield from requests.ledger_info(found)), password)
 
 
-def opened_read_only(ledger: AnyLedger, password: bytes) -> Steps[LedgerInfo]:
-    """Return the state of a ledger whose password is known. Raises as `recovered`."""
+def open_ledger_read_only(ledger: AnyLedger, password: bytes = b"") -> Steps[LedgerReading]:
+    """Return a reader of a ledger that may have a writer, which is not affected.
+
+    Raises:
+        UnknownLedgerError: there is no such ledger.
+        LedgerPasswordError: it has another password.
+    """
     found = yield from requests.described(requests.qualified_id(ledger))
+    info = requests.info_of(found)
     if found.password_hash and found.password_hash != requests.password_hash(password):
-        info = requests.info_of(found)
         raise LedgerPasswordError(f"ledger {info.id} has another password", info.id)
-    return requests.info_of(found)
+    return LedgerReading(info, password)
+
+
+def sync_ledger(ledger: AnyLedger) -> Steps[int]:
+    """Force what is recorded of a ledger to storage; return its last add confirmed.
+
+    Raises:
+        UnknownLedgerError: there is no such ledger.
+    """
+    found = requests.qualified_id(ledger)
+    yield requests.sync_ledger(found)
+    last = (yield from requests.ledger_info(found)).last_add_confirmed
+    return -1 if last is None else last

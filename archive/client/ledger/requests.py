@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
@@ -20,9 +19,9 @@ from aerotape.archive.client.requests.request import (
 )
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs
-from aerotape.errors import ConfigurationError, LedgerError
+from aerotape.errors import LedgerError
 from aerotape.protocol import NULL_VALUE
-from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
+from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId, signed
 
 LedgerTypeName = Literal["PD_JOURNAL", "VD_JOURNAL"]
 LedgerStateName = Literal["OPEN", "CLOSED"]
@@ -98,39 +97,9 @@ def password_hash(password: bytes) -> bytes:
     return hashlib.sha256(entries.master_key(password)).digest() if password else b""
 
 
-def create_ledger(
-    ledger: QualifiedId,
-    kind: LedgerTypeName,
-    digest_type: entries.DigestType,
-    password: bytes,
-    write_quorum: int,
-    ack_quorum: int,
-    mirrors: Sequence[str],
-) -> Call[None]:
-    """Add a ledger; it is on storage on return.
-
-    Raises:
-        LedgerExistsError: there is one with this id.
-    """
-    if kind not in codecs.LedgerType.__members__:
-        known = " or ".join(codecs.LedgerType.__members__)
-        raise ConfigurationError(f"ledger type {kind!r} is unknown: expected {known}", "type")
-    if digest_type not in codecs.DigestType.__members__:
-        known = ", ".join(codecs.DigestType.__members__)
-        raise ConfigurationError(
-            f"digest type {digest_type!r} is unknown: expected one of {known}", "digest_type"
-        )
-    request = codecs.CreateLedgerRequest(
-        scope_id=ledger.signed[0],
-        ledger_id=ledger.signed[1],
-        ledger_type=codecs.LedgerType[kind],
-        digest_type=codecs.DigestType[digest_type],
-        write_quorum=arguments.any_int32("write_quorum", write_quorum),
-        ack_quorum=arguments.any_int32("ack_quorum", ack_quorum),
-        password_hash=password_hash(password),
-        mirrors=json.dumps([arguments.channel("mirrors", each) for each in mirrors]),
-    )
-    return Call(request, f"create ledger {ledger}", nothing)
+def id_fields(ledger: QualifiedId) -> dict[str, int]:
+    """Return the two fields with the id in every request for a ledger."""
+    return {"scope_id": ledger.signed[0], "ledger_id": ledger.signed[1]}
 
 
 def ledger_info(ledger: AnyLedger) -> Steps[LedgerInfo]:
@@ -139,14 +108,15 @@ def ledger_info(ledger: AnyLedger) -> Steps[LedgerInfo]:
     Raises:
         UnknownLedgerError: there is no such ledger.
     """
-    found = yield from described(qualified_id(ledger))
-    return info_of(found)
+    return info_of((yield from described(qualified_id(ledger))))
 
 
 def described(ledger: QualifiedId) -> Steps[codecs.LedgerDescriptor]:
     """Return the descriptor of a ledger. Raises as `ledger_info`."""
-    request = codecs.LedgerInfoRequest(scope_id=ledger.signed[0], ledger_id=ledger.signed[1])
-    return (yield from _one(ledger, Listing(request, f"get the state of ledger {ledger}", 1)))
+    request = codecs.LedgerInfoRequest(**id_fields(ledger))
+    return (
+        yield from described_by(ledger, Listing(request, f"get the state of ledger {ledger}", 1))
+    )
 
 
 def list_ledgers(
@@ -166,7 +136,7 @@ def list_ledgers(
 
     def ask(from_id: int, length: int) -> Listing:
         request = codecs.ListLedgersRequest(
-            scope_id=_signed(scope_id), from_ledger_id=_signed(from_id), count=length
+            scope_id=signed(scope_id), from_ledger_id=signed(from_id), count=length
         )
         return Listing(request, f"list the ledgers of scope {scope_id}", length)
 
@@ -179,37 +149,9 @@ def list_ledgers(
     )
 
 
-def attach_writer(
-    ledger: QualifiedId,
-    stream_id: int,
-    session_id: int,
-    location: codecs.WriterLocation,
-    channel: str,
-    password: bytes,
-) -> Steps[codecs.LedgerDescriptor]:
-    """Let the archive record a publication as the writer of a ledger.
-
-    Raises:
-        LedgerInUseError: the ledger has a writer.
-        LedgerClosedError: it is closed.
-        LedgerPasswordError: it has another password.
-        StorageSpaceError: the archive is low on storage space.
-    """
-    request = codecs.AttachWriterRequest(
-        scope_id=ledger.signed[0],
-        ledger_id=ledger.signed[1],
-        stream_id=stream_id,
-        session_id=session_id,
-        location=location,
-        channel=channel,
-        password_hash=password_hash(password),
-    )
-    return (yield from _one(ledger, Listing(request, f"write to ledger {ledger}", 1)))
-
-
 def sync_ledger(ledger: QualifiedId) -> Call[int]:
     """Force what is recorded to storage; return the confirmed position, bytes."""
-    request = codecs.SyncLedgerRequest(scope_id=ledger.signed[0], ledger_id=ledger.signed[1])
+    request = codecs.SyncLedgerRequest(**id_fields(ledger))
     return Call(request, f"sync ledger {ledger}", relevant_id)
 
 
@@ -218,8 +160,7 @@ def await_ledger(
 ) -> Call[int]:
     """Wait for a position; return the one that is reached, which may be lower, bytes."""
     request = codecs.AwaitLedgerRequest(
-        scope_id=ledger.signed[0],
-        ledger_id=ledger.signed[1],
+        **id_fields(ledger),
         position=position,
         reach=reach,
         timeout_ns=min(timeout_ns, _MAX_WAIT_NS),
@@ -228,25 +169,15 @@ def await_ledger(
 
 
 def close_ledger(ledger: QualifiedId) -> Call[int]:
-    """Sync and close a ledger; return its last entry id, -1 without entries.
-
-    Raises:
-        LedgerInUseError: another client writes to it.
-    """
-    request = codecs.CloseLedgerRequest(scope_id=ledger.signed[0], ledger_id=ledger.signed[1])
+    """Sync and close a ledger; return its last entry id, -1 without entries."""
+    request = codecs.CloseLedgerRequest(**id_fields(ledger))
     return Call(request, f"close ledger {ledger}", relevant_id)
 
 
 def recover_ledger(ledger: QualifiedId, password: bytes) -> Call[int]:
-    """Stop the writer of a ledger, sync and close it; return its last entry id.
-
-    Raises:
-        UnknownLedgerError: there is no such ledger.
-        LedgerPasswordError: it has another password.
-    """
+    """Stop the writer of a ledger, sync and close it; return its last entry id."""
     request = codecs.RecoverLedgerRequest(
-        scope_id=ledger.signed[0],
-        ledger_id=ledger.signed[1],
+        **id_fields(ledger),
         password_hash=password_hash(password),
     )
     return Call(request, f"recover ledger {ledger}", relevant_id)
@@ -261,7 +192,7 @@ def delete_ledger(ledger: AnyLedger) -> Call[None]:
         ArchiveError: it is being read.
     """
     found = qualified_id(ledger)
-    request = codecs.DeleteLedgerRequest(scope_id=found.signed[0], ledger_id=found.signed[1])
+    request = codecs.DeleteLedgerRequest(**id_fields(found))
     return Call(request, f"delete ledger {found}", nothing)
 
 
@@ -283,8 +214,7 @@ def replace_mirror(ledger: AnyLedger, mirror: str, replacement: str) -> Call[Non
     """
     found = qualified_id(ledger)
     request = codecs.ReplaceMirrorRequest(
-        scope_id=found.signed[0],
-        ledger_id=found.signed[1],
+        **id_fields(found),
         mirror=arguments.channel("mirror", mirror),
         replacement=arguments.channel("replacement", replacement),
     )
@@ -293,9 +223,7 @@ def replace_mirror(ledger: AnyLedger, mirror: str, replacement: str) -> Call[Non
 
 def locate_entry(ledger: QualifiedId, entry_id: int) -> Call[int]:
     """Return the position of the first frame of an entry, bytes."""
-    request = codecs.LocateEntryRequest(
-        scope_id=ledger.signed[0], ledger_id=ledger.signed[1], entry_id=entry_id
-    )
+    request = codecs.LocateEntryRequest(**id_fields(ledger), entry_id=entry_id)
     return Call(request, f"find entry {entry_id} of ledger {ledger}", relevant_id)
 
 
@@ -321,14 +249,11 @@ def info_of(found: codecs.LedgerDescriptor) -> LedgerInfo:
     )
 
 
-def _one(ledger: QualifiedId, listing: Listing) -> Steps[codecs.LedgerDescriptor]:
+def described_by(ledger: QualifiedId, listing: Listing) -> Steps[codecs.LedgerDescriptor]:
+    """Return the one descriptor that a request returns."""
     try:
         found: list[Item] = yield listing
     except LedgerError as error:
         error.ledger = ledger
         raise
     return cast(codecs.LedgerDescriptor, found[0])
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value

@@ -1,9 +1,8 @@
 """Writing to a ledger, as steps for either front end.
 
-The writer's publication is recorded by the archive, which moves two counters: the recorded and the
-confirmed position. A writer that uses the archive's media driver reads them directly; another one
-requests to be answered when a position is reached. An add is acknowledged when its entry is
-confirmed (PD_JOURNAL), or recorded (VD_JOURNAL).
+An add is acknowledged when the archive's counter of the confirmed (PD_JOURNAL) or the recorded
+position (VD_JOURNAL) passes its entry. A writer on another media driver has no counters; its
+requests are answered when a position is reached.
 """
 
 from __future__ import annotations
@@ -14,13 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from aerotape import _native
-from aerotape.aeron import (
-    ADMIN_ACTION,
-    BACK_PRESSURED,
-    MAX_POSITION_EXCEEDED,
-    NOT_CONNECTED,
-)
+from aerotape import _native, errors
+from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
 from aerotape.archive.client import channels
 from aerotape.archive.client.executors.driver_steps import published
 from aerotape.archive.client.ledger import requests
@@ -30,6 +24,7 @@ from aerotape.archive.client.requests.recordings import stop_recording_by_identi
 from aerotape.archive.client.requests.request import (
     AwaitCounter,
     CurrentSession,
+    Listing,
     Pause,
     Steps,
 )
@@ -37,17 +32,7 @@ from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.counters import CounterType
 from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.entry import Data
-from aerotape.codecs.generated.ledger_control import LedgerDescriptor, Reach, WriterLocation
-from aerotape.errors import (
-    AeronError,
-    AeronTimeoutError,
-    AerotapeError,
-    ClosedError,
-    ConfigurationError,
-    LedgerClosedError,
-    LedgerError,
-    LedgerInUseError,
-)
+from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import QualifiedId
 
@@ -72,26 +57,24 @@ class LedgerWriting:
         self,
         session: ControlSession,
         publication: _native.ExclusivePublication,
-        found: LedgerDescriptor,
+        found: codecs.LedgerDescriptor,
         password: bytes,
     ) -> None:
         self.info: LedgerInfo = requests.info_of(found)
-        self.failure: LedgerError | None = None
+        self.failure: errors.LedgerError | None = None
         self._session = session
         self._publication = publication
         self._correlation_id = found.correlation_id
-        info = self.info
-        last = NULL_VALUE if info.last_add_pushed is None else info.last_add_pushed
-        confirmed = NULL_VALUE if info.last_add_confirmed is None else info.last_add_confirmed
+        info, last, confirmed = self.info, self.info.last_add_pushed, self.info.last_add_confirmed
         self.native = _native.LedgerWriter(
             publication,
             info.id.scope_id,
             info.id.ledger_id,
             info.digest_type,
             password,
-            last + 1,
+            0 if last is None else last + 1,
             info.length or 0,
-            confirmed,
+            NULL_VALUE if confirmed is None else confirmed,
         )
         # What is on storage, once the archive no longer records this writer.
         self._safe_position = NULL_VALUE
@@ -103,17 +86,14 @@ class LedgerWriting:
         info, counters = self.info, self._counters
         ids = (info.recording_counter_id, info.confirmed_counter_id)
         key = struct.pack("<q", info.recording_id) + info.id.key
-        try:
-            is_here = (
+        with suppress(errors.AerotapeError):  # there is no such counter
+            if (
                 counters.type_id(ids[1]) == CounterType.LEDGER_CONFIRMED
                 and counters.key(ids[1])[: len(key)] == key
-            )
-            if not is_here:
-                return None, None
-            recording, confirmed = ((each, counters.registration_id(each)) for each in ids)
-            return recording, confirmed
-        except AerotapeError:
-            return None, None
+            ):
+                recording, confirmed = ((each, counters.registration_id(each)) for each in ids)
+                return recording, confirmed
+        return None, None
 
     @property
     def is_durable(self) -> bool:
@@ -125,7 +105,7 @@ class LedgerWriting:
         """The last entry that is known to be on storage, -1 for none."""
         if self._confirmed_counter is not None:
             counter_id, registration_id = self._confirmed_counter
-            with suppress(ClosedError):  # the client is closed
+            with suppress(errors.ClosedError):  # the client is closed
                 value = self._counters.await_value(counter_id, registration_id, 0, 0)
                 if value is not None:
                     return self.native.confirm(value)
@@ -136,14 +116,10 @@ class LedgerWriting:
     def push(self, payloads: Sequence[Data], wait_ns: int = 0) -> Steps[int]:
         """Publish entries, waiting for room; return the last one's id.
 
+        After an error some of them may be added.
+
         Args:
             wait_ns: how long a native call may wait.
-
-        Raises:
-            LedgerError: the archive no longer records the ledger.
-            AeronTimeoutError: the archive does not keep up. Some entries may be added.
-            AeronError: a payload is too long, or the stream is at its last position.
-            ClosedError: the writer is closed.
         """
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         rest = payloads
@@ -154,14 +130,22 @@ class LedgerWriting:
             if result >= 0:
                 return last
             if result not in _NOT_NOW:
-                raise self._push_error(result)
+                if result == MAX_POSITION_EXCEEDED:
+                    raise errors.AeronError(
+                        f"cannot add to ledger {self.info.id}: its stream has reached its last"
+                        " position; close it and create another ledger",
+                        result,
+                    )
+                raise errors.ClosedError(
+                    f"cannot add to ledger {self.info.id}: its publication is closed"
+                )
             if last > before:
                 rest = rest[last - before :]
                 deadline_ns = time.monotonic_ns() + self._session.timeout_ns
             elif result == NOT_CONNECTED:
                 yield from self._check_attached()
             if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(
+                raise errors.AeronTimeoutError(
                     f"cannot add to ledger {self.info.id}: the archive has not taken entries for"
                     f" {self._session.timeout_ns / 1e9:g} s (back pressure)"
                 )
@@ -172,27 +156,12 @@ class LedgerWriting:
         if self.failure is not None:
             raise self.failure
         if self._publication.is_closed:
-            raise ClosedError(f"cannot write to ledger {self.info.id}: its writer is closed")
-
-    def _push_error(self, result: int) -> AerotapeError:
-        if result == MAX_POSITION_EXCEEDED:
-            return AeronError(
-                f"cannot add to ledger {self.info.id}: its stream has reached its last position;"
-                " close it and create another ledger",
-                result,
-            )
-        return ClosedError(f"cannot add to ledger {self.info.id}: its publication is closed")
+            raise errors.ClosedError(f"cannot write to ledger {self.info.id}: its writer is closed")
 
     # -- waiting -------------------------------------------------------------------------------
 
     def flush(self) -> Steps[int]:
-        """Wait until all adds are acknowledged; return the last entry id.
-
-        Raises:
-            LedgerError: the archive no longer records the ledger.
-            AeronTimeoutError: there was no progress for the timeout of the client.
-            ClosedError: the writer is closed.
-        """
+        """Wait until all adds are acknowledged; return the last entry id."""
         last, position = self.native.last_add_pushed, self.native.position
         if position < 0:
             self.check_writable()
@@ -200,7 +169,7 @@ class LedgerWriting:
         return last
 
     def acknowledged(self, position: int) -> Steps[None]:
-        """Wait until entries up to a position are acknowledged. Raises as `flush`."""
+        """Wait until entries up to a position are acknowledged."""
         counter = self._confirmed_counter if self.is_durable else self._recording_counter
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         reached = -1
@@ -212,7 +181,7 @@ class LedgerWriting:
                 value = yield AwaitCounter(self._counters, *counter, position, _SLICE_NS)
             else:
                 value = yield requests.await_ledger(
-                    self.info.id, position, Reach.ACKNOWLEDGED, self._session.timeout_ns // 2
+                    self.info.id, position, codecs.Reach.ACKNOWLEDGED, self._session.timeout_ns // 2
                 )
                 if value is not None and value < position:
                     yield from self._check_attached(position)
@@ -226,7 +195,7 @@ class LedgerWriting:
             if value > reached:
                 reached, deadline_ns = value, time.monotonic_ns() + self._session.timeout_ns
             if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(
+                raise errors.AeronTimeoutError(
                     f"adds to ledger {self.info.id} are not acknowledged: no progress for"
                     f" {self._session.timeout_ns / 1e9:g} s at position {value}, expected"
                     f" {position}"
@@ -251,15 +220,15 @@ class LedgerWriting:
         self.native.confirm(found.confirmed_position)
         error = self._session.take_error(self._correlation_id)
         if error is not None:
-            self.failure = LedgerError(f"ledger {ledger} has failed: {error}", ledger)
+            self.failure = errors.LedgerError(f"ledger {ledger} has failed: {error}", ledger)
         elif found.is_closed:
-            self.failure = LedgerClosedError(
+            self.failure = errors.LedgerClosedError(
                 f"ledger {ledger} was closed by another client: its last entry is"
                 f" {found.last_add_confirmed}",
                 ledger,
             )
         else:
-            self.failure = LedgerError(
+            self.failure = errors.LedgerError(
                 f"the archive no longer records this writer of ledger {ledger}: open it again",
                 ledger,
             )
@@ -267,14 +236,14 @@ class LedgerWriting:
             raise self.failure
 
     def sync(self) -> Steps[int]:
-        """Force what was added to storage; return the last entry that is. Raises as `flush`."""
+        """Force what was added to storage; return the last entry that is."""
         if self.failure is not None:
             raise self.failure
         yield from self.flush()
         if not self.is_durable:
             try:
                 position = yield requests.sync_ledger(self.info.id)
-            except LedgerError:
+            except errors.LedgerError:
                 yield from self._check_attached()
                 raise
             self.native.confirm(position)
@@ -283,10 +252,7 @@ class LedgerWriting:
     # -- the end -------------------------------------------------------------------------------
 
     def close(self) -> Steps[None]:
-        """Wait for acknowledgements, then sync and close the ledger. Idempotent.
-
-        After a failure that was raised, only the publication is closed.
-        """
+        """Wait for acknowledgements, then sync and close the ledger. Idempotent."""
         if self._publication.is_closed:
             return
         try:
@@ -314,25 +280,13 @@ class LedgerWriting:
 
 
 def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps[LedgerWriting]:
-    """Publish to a ledger and let the archive record that.
-
-    Args:
-        channel: where to publish; None: IPC if the archive is reached by IPC, else UDP to the
-            address of its control channel.
-
-    Raises:
-        UnknownLedgerError: there is no such ledger.
-        LedgerInUseError: it has a writer.
-        LedgerClosedError: it is closed.
-        LedgerPasswordError: it has another password.
-        ConfigurationError: the channel is not a channel URI.
-    """
+    """Publish to a ledger, by default to `default_channel`, and let the archive record that."""
     session: ControlSession = yield CurrentSession()
     if channel is None:
         channel = default_channel(session.publication.channel)
     info = requests.info_of((yield from requests.described(ledger)))
     if info.has_writer:
-        raise LedgerInUseError(
+        raise errors.LedgerInUseError(
             f"ledger {ledger} has a writer: wait for its end, or recover the ledger", ledger
         )
     if info.recording_id != NULL_VALUE:
@@ -340,14 +294,16 @@ def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps
     is_local = ChannelUri.parse(channel).is_ipc
     publication = yield from published(session.aeron, channel, STREAM_ID, session.timeout_ns)
     try:
-        found = yield from requests.attach_writer(
-            ledger,
-            STREAM_ID,
-            publication.session_id,
-            WriterLocation.LOCAL if is_local else WriterLocation.REMOTE,
-            channel,
-            password,
+        request = codecs.AttachWriterRequest(
+            **requests.id_fields(ledger),
+            stream_id=STREAM_ID,
+            session_id=publication.session_id,
+            location=codecs.WriterLocation.LOCAL if is_local else codecs.WriterLocation.REMOTE,
+            channel=channel,
+            password_hash=requests.password_hash(password),
         )
+        listing = Listing(request, f"write to ledger {ledger}", 1)
+        found = yield from requests.described_by(ledger, listing)
         return LedgerWriting(session, publication, found, password)
     except BaseException:
         publication.close()
@@ -360,7 +316,7 @@ def _extension_channel(session: ControlSession, info: LedgerInfo, channel: str) 
     while True:
         recording = yield from list_recording(info.recording_id)
         if recording is None:
-            raise LedgerError(
+            raise errors.LedgerError(
                 f"ledger {info.id} has lost recording {info.recording_id}: delete the ledger, or"
                 " restore the recording",
                 info.id,
@@ -368,24 +324,19 @@ def _extension_channel(session: ControlSession, info: LedgerInfo, channel: str) 
         if not recording.is_active:
             return channels.extension_channel(recording, channel)
         if time.monotonic_ns() >= deadline_ns:
-            raise LedgerInUseError(f"ledger {info.id} still has a writer", info.id)
+            raise errors.LedgerInUseError(f"ledger {info.id} still has a writer", info.id)
         yield Pause(_PAUSE_NS, f"write to ledger {info.id}")
 
 
 def default_channel(control_channel: str) -> str:
-    """Return where writers publish by default: to the address of the control channel.
-
-    Raises:
-        ConfigurationError: the control channel has no endpoint.
-    """
+    """Return where writers publish by default: to the address of the control channel."""
     uri = ChannelUri.parse(control_channel)
     if uri.is_ipc:
         return "aeron:ipc"
-    parameters = {
-        name: value for name in ("endpoint", "interface") if (value := uri.get(name)) is not None
-    }
+    names = ("endpoint", "interface")
+    parameters = {name: uri.parameters[name] for name in names if name in uri.parameters}
     if "endpoint" not in parameters:
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             f"control channel {control_channel} has no endpoint to publish to: give the writer's"
             " channel",
             "channel",

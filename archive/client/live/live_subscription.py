@@ -66,13 +66,7 @@ class LiveSubscription:
         self._adding.advance()
 
     def image(self) -> _native.Image | None:
-        """Return the image of a publisher, None while there is none.
-
-        Of several, an image of the recorded stream is preferred.
-
-        Raises:
-            AeronError: the driver refuses the subscription.
-        """
+        """Return the image of a publisher, at best of the recorded stream; None without one."""
         if self._adding is not None:
             self._await_subscription(self._adding)
         if self._subscription is None:

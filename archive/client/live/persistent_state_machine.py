@@ -11,13 +11,12 @@ both are at the same position, switching to the live stream neither loses nor du
 
 from __future__ import annotations
 
-import enum
 import time
 from collections.abc import Callable, Generator
 from dataclasses import InitVar, dataclass, field
 from typing import Final, TypeVar
 
-from aerotape import _native
+from aerotape import _native, errors
 from aerotape.archive.client.executors.polling import PollingExecutor
 from aerotape.archive.client.live.live_subscription import LiveSubscription, is_same_stream
 from aerotape.archive.client.live.persistent_types import (
@@ -28,20 +27,11 @@ from aerotape.archive.client.live.persistent_types import (
     PersistentState,
 )
 from aerotape.archive.client.replay.opening import start_stream
-from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
 from aerotape.archive.client.requests.request import Pause, Steps, performed
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.errors import (
-    AeronTimeoutError,
-    ClosedError,
-    InvalidPositionError,
-    PersistentSubscriptionError,
-    ReplayError,
-    UnknownRecordingError,
-)
 from aerotape.message import MessageBuffer
 from aerotape.protocol import NULL_POSITION
 
@@ -55,15 +45,7 @@ _BUSY_SLICE_NS: Final = 1_000_000
 # Between two requests for how far the archive has recorded.
 _RECORDER_LATE_NS: Final = 10_000_000
 
-Reason = PersistentSubscriptionError.Reason
-
-
-class _Switch(enum.Enum):
-    """The outcome of an attempt to join the live stream."""
-
-    JOINED = 1
-    REPLAY_ENDED = 2
-    LIVE_LOST = 3
+Reason = errors.PersistentSubscriptionError.Reason
 
 
 @dataclass(eq=False)
@@ -71,7 +53,6 @@ class PersistentStateMachine:
     """The duty cycles of a persistent subscription, and its state.
 
     Attributes:
-        state: the state.
         position: how far the stream has been read, bytes; FROM_START or FROM_LIVE before.
         join_difference: how far the live stream was ahead of the replay when it was found, bytes.
         backlog: messages that were read and not returned yet.
@@ -93,8 +74,6 @@ class PersistentStateMachine:
     _reader: _native.MessageReader = field(default_factory=_native.MessageReader, init=False)
     # The highest position of a publisher so far.
     _seen_live: int = field(default=NULL_POSITION, init=False)
-    # The image that was last reported as another stream than the recorded one.
-    _other_id: int = field(default=NULL_POSITION, init=False)
 
     def __post_init__(self, timeout_ns: int) -> None:
         self.position = self.options.start
@@ -126,10 +105,10 @@ class PersistentStateMachine:
             while True:
                 try:
                     image = yield from self._until_live()
-                except (ClosedError, AeronTimeoutError) as error:
+                except (errors.ClosedError, errors.AeronTimeoutError) as error:
                     if self.aeron.is_closed:
                         raise
-                    if isinstance(error, AeronTimeoutError):
+                    if isinstance(error, errors.AeronTimeoutError):
                         self.report(error)
                     yield from self._wait_a_cycle()
                     continue
@@ -139,13 +118,7 @@ class PersistentStateMachine:
             self._live.close()
 
     def _until_live(self) -> DutyCycles[_native.Image | None]:
-        """Read from the recording until the live stream is joined; None: start again.
-
-        Raises:
-            ClosedError: the archive went away.
-            AeronTimeoutError: the archive does not respond in time.
-            PersistentSubscriptionError: the error is permanent.
-        """
+        """Read from the recording until the live stream is joined; None: start again."""
         session = yield from self._connected()
         recording = yield from self._look_up(session)
         stopped_at = recording.stop_position
@@ -156,18 +129,19 @@ class PersistentStateMachine:
             return None
         try:
             return (yield from self._replay(session, recording))
-        except InvalidPositionError as error:
+        except errors.InvalidPositionError as error:
             raise self._terminal(Reason.INVALID_START_POSITION, str(error)) from error
-        except UnknownRecordingError as error:
+        except errors.UnknownRecordingError as error:
             raise self._terminal(Reason.RECORDING_NOT_FOUND, str(error)) from error
-        except ReplayError as error:  # it had started: another one may continue at its position
+        except errors.ReplayError as error:
+            # It had started: another one may continue at its position.
             self.report(error)
             return None
 
     def _connected(self) -> DutyCycles[ControlSession]:
         while (session := self.connection.session) is None:
             if self.aeron.is_closed:
-                raise ClosedError("cannot continue: the Aeron client is closed")
+                raise errors.ClosedError("cannot continue: the Aeron client is closed")
             self._enter(PersistentState.AWAIT_ARCHIVE_CONNECTION)
             yield from self._wait_a_cycle()
         return session
@@ -230,9 +204,17 @@ class PersistentStateMachine:
     ) -> DutyCycles[_native.Image | None]:
         self._enter(PersistentState.AWAIT_REPLAY_RESPONSE)
         self._set_join_difference(None)
-        replay = yield from self._perform(session, self._opened(session, recording))
+        opening = start_stream(
+            session,
+            recording,
+            self.position,
+            None,
+            channel=self.options.replay_channel,
+            stream_id=self.options.replay_stream_id,
+        )
+        replay = yield from self._perform(session, opening)
         joined: _native.Image | None = None
-        watch = self._watch(session, recording)
+        watch = PollingExecutor(self._near_the_end(recording), session)
         try:
             self._enter(PersistentState.REPLAY)
             while (image := replay.image) is not None and not image.is_closed:
@@ -240,18 +222,15 @@ class PersistentStateMachine:
                 live = self._live.image()
                 if live is not None and not is_same_stream(live, recording):
                     # The recording is read first; an unread subscription would block a publisher.
-                    self._report_other(live, recording)
                     self._live.put_off()
                 elif live is not None:
-                    outcome = yield from self._switch(image, live, replay.parameters.recorded_as)
-                    if outcome is _Switch.JOINED:
+                    if (yield from self._switch(image, live, replay.parameters.recorded_as)):
                         joined = live
                         break
-                    if outcome is _Switch.REPLAY_ENDED:
-                        break
                     self._live.close()
-                    watch = self._watch(session, recording)
+                    watch = PollingExecutor(self._near_the_end(recording), session)
                     self._enter(PersistentState.REPLAY)
+                    continue
                 self._read(image, None, _BUSY_SLICE_NS, replay.parameters.recorded_as)
                 yield
                 self._ensure_connected(session)
@@ -265,36 +244,13 @@ class PersistentStateMachine:
                 self._live.close()
         return joined
 
-    def _opened(
-        self, session: ControlSession, recording: RecordingDescriptor
-    ) -> Steps[ReplayStream]:
-        replay = yield from start_stream(
-            session,
-            recording,
-            self.position,
-            None,
-            channel=self.options.replay_channel,
-            stream_id=self.options.replay_stream_id,
-        )
-        try:
-            yield from replay.await_image()
-        except BaseException:
-            replay.abandon()
-            raise
-        return replay
-
-    def _watch(
-        self, session: ControlSession, recording: RecordingDescriptor
-    ) -> PollingExecutor[None]:
-        steps = self._near_the_end(recording.term_buffer_length // 4)
-        return PollingExecutor(steps, session)
-
-    def _near_the_end(self, distance: int) -> Steps[None]:
-        """Return when no more than `distance` bytes are left of the recording."""
+    def _near_the_end(self, recording: RecordingDescriptor) -> Steps[None]:
+        """Return when no more than a quarter of a term is left of the recording."""
+        distance = recording.term_buffer_length // 4
         while True:
             try:
                 end: int = yield max_recorded_position(self.options.recording_id)
-            except AeronTimeoutError:
+            except errors.AeronTimeoutError:
                 continue
             if self.position >= end - distance:
                 return
@@ -306,19 +262,19 @@ class PersistentStateMachine:
         replay: _native.Image,
         live: _native.Image,
         recorded_as: tuple[int, int] | None,
-    ) -> DutyCycles[_Switch]:
+    ) -> DutyCycles[bool]:
+        """Return whether the live stream is joined; False when either of the two has ended."""
         self._enter(PersistentState.ATTEMPT_SWITCH)
         self._set_join_difference(live.position - replay.position)
         while True:
             if live.position < replay.position:
                 live.skip_to(replay.position, _SKIPPED_FRAGMENTS)
             if live.position == replay.position:
-                return _Switch.JOINED
+                return True
             if replay.is_closed:
                 self._see_live(live.position)
-                return _Switch.REPLAY_ENDED
-            if live.is_closed:
-                return _Switch.LIVE_LOST
+            if replay.is_closed or live.is_closed:
+                return False
             limit = live.position if live.position > replay.position else None
             self._read(replay, limit, _BUSY_SLICE_NS, recorded_as)
             yield
@@ -351,7 +307,13 @@ class PersistentStateMachine:
                 if self.position >= 0 and position != self.position:
                     return None  # the messages in between are in the recording
                 if not is_same_stream(image, recording):
-                    raise self._other_stream(image, recording)
+                    raise self._terminal(
+                        Reason.GENERIC,
+                        "the live stream is another one than was recorded: it has initial term id "
+                        f"{image.initial_term_id} and terms of {image.term_buffer_length} bytes, "
+                        f"the recording {recording.initial_term_id} and "
+                        f"{recording.term_buffer_length}",
+                    )
                 self.position = position
                 self._set_join_difference(0)
                 joined = True
@@ -359,21 +321,6 @@ class PersistentStateMachine:
         finally:
             if not joined:
                 self._live.close()
-
-    def _other_stream(
-        self, image: _native.Image, recording: RecordingDescriptor
-    ) -> PersistentSubscriptionError:
-        return self._terminal(
-            Reason.GENERIC,
-            f"the live stream is another one than was recorded: it has initial term id "
-            f"{image.initial_term_id} and terms of {image.term_buffer_length} bytes, the "
-            f"recording {recording.initial_term_id} and {recording.term_buffer_length}",
-        )
-
-    def _report_other(self, image: _native.Image, recording: RecordingDescriptor) -> None:
-        if image.correlation_id != self._other_id:
-            self._other_id = image.correlation_id
-            self.report(self._other_stream(image, recording))
 
     def _read_live(self, image: _native.Image) -> DutyCycles[None]:
         self._enter(PersistentState.LIVE)
@@ -425,15 +372,15 @@ class PersistentStateMachine:
 
     def _ensure_connected(self, session: ControlSession) -> None:
         if self.connection.session is not session:
-            raise ClosedError("the archive went away")
+            raise errors.ClosedError("the archive went away")
 
     def _see_live(self, position: int) -> None:
         self._seen_live = max(self._seen_live, position)
 
-    def _terminal(self, reason: Reason, why: str) -> PersistentSubscriptionError:
-        what = f"cannot read recording {self.options.recording_id}"
-        text = f"{what}: {why}"
-        return PersistentSubscriptionError(text, reason, self.options.recording_id, self.position)
+    def _terminal(self, reason: Reason, why: str) -> errors.PersistentSubscriptionError:
+        recording_id = self.options.recording_id
+        text = f"cannot read recording {recording_id}: {why}"
+        return errors.PersistentSubscriptionError(text, reason, recording_id, self.position)
 
     def _enter(self, state: PersistentState) -> None:
         if state is not self.state:

@@ -33,17 +33,8 @@ _SLICE_NS: Final = 50_000_000
 _ITERATION_NS: Final = 1_000_000_000
 _REPLAYING: Final = (PersistentState.REPLAY, PersistentState.ATTEMPT_SWITCH)
 
-# AeronCounters of the reference: type ids by the ends of labels' prefixes.
-_STATE_COUNTER: Final = "State"
-_JOIN_DIFFERENCE_COUNTER: Final = "Join Difference"
-_LIVE_LEFT_COUNTER: Final = "Live Left Count"
-_LIVE_JOINED_COUNTER: Final = "Live Joined Count"
-_COUNTERS: Final = {
-    _STATE_COUNTER: 114,
-    _JOIN_DIFFERENCE_COUNTER: 115,
-    _LIVE_LEFT_COUNTER: 116,
-    _LIVE_JOINED_COUNTER: 117,
-}
+# AeronCounters of the reference: the ends of the labels' prefixes of the types from 114.
+_COUNTERS: Final = ("State", "Join Difference", "Live Left Count", "Live Joined Count")
 _NO_DIFFERENCE: Final = -(1 << 63)
 _MAX_LABEL_LENGTH: Final = 380
 
@@ -122,7 +113,7 @@ class PersistentSubscription(Closing):
         self._is_closed = False
         self._counters = self._add_counters(options)
         self._connection = ReconnectingSession(
-            lambda: connecting.open()[0], lambda error: self._machine.report(error)
+            connecting.open, lambda error: self._machine.report(error)
         )
         self._options = options
         self._machine = PersistentStateMachine(
@@ -247,10 +238,9 @@ class PersistentSubscription(Closing):
 
     def _take_event(self, event: PersistentEvent) -> None:
         self._events.append(event)
-        if event.kind == "live-joined":
-            self._counters[_LIVE_JOINED_COUNTER].add(1)
-        elif event.kind == "live-left":
-            self._counters[_LIVE_LEFT_COUNTER].add(1)
+        if event.kind != "error":
+            name = "Live Joined Count" if event.kind == "live-joined" else "Live Left Count"
+            self._counters[name].add(1)
 
     # -- counters ------------------------------------------------------------------------------
 
@@ -262,14 +252,14 @@ class PersistentSubscription(Closing):
         add = self._aeron.native.add_counter
         return {
             name: add(type_id, b"", f"Persistent Subscription {name}: {what}"[:_MAX_LABEL_LENGTH])
-            for name, type_id in _COUNTERS.items()
+            for type_id, name in enumerate(_COUNTERS, 114)
         }
 
     def _show(self) -> None:
         difference = self._machine.join_difference
         with contextlib.suppress(ClosedError):  # the driver is gone
-            self._counters[_STATE_COUNTER].set(self._machine.state)
-            self._counters[_JOIN_DIFFERENCE_COUNTER].set(
+            self._counters["State"].set(self._machine.state)
+            self._counters["Join Difference"].set(
                 _NO_DIFFERENCE if difference is None else difference
             )
 

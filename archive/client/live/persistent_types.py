@@ -64,12 +64,8 @@ class PersistentOptions:
     """The options of a persistent subscription.
 
     Attributes:
-        recording_id: the recording of the live stream.
         start: a position, bytes, or FROM_START or FROM_LIVE.
-        live_channel: the channel of a subscription to the live stream.
-        live_stream_id: its stream; None: that of the recording.
-        replay_channel: where the archive replays to.
-        replay_stream_id: stream on that channel.
+        live_stream_id: None: that of the recording.
     """
 
     recording_id: int
@@ -81,7 +77,7 @@ class PersistentOptions:
 
     def __post_init__(self) -> None:
         """Check the options (ConfigurationError)."""
-        arguments.identity("recording_id", self.recording_id)
+        arguments.natural("recording_id", self.recording_id)
         arguments.integer("start", self.start, FROM_LIVE, _INT64_MAX)
         arguments.channel("live_channel", self.live_channel)
         if self.live_stream_id is not None:

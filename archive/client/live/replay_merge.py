@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from aerotape import _native
+from aerotape import _native, errors
 from aerotape.aeron import Subscription
 from aerotape.archive.client import channels
 from aerotape.archive.client.executors.polling import PollingExecutor
@@ -23,20 +23,12 @@ from aerotape.archive.client.requests.queries import max_recorded_position
 from aerotape.archive.client.requests.replays import (
     replay_request,
     start_replay_for_reader,
-    stop_request,
+    stop_replay,
 )
 from aerotape.archive.client.requests.request import Pause, Steps
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.channel_uri import ChannelUri
 from aerotape.context import Closing
-from aerotape.errors import (
-    AeronError,
-    AeronTimeoutError,
-    AerotapeError,
-    ClosedError,
-    ConfigurationError,
-    ReplayError,
-)
 from aerotape.formatting import shown
 from aerotape.frame_header import to_int32
 from aerotape.message import Message, MessageBuffer
@@ -83,7 +75,6 @@ class ReplayMergeOptions:
     """The options of a replay merge.
 
     Attributes:
-        recording_id: the recording of the live stream.
         position: the start, bytes: the beginning of a frame.
         replay_channel: the channel of the replay; the endpoint is filled in.
         replay_destination: where the subscription receives the replay; may have port 0.
@@ -108,18 +99,18 @@ class ReplayMergeOptions:
         }
         for name, channel in given.items():
             if ChannelUri.parse(channel).is_ipc:
-                raise ConfigurationError(
+                raise errors.ConfigurationError(
                     f"cannot merge with {channel}: only UDP streams can be merged; for IPC use a "
                     "persistent subscription",
                     name,
                 )
         if ChannelUri.parse(subscription_channel).get("control-mode") != "manual":
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 f"cannot merge into {subscription_channel}: it needs control-mode=manual",
                 "subscription",
             )
         if ChannelUri.parse(self.replay_destination).get("endpoint") is None:
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 f"cannot replay to {self.replay_destination}: it has no endpoint",
                 "replay_destination",
             )
@@ -272,8 +263,7 @@ class ReplayMerge(ImageReader, Closing):
                 self._check_image(image)
                 yield Pause(0, self._what())
             self._enter(MergeState.ATTEMPT_LIVE_JOIN)
-            yield from self._ask_target(ask_again_ns)
-            ask_again_ns = min(max(2 * ask_again_ns, _FIRST_ASK_AGAIN_NS), _LAST_ASK_AGAIN_NS)
+            ask_again_ns = yield from self._ask_target(ask_again_ns)
             self._check_image(image)
             missing = self._target - self.position
             if not self._is_live_added:
@@ -309,16 +299,16 @@ class ReplayMerge(ImageReader, Closing):
         while not pending.poll():
             yield Pause(0, self._what())
 
-    def _ask_target(self, wait_ns: int) -> Steps[None]:
-        """Request the position of the recording."""
+    def _ask_target(self, wait_ns: int) -> Steps[int]:
+        """Request the position of the recording; return how long to wait before the next time."""
         while True:
             if wait_ns:
                 yield Pause(wait_ns, self._what())
             self._target = yield max_recorded_position(self._options.recording_id)
             self._progress_ns = time.monotonic_ns()
-            if self._target != NULL_POSITION:
-                return
             wait_ns = min(max(2 * wait_ns, _FIRST_ASK_AGAIN_NS), _LAST_ASK_AGAIN_NS)
+            if self._target != NULL_POSITION:
+                return wait_ns
 
     def _replay(self, channel: ChannelUri) -> Steps[_native.Image]:
         recording_id, stream_id = self._options.recording_id, self._subscription.stream_id
@@ -347,12 +337,11 @@ class ReplayMerge(ImageReader, Closing):
 
     def _check_image(self, image: _native.Image) -> None:
         if image.is_closed:
-            raise ReplayError(
+            replay_session_id = -1 if self._replay_session_id is None else self._replay_session_id
+            raise errors.ReplayError(
                 f"{self._what()}: the replay ended before the live stream arrived",
                 recording_id=self._options.recording_id,
-                replay_session_id=-1
-                if self._replay_session_id is None
-                else self._replay_session_id,
+                replay_session_id=replay_session_id,
                 position=self.position,
             )
 
@@ -364,7 +353,7 @@ class ReplayMerge(ImageReader, Closing):
         if time.monotonic_ns() - self._progress_ns <= self._options.progress_timeout_ns:
             return
         transports = 0 if self._image is None else self._image.active_transport_count
-        raise AeronTimeoutError(
+        raise errors.AeronTimeoutError(
             f"{self._what()}: no progress for {self._options.progress_timeout_ns / 1e9:g} s in "
             f"state {self._state.name} at position {self.position} of {self._target} "
             f"({transports} active transports)"
@@ -382,13 +371,11 @@ class ReplayMerge(ImageReader, Closing):
         """Stop the replay and remove its destination, without waiting."""
         if self._has_replay_destination:
             self._has_replay_destination = False
-            with contextlib.suppress(ClosedError, AeronError):  # it is gone already
+            with contextlib.suppress(errors.ClosedError, errors.AeronError):  # it is gone already
                 self._subscription.native.async_remove_destination(self._options.replay_destination)
         replay_session_id, self._replay_session_id = self._replay_session_id, None
         if replay_session_id is not None:
-            self._session.send_unanswered(
-                stop_request(replay_session_id), f"stop replay {replay_session_id}"
-            )
+            self._session.send_unanswered(stop_replay(replay_session_id))
 
     def close(self) -> None:
         """Stop the replay if it is running, and close the subscription unless it is the caller's.
@@ -397,7 +384,7 @@ class ReplayMerge(ImageReader, Closing):
         """
         if self._state is MergeState.CLOSED:
             return
-        with contextlib.suppress(AerotapeError):
+        with contextlib.suppress(errors.AerotapeError):
             self._executor.close()
         self._end_replay()
         self._state = MergeState.CLOSED

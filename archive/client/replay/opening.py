@@ -5,24 +5,16 @@ from __future__ import annotations
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.executors.driver_steps import subscribed, with_bound_port
 from aerotape.archive.client.replay.stream import ReplayParameters, ReplayStream
-from aerotape.archive.client.requests.queries import (
-    list_recording,
-    max_recorded_position,
-)
+from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
 from aerotape.archive.client.requests.replays import replay_request, start_replay_for_reader
 from aerotape.archive.client.requests.request import CurrentSession, Steps, performed
-from aerotape.archive.client.requests.scopes import check_replay, check_scope
+from aerotape.archive.client.requests.scopes import check_scope
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
 from aerotape.frame_header import to_int32
-from aerotape.protocol import (
-    NULL_POSITION,
-    REPLAY_ALL_AND_FOLLOW,
-    REPLAY_ALL_AND_STOP,
-    ErrorCode,
-)
+from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP, ErrorCode
 
 
 def replay(
@@ -69,15 +61,14 @@ def replay(
     assert channel is not None, "the client's method gives its channel"
     start = None
     if position not in (None, NULL_POSITION):
-        start = arguments.position("position", position)
+        start = arguments.natural("position", position)
     if length in (REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP):
         follow = follow and length == REPLAY_ALL_AND_FOLLOW
         length = None
     if length is not None and arguments.any_int64("length", length) < 0:
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
     session: ControlSession = yield CurrentSession()
-    scope_id = yield from check_scope(scope_id)
-    check_replay(scope_id, limit_counter_id)
+    scope_id = yield from check_scope(scope_id, limit_counter_id)
     recording = yield from list_recording(recording_id, scope_id=scope_id)
     if recording is None:
         unknown = ErrorCode.UNKNOWN_RECORDING
@@ -117,11 +108,6 @@ def replay(
         timeout_ns=timeout_ns,
         scope_id=scope_id,
     )
-    try:
-        yield from stream.await_image()
-    except BaseException:
-        stream.abandon()
-        raise
     return stream
 
 
@@ -138,33 +124,27 @@ def start_stream(
     timeout_ns: int | None = None,
     scope_id: int | None = None,
 ) -> Steps[ReplayStream]:
-    """Request a replay of known bounds and return its stream, possibly without an image yet.
+    """Request a replay of known bounds, and wait for its stream.
 
     Args:
-        recording: the descriptor of the recording.
         start: where it begins, bytes.
         end: where it ends, bytes; None: with the recording.
         channel: this and the others as of `replay`; `check_scope` returned the scope.
         timeout_ns: how long its reader waits for the next message; None: no limit.
-
-    Raises:
-        ArchiveError: the archive refuses.
-        AeronError: the media driver refuses the subscription.
-        AeronTimeoutError: the archive or the media driver does not respond.
     """
     aeron, id = session.aeron, recording.recording_id
     arguments.channel("channel", channel)
     subscription = None
     archive_channel = channel
     reply_to: int | None = None
-    if channels.is_response_channel(channel):
-        subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
-        reply_to = subscription.registration_id
-    elif channels.has_wildcard_port(channel):
-        # The request needs the bound port, so the subscription comes first.
-        subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
-        archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
     try:
+        if channels.is_response_channel(channel):
+            subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
+            reply_to = subscription.registration_id
+        elif channels.has_wildcard_port(channel):
+            # The request needs the bound port, so the subscription comes first.
+            subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
+            archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
         length = REPLAY_ALL_AND_FOLLOW if end is None else max(end - start, 0)
         request = replay_request(
             id,
@@ -191,17 +171,17 @@ def start_stream(
             session_id=to_int32(answer.relevant_id),
             recorded_as=(recording.session_id, recording.stream_id),
         )
-        stream = ReplayStream(parameters, session, timeout_ns)
-        try:
-            if subscription is None:
-                own = channels.with_session_id(channel, parameters.session_id)
-                subscription = yield from subscribed(aeron, own, stream_id, session.timeout_ns)
-        except BaseException:
-            stream.abandon()
-            raise
     except BaseException:
         if subscription is not None:
             subscription.close()
         raise
-    stream.attach(subscription)
+    stream = ReplayStream(parameters, session, timeout_ns, subscription)
+    try:
+        if subscription is None:
+            own = channels.with_session_id(channel, parameters.session_id)
+            stream.subscription = yield from subscribed(aeron, own, stream_id, session.timeout_ns)
+        yield from stream.await_image()
+    except BaseException:
+        stream.abandon()
+        raise
     return stream

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, Self, TypeVar
+from typing import Self
 
+from aerotape.archive.client.executors.blocking import BlockingRequests
 from aerotape.archive.client.replay.stream import ReplayStream
-from aerotape.archive.client.requests.request import Steps
 from aerotape.context import Closing
 from aerotape.formatting import shown
 from aerotape.message import Message
-
-T = TypeVar("T")
-
-
-class Runner(Protocol):
-    """Performs steps and returns what they return."""
-
-    def __call__(self, steps: Steps[T]) -> T: ...
 
 
 class ReplayProperties:
@@ -68,10 +60,10 @@ class Replay(ReplayProperties, Iterator[Message], Closing):
     goes away. Leaving the `with` block, or `close`, stops the replay.
     """
 
-    def __init__(self, stream: ReplayStream, run: Runner) -> None:
+    def __init__(self, stream: ReplayStream, requests: BlockingRequests) -> None:
         """Read an open stream. Created by `ArchiveClient.replay`."""
         super().__init__(stream)
-        self._run = run
+        self._requests = requests
 
     def __iter__(self) -> Self:
         return self
@@ -79,11 +71,11 @@ class Replay(ReplayProperties, Iterator[Message], Closing):
     def __next__(self) -> Message:
         backlog = self._stream.backlog
         if not backlog:
-            self._run(self._stream.fetch())
+            self._requests._run(self._stream.fetch())
             if not backlog:
                 raise StopIteration
         return backlog.next_message()
 
     def close(self) -> None:
         """Stop the replay if it has not ended, and close its subscription. Idempotent."""
-        self._run(self._stream.stop())
+        self._requests._run(self._stream.stop())

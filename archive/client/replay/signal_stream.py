@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Self
 
-from aerotape.archive.client.replay.replay import Runner
+from aerotape.archive.client.executors.blocking import BlockingRequests
 from aerotape.archive.client.replay.signals import (
     RecordingSignalEvent,
     SignalFilter,
@@ -27,6 +27,7 @@ class SignalReader:
         self, session: ControlSession, wanted: SignalFilter, timeout_ns: int | None
     ) -> None:
         """Create the queue and add it to the session."""
+        session.ensure_open("read recording signals")
         self._session = session
         self._timeout_ns = timeout_ns
         self._queue = SignalQueue(wanted)
@@ -56,17 +57,17 @@ class Signals(SignalReader, Iterator[RecordingSignalEvent], Closing):
     """
 
     def __init__(
-        self, session: ControlSession, wanted: SignalFilter, timeout_ns: int | None, run: Runner
+        self, requests: BlockingRequests, wanted: SignalFilter, timeout_ns: int | None
     ) -> None:
         """Start. Created by `ArchiveClient.signals`."""
-        super().__init__(session, wanted, timeout_ns)
-        self._run = run
+        super().__init__(requests._session, wanted, timeout_ns)
+        self._requests = requests
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> RecordingSignalEvent:
-        event = self._run(self._next())
+        event = self._requests._run(self._next())
         if event is None:
             self.close()
             raise StopIteration
@@ -93,15 +94,7 @@ def next_signal(
     timeout_ns: int | None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Steps[RecordingSignalEvent | None]:
-    """Wait for a signal that is wanted and take it; None once the client has been closed.
-
-    Args:
-        is_over: returns whether to stop waiting and return None.
-
-    Raises:
-        AeronTimeoutError: there is none in time.
-        ClosedError: the archive went away.
-    """
+    """Wait for a signal that is wanted and take it; None once it `is_over` or the client closed."""
     what = f"await {wanted}"
     begin_ns = time.monotonic_ns()
     while not is_over():

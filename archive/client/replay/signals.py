@@ -1,8 +1,4 @@
-"""Recording signals: events of the recordings that a client's requests concern.
-
-An aerotape archive with `aerotape.recording.signals=all` sends every client the signals of all
-recordings.
-"""
+"""Recording signals: events of the recordings that a client's requests concern."""
 
 from __future__ import annotations
 
@@ -51,13 +47,7 @@ def signal_of(message: codecs.RecordingSignalEvent) -> RecordingSignalEvent:
 
 @dataclass(frozen=True, slots=True)
 class SignalFilter:
-    """A selection of signals; None: any.
-
-    Attributes:
-        signals: one of these.
-        recording_id: about this recording.
-        correlation_id: caused by this request.
-    """
+    """A selection of signals; None: any."""
 
     signals: frozenset[RecordingSignal] | None = None
     recording_id: int | None = None
@@ -83,11 +73,7 @@ class SignalFilter:
 def signal_filter(
     signals: tuple[RecordingSignal, ...], recording_id: int | None, correlation_id: int | None
 ) -> SignalFilter:
-    """Return the filter for what a caller has given.
-
-    Raises:
-        ConfigurationError: an argument is not a signal.
-    """
+    """Return the filter for what a caller has given (ConfigurationError)."""
     for signal in signals:
         if not isinstance(signal, RecordingSignal):
             raise ConfigurationError(f"{signal!r} is not a RecordingSignal", "signals")

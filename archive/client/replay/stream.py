@@ -2,8 +2,7 @@
 
 A subscription alone does not distinguish a complete replay from an aborted one: both just end. So
 a `ReplayStream` knows from the recording where it has to end, watches the image, and takes the
-error of an early end from the session. It waits in `Steps`, which the executor of its reader,
-`Replay` or `AsyncReplay`, performs.
+error of an early end from the session.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import Final, Self
 from aerotape import _native
 from aerotape.archive.client.replay.image_reader import ImageReader
 from aerotape.archive.client.requests.queries import stop_position
-from aerotape.archive.client.requests.replays import stop_request
-from aerotape.archive.client.requests.request import Call, Pause, Poll, Steps, nothing
+from aerotape.archive.client.requests.replays import stop_replay
+from aerotape.archive.client.requests.request import Pause, Poll, Steps
 from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, ReplayError
 from aerotape.message import MessageBuffer
@@ -28,8 +27,6 @@ _CONNECT_POLL_NS: Final = 1_000_000
 _STOP_POLL_NS: Final = 10_000_000
 # The most between the end of a recording's stream and its stop position in the catalog.
 _STOP_POSITION_GRACE_NS: Final = 1_000_000_000
-# How long to read messages sent before an error, if the stream does not end.
-_AFTER_ERROR_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +34,7 @@ class ReplayParameters:
     """The parameters of a replay.
 
     Attributes:
-        recording_id: the recording.
-        start_position: where the replay begins, bytes.
-        end_position: where it has to end, bytes; None when it follows a live recording or a
-            counter.
+        end_position: where it has to end, bytes; None when it follows a live recording.
         is_bounded: whether a counter bounds it.
         correlation_id: of the replay request; -1 when there was none.
         replay_session_id: from the archive; None when there was no request.
@@ -59,58 +53,46 @@ class ReplayParameters:
 
 
 class ReplayStream(ImageReader):
-    """The state of a replay that is being read.
-
-    Attributes:
-        parameters: of the replay.
-        backlog: messages that were read and not returned yet.
-    """
+    """The state of a replay that is being read; `backlog` has messages not returned yet."""
 
     def __init__(
-        self, parameters: ReplayParameters, session: ControlSession, timeout_ns: int | None
+        self,
+        parameters: ReplayParameters,
+        session: ControlSession,
+        timeout_ns: int | None,
+        subscription: _native.Subscription | None,
     ) -> None:
-        """Create it; `attach` sets the subscription to read."""
+        """Read from this subscription, and close it at the end."""
         super().__init__(parameters.start_position)
         self.parameters = parameters
         self.backlog = MessageBuffer()
         self._session = session
         self._timeout_ns = timeout_ns
-        self._subscription: _native.Subscription | None = None
+        self.subscription = subscription
         self._is_over = False
-        self._error: ArchiveError | None = None
-        # How far the stream was when it was last seen to move, the error being known.
-        self._quiet_position = -1
-        self._quiet_since_ns = 0
 
     @classmethod
     def empty(cls, session: ControlSession, recording_id: int, position: int) -> Self:
         """Return an empty replay."""
-        stream = cls(
-            ReplayParameters(recording_id, position, position, False, -1, None, 0), session, None
-        )
+        parameters = ReplayParameters(recording_id, position, position, False, -1, None, 0)
+        stream = cls(parameters, session, None, None)
         stream._is_over = True
         return stream
-
-    def attach(self, subscription: _native.Subscription) -> None:
-        """Read from this subscription, and close it at the end."""
-        self._subscription = subscription
 
     @property
     def is_closed(self) -> bool:
         """Whether it has ended or was closed."""
-        return self._subscription is None
+        return self.subscription is None
 
     # -- reading -------------------------------------------------------------------------------
 
     def await_image(self) -> Steps[None]:
         """Wait for the replay's stream to appear."""
-        subscription = self._subscription
-        if subscription is None:
-            return
+        subscription = self.subscription
+        assert subscription is not None, "set before"
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         while (image := subscription.image_by_session_id(self.parameters.session_id)) is None:
             yield Pause(_CONNECT_POLL_NS, f"begin {self._describe(self.parameters.start_position)}")
-            self._raise_late_error(self.parameters.start_position)
             if time.monotonic_ns() >= deadline_ns:
                 self._raise_error(self.parameters.start_position)
                 raise AeronTimeoutError(
@@ -124,12 +106,12 @@ class ReplayStream(ImageReader):
         """Read messages into the backlog; none at the end."""
         idle_since_ns = time.monotonic_ns()
         idle_position = self.position
-        while self._subscription is not None:
+        while self.subscription is not None:
             if self._is_complete():
                 self.release()
                 break
             yield Poll(
-                self._subscription,
+                self.subscription,
                 _FRAGMENT_LIMIT,
                 POLL_SLICE_NS,
                 self.backlog,
@@ -157,7 +139,6 @@ class ReplayStream(ImageReader):
 
     def _check_alive(self, position: int, idle_since_ns: int) -> Steps[None]:
         yield Pause(0, f"continue {self._describe(position)}")
-        self._raise_late_error(position)
         waited_ns = time.monotonic_ns() - idle_since_ns
         if self._timeout_ns is not None and waited_ns >= self._timeout_ns:
             self._raise_error(position)
@@ -186,26 +167,8 @@ class ReplayStream(ImageReader):
             position,
         )
 
-    def _received_error(self) -> ArchiveError | None:
-        if self._error is None:
-            self._error = self._session.take_error(self.parameters.correlation_id)
-        return self._error
-
-    def _raise_late_error(self, position: int) -> None:
-        """Raise the archive's error once no message sent before it arrives any more.
-
-        The error arrives on the response stream, possibly before the end of the replay stream.
-        """
-        if self._received_error() is None:
-            return
-        now_ns = time.monotonic_ns()
-        if position > self._quiet_position:
-            self._quiet_position, self._quiet_since_ns = position, now_ns
-        elif now_ns >= self._quiet_since_ns + _AFTER_ERROR_NS:
-            self._raise_error(position)
-
     def _raise_error(self, position: int) -> None:
-        error = self._received_error()
+        error = self._session.take_error(self.parameters.correlation_id)
         if error is not None:
             raise self._ended_by_archive(
                 f"{self._describe(position)} was aborted: {error}", error.error_code, position
@@ -235,7 +198,7 @@ class ReplayStream(ImageReader):
         """Close the stream; return whether the archive may still be replaying. Idempotent."""
         self._is_over = self._is_over or self._is_complete()
         self._is_over = self._is_over or (self._image is not None and self._has_ended())
-        subscription, self._subscription = self._subscription, None
+        subscription, self.subscription = self.subscription, None
         image = self._detach_image()
         if image is not None:
             image.release()
@@ -246,18 +209,12 @@ class ReplayStream(ImageReader):
 
     def stop(self) -> Steps[None]:
         """Stop the replay if it has not ended, and close its subscription. Idempotent."""
-        if self.release():
+        if self.release() and self.parameters.replay_session_id is not None:
             # An archive that is gone has stopped the replay too.
             with contextlib.suppress(ClosedError, AeronTimeoutError, ArchiveError):
-                yield self._stop_call()
+                yield stop_replay(self.parameters.replay_session_id)
 
     def abandon(self) -> None:
         """As `stop`, without waiting for the response."""
-        if self.release():
-            call = self._stop_call()
-            self._session.send_unanswered(call.message, call.what)
-
-    def _stop_call(self) -> Call[None]:
-        replay_session_id = self.parameters.replay_session_id
-        assert replay_session_id is not None, "an empty replay has nothing to stop"
-        return Call(stop_request(replay_session_id), f"stop replay {replay_session_id}", nothing)
+        if self.release() and self.parameters.replay_session_id is not None:
+            self._session.send_unanswered(stop_replay(self.parameters.replay_session_id))

@@ -44,14 +44,10 @@ class RecordingSubscription:
 class Pages(Generic[D]):
     """A listing that is requested page by page, so that other requests can be sent in between.
 
-    >>> while (page := run(pages.next())):
-    ...     yield from page
-
     Attributes:
         ask: returns the request for a page, or steps that do, given its first key and length.
         convert: converts an item for the caller.
         key_after: returns the key of the next page, from this one's key, last item, length.
-        key: the key of the next page.
         count: the maximum number of items; None: no limit.
     """
 
@@ -97,7 +93,7 @@ def list_recordings(
     Raises:
         IllegalOperationError: the archive knows no other scope than its own.
     """
-    arguments.identity("from_recording_id", from_recording_id)
+    arguments.natural("from_recording_id", from_recording_id)
 
     def ask(from_id: int, length: int) -> Steps[Listing]:
         scope = yield from check_scope(scope_id)
@@ -120,7 +116,7 @@ def list_recordings_for_uri(
     """
     arguments.text("channel_fragment", channel_fragment)
     arguments.any_int32("stream_id", stream_id)
-    arguments.identity("from_recording_id", from_recording_id)
+    arguments.natural("from_recording_id", from_recording_id)
 
     def ask(from_id: int, length: int) -> Listing:
         request = codecs.ListRecordingsForUriRequest(
@@ -146,16 +142,14 @@ def list_recording(
     Raises:
         IllegalOperationError: the archive knows no other scope than its own.
     """
-    arguments.identity("recording_id", recording_id)
+    arguments.natural("recording_id", recording_id)
     scope = yield from check_scope(scope_id)
+    request: Request = codecs.ListRecordingRequest(recording_id=recording_id)
     if scope is not None:
         request = listing_request(scope, recording_id, 1)
-        found: list[Item] = yield Listing(request, f"list recording {recording_id}", 1)
-        descriptor = descriptor_of(found[0]) if found else None
-        return descriptor if descriptor and descriptor.recording_id == recording_id else None
-    request = codecs.ListRecordingRequest(recording_id=recording_id)
-    found = yield Listing(request, f"list recording {recording_id}", 1)
-    return descriptor_of(found[0]) if found else None
+    found: list[Item] = yield Listing(request, f"list recording {recording_id}", 1)
+    descriptor = descriptor_of(found[0]) if found else None
+    return descriptor if descriptor and descriptor.recording_id == recording_id else None
 
 
 def list_recording_subscriptions(
@@ -200,7 +194,7 @@ def find_last_matching_recording(
         channel_fragment: as in `list_recordings_for_uri`.
     """
     request = codecs.FindLastMatchingRecordingRequest(
-        min_recording_id=arguments.identity("min_recording_id", min_recording_id),
+        min_recording_id=arguments.natural("min_recording_id", min_recording_id),
         session_id=arguments.any_int32("session_id", session_id),
         stream_id=arguments.any_int32("stream_id", stream_id),
         channel=arguments.text("channel_fragment", channel_fragment),
@@ -230,7 +224,7 @@ def max_recorded_position(recording_id: int) -> Call[int]:
 
 
 def _position(kind: Callable[..., Request], recording_id: int, what: str) -> Call[int]:
-    request = kind(recording_id=arguments.identity("recording_id", recording_id))
+    request = kind(recording_id=arguments.natural("recording_id", recording_id))
     return Call(request, f"get the {what} of recording {recording_id}", relevant_id)
 
 

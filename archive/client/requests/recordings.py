@@ -75,7 +75,7 @@ def extend_recording(
         InvalidExtensionError: the stream is not the recording's.
     """
     request = codecs.ExtendRecordingRequest2(
-        recording_id=arguments.identity("recording_id", recording_id),
+        recording_id=arguments.natural("recording_id", recording_id),
         stream_id=arguments.any_int32("stream_id", stream_id),
         source_location=arguments.source_location(source_location),
         auto_stop=codecs.BooleanType(bool(auto_stop)),
@@ -138,7 +138,7 @@ def stop_recording_by_identity(recording_id: int) -> Call[bool]:
         UnknownRecordingError: there is no such recording.
     """
     request = codecs.StopRecordingByIdentityRequest(
-        recording_id=arguments.identity("recording_id", recording_id)
+        recording_id=arguments.natural("recording_id", recording_id)
     )
     what = f"stop recording {recording_id}"
     return Call(request, what, lambda answer: answer.relevant_id != 0)
@@ -161,8 +161,8 @@ def truncate_recording(recording_id: int, position: int) -> Call[int]:
         InvalidPositionError: no frame begins there, or it is not within the recording.
     """
     request = codecs.TruncateRecordingRequest(
-        recording_id=arguments.identity("recording_id", recording_id),
-        position=arguments.position("position", position),
+        recording_id=arguments.natural("recording_id", recording_id),
+        position=arguments.natural("position", position),
     )
     return Call(request, f"truncate recording {recording_id} at {position}", relevant_id)
 
@@ -179,7 +179,7 @@ def purge_recording(recording_id: int) -> Call[int]:
         ArchiveError: it is being replayed.
     """
     request = codecs.PurgeRecordingRequest(
-        recording_id=arguments.identity("recording_id", recording_id)
+        recording_id=arguments.natural("recording_id", recording_id)
     )
     return Call(request, f"purge recording {recording_id}", relevant_id)
 
@@ -191,7 +191,7 @@ def update_channel(recording_id: int, channel: str) -> Call[None]:
         UnknownRecordingError: there is no such recording.
     """
     request = codecs.UpdateChannelRequest(
-        recording_id=arguments.identity("recording_id", recording_id),
+        recording_id=arguments.natural("recording_id", recording_id),
         channel=arguments.channel("channel", channel),
     )
     return Call(request, f"update the channel of recording {recording_id} to {channel}", nothing)

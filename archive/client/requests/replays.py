@@ -14,18 +14,13 @@ from aerotape.archive.client.requests.request import (
     performed,
     relevant_id,
 )
-from aerotape.archive.client.requests.scopes import check_replay, check_scope
+from aerotape.archive.client.requests.scopes import check_scope
 from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import argument
-from aerotape.protocol import (
-    NULL_POSITION,
-    NULL_VALUE,
-    REPLAY_ALL_AND_FOLLOW,
-    REPLAY_ALL_AND_STOP,
-)
+from aerotape.protocol import NULL_POSITION, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP
 
 _LONGEST: Final = (1 << 63) - 1
 
@@ -68,8 +63,7 @@ def start_replay(
         IllegalOperationError: the archive knows no other scope than its own.
         ConfigurationError: `channel` is not a channel URI.
     """
-    scope_id = yield from check_scope(scope_id)
-    check_replay(scope_id, limit_counter_id)
+    scope_id = yield from check_scope(scope_id, limit_counter_id)
     request = replay_request(
         recording_id,
         channel,
@@ -128,26 +122,19 @@ def stop_replay(replay_session_id: int) -> Call[bool]:
         False when no replay with this id was running. The Java archive does not report that: then
         the result is True.
     """
-    return Call(
-        stop_request(replay_session_id),
-        f"stop replay {replay_session_id}",
-        lambda answer: answer.relevant_id != NULL_VALUE,
+    request = codecs.StopReplayRequest(
+        replay_session_id=arguments.any_int64("replay_session_id", replay_session_id)
     )
+    what = f"stop replay {replay_session_id}"
+    return Call(request, what, lambda answer: answer.relevant_id != NULL_VALUE)
 
 
 def stop_all_replays(recording_id: int | None = None) -> Call[None]:
     """Stop all replays of a recording, or of all recordings, of every client."""
     request = codecs.StopAllReplaysRequest(
-        recording_id=arguments.optional_id("recording_id", recording_id)
+        recording_id=arguments.optional_natural("recording_id", recording_id)
     )
     return Call(request, "stop all replays", nothing)
-
-
-def stop_request(replay_session_id: int) -> Request:
-    """Return the message that stops a replay."""
-    return codecs.StopReplayRequest(
-        replay_session_id=arguments.any_int64("replay_session_id", replay_session_id)
-    )
 
 
 def replay_request(
@@ -160,13 +147,9 @@ def replay_request(
     file_io_max_length: int | None,
     scope_id: int | None = None,
 ) -> Request:
-    """Return the message that starts a replay, bounded when there is a counter.
-
-    Args:
-        scope_id: of an imported recording, as `check_scope` returned it.
-    """
+    """Return the message that starts a replay, bounded when there is a counter."""
     fields: dict[str, Any] = {
-        "recording_id": arguments.identity("recording_id", recording_id),
+        "recording_id": arguments.natural("recording_id", recording_id),
         "position": arguments.integer("position", position, NULL_POSITION, _LONGEST),
         "length": arguments.integer("length", length, REPLAY_ALL_AND_STOP, _LONGEST),
         "replay_stream_id": arguments.any_int32("stream_id", stream_id),
@@ -198,5 +181,5 @@ def start_replay_for_reader(
         request,
         _what(recording_id, channel, stream_id),
         lambda answer: answer,
-        undo=lambda answer: stop_request(answer.relevant_id),
+        undo=lambda answer: stop_replay(answer.relevant_id),
     )

@@ -70,11 +70,11 @@ def replicate(
     if replication_session_id is not None:
         session_id = arguments.any_int32("replication_session_id", replication_session_id)
     request = codecs.ReplicateRequest2(
-        src_recording_id=arguments.identity("src_recording_id", src_recording_id),
-        dst_recording_id=arguments.optional_id("dst_recording_id", dst_recording_id),
-        stop_position=arguments.optional_position("stop_position", stop_position),
-        channel_tag_id=arguments.optional_id("channel_tag_id", channel_tag_id),
-        subscription_tag_id=arguments.optional_id("subscription_tag_id", subscription_tag_id),
+        src_recording_id=arguments.natural("src_recording_id", src_recording_id),
+        dst_recording_id=arguments.optional_natural("dst_recording_id", dst_recording_id),
+        stop_position=arguments.optional_natural("stop_position", stop_position),
+        channel_tag_id=arguments.optional_natural("channel_tag_id", channel_tag_id),
+        subscription_tag_id=arguments.optional_natural("subscription_tag_id", subscription_tag_id),
         src_control_stream_id=arguments.any_int32("src_control_stream_id", src_control_stream_id),
         file_io_max_length=arguments.optional_length("file_io_max_length", file_io_max_length),
         replication_session_id=session_id,

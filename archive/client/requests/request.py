@@ -49,7 +49,7 @@ class Call(Generic[T]):
     what: str
     result: Callable[[codecs.ControlResponse], T]
     allowed: Mapping[int, T] = field(default_factory=dict)
-    undo: Callable[[codecs.ControlResponse], Request] | None = None
+    undo: Callable[[codecs.ControlResponse], Call[Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for some nanoseconds, polling the session.
-
-    Attributes:
-        what: the operation, for the error when the archive goes away.
-    """
+    """Wait for some nanoseconds, polling the session; `what` is for the error if it has ended."""
 
     duration_ns: int
     what: str = "continue"
@@ -90,13 +86,7 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Wait for signals; may end early, without any.
-
-    Attributes:
-        timeout_ns: how long to wait at most; None: no limit.
-        is_enough: returns whether there is nothing left to wait for.
-        what: the operation, for the error when the archive goes away.
-    """
+    """Wait for signals; may end early, without any. No timeout: no limit."""
 
     timeout_ns: int | None
     is_enough: Callable[[], bool]
@@ -110,12 +100,9 @@ class CurrentSession:
 
 @dataclass(frozen=True, slots=True)
 class AwaitCounter:
-    """Wait until a counter has a value; the result is its value, None when it was freed.
+    """Wait until a counter has at least a value; the result is its value, None when it was freed.
 
-    Attributes:
-        counters: of the media driver that has the counter.
-        least: the value to wait for.
-        timeout_ns: how long to wait; the value may be less then.
+    After the timeout the value may be less.
     """
 
     counters: _native.CountersReader

@@ -4,29 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar
 
+from aerotape import errors
 from aerotape.archive.client.requests.request import Call, Item
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import (
-    ActiveListingError,
-    ActiveRecordingError,
-    ActiveSubscriptionError,
-    ArchiveError,
-    AuthenticationError,
-    EmptyRecordingError,
-    InvalidExtensionError,
-    InvalidPositionError,
-    LedgerError,
-    LimitError,
-    QualifiedIdError,
-    ReplicationConnectionError,
-    StorageSpaceError,
-    UnauthorisedError,
-    UnknownRecordingError,
-    UnknownReplayError,
-    UnknownReplicationError,
-    UnknownSubscriptionError,
-)
 from aerotape.protocol import NULL_VALUE, ErrorCode
 from aerotape.qualified_id import QualifiedId
 
@@ -38,38 +19,38 @@ _LISTING_ENDS: Final = (
     codecs.ControlResponseCode.SUBSCRIPTION_UNKNOWN,
 )
 
-_CLASSES: Final[dict[int, type[ArchiveError]]] = {
-    ErrorCode.ACTIVE_LISTING: ActiveListingError,
-    ErrorCode.ACTIVE_RECORDING: ActiveRecordingError,
-    ErrorCode.ACTIVE_SUBSCRIPTION: ActiveSubscriptionError,
-    ErrorCode.UNKNOWN_SUBSCRIPTION: UnknownSubscriptionError,
-    ErrorCode.UNKNOWN_REPLAY: UnknownReplayError,
-    ErrorCode.MAX_REPLAYS: LimitError,
-    ErrorCode.MAX_RECORDINGS: LimitError,
-    ErrorCode.INVALID_EXTENSION: InvalidExtensionError,
-    ErrorCode.AUTHENTICATION_REJECTED: AuthenticationError,
-    ErrorCode.STORAGE_SPACE: StorageSpaceError,
-    ErrorCode.UNKNOWN_REPLICATION: UnknownReplicationError,
-    ErrorCode.UNAUTHORISED_ACTION: UnauthorisedError,
-    ErrorCode.REPLICATION_CONNECTION_FAILURE: ReplicationConnectionError,
-    ErrorCode.EMPTY_RECORDING: EmptyRecordingError,
-    ErrorCode.INVALID_POSITION: InvalidPositionError,
+_CLASSES: Final[dict[int, type[errors.ArchiveError]]] = {
+    ErrorCode.ACTIVE_LISTING: errors.ActiveListingError,
+    ErrorCode.ACTIVE_RECORDING: errors.ActiveRecordingError,
+    ErrorCode.ACTIVE_SUBSCRIPTION: errors.ActiveSubscriptionError,
+    ErrorCode.UNKNOWN_SUBSCRIPTION: errors.UnknownSubscriptionError,
+    ErrorCode.UNKNOWN_REPLAY: errors.UnknownReplayError,
+    ErrorCode.MAX_REPLAYS: errors.LimitError,
+    ErrorCode.MAX_RECORDINGS: errors.LimitError,
+    ErrorCode.INVALID_EXTENSION: errors.InvalidExtensionError,
+    ErrorCode.AUTHENTICATION_REJECTED: errors.AuthenticationError,
+    ErrorCode.STORAGE_SPACE: errors.StorageSpaceError,
+    ErrorCode.UNKNOWN_REPLICATION: errors.UnknownReplicationError,
+    ErrorCode.UNAUTHORISED_ACTION: errors.UnauthorisedError,
+    ErrorCode.REPLICATION_CONNECTION_FAILURE: errors.ReplicationConnectionError,
+    ErrorCode.EMPTY_RECORDING: errors.EmptyRecordingError,
+    ErrorCode.INVALID_POSITION: errors.InvalidPositionError,
 }
 
-_LEDGER_CLASSES: Final = {kind.code: kind for kind in LedgerError.__subclasses__()}
+_LEDGER_CLASSES: Final = {kind.code: kind for kind in errors.LedgerError.__subclasses__()}
 
 
-def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
+def error_of(response: codecs.ControlResponse, what: str) -> errors.ArchiveError:
     """Return the exception for a response that is not OK, of the class for its code."""
     if response.code != codecs.ControlResponseCode.ERROR:
         if response.code == codecs.ControlResponseCode.RECORDING_UNKNOWN:
-            return UnknownRecordingError(
+            return errors.UnknownRecordingError(
                 f"{what}: there is no such recording",
                 response.relevant_id,
                 response.correlation_id,
             )
         text = f"{what}: unexpected response code {response.code.name}"
-        return ArchiveError(text, ErrorCode.GENERIC, response.correlation_id)
+        return errors.ArchiveError(text, ErrorCode.GENERIC, response.correlation_id)
     code = response.relevant_id
     if code in _LEDGER_CLASSES:
         text = f"{what}: {response.error_message}"
@@ -77,17 +58,12 @@ def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
     name = ErrorCode(code).name if code in ErrorCode.__members__.values() else "unknown"
     text = f"{what}: {response.error_message} (error code {code} {name})"
     if code == ErrorCode.UNKNOWN_RECORDING:
-        return UnknownRecordingError(text, correlation_id=response.correlation_id)
-    return _CLASSES.get(code, ArchiveError)(text, code, response.correlation_id)
+        return errors.UnknownRecordingError(text, correlation_id=response.correlation_id)
+    return _CLASSES.get(code, errors.ArchiveError)(text, code, response.correlation_id)
 
 
 def result_of(call: Call[T], pending: PendingRequest) -> T:
-    """Return the result of a request.
-
-    Raises:
-        ArchiveError: the archive refused the request.
-        ClosedError: the session ended before the response.
-    """
+    """Return the result of a request, or raise the archive's error."""
     answer = pending.response()
     if answer.code == codecs.ControlResponseCode.OK:
         return call.result(answer)
@@ -98,7 +74,7 @@ def result_of(call: Call[T], pending: PendingRequest) -> T:
 
 
 def items_of(pending: PendingRequest) -> list[Item]:
-    """Return the items of a listing. Raises as `result_of`."""
+    """Return the items of a listing, or raise the archive's error."""
     if len(pending.items) < pending.count:
         answer = pending.response()
         if answer.code not in _LISTING_ENDS:
@@ -111,10 +87,10 @@ def _refusal(answer: codecs.ControlResponse, call: Call[Any]) -> Exception:
     error = error_of(answer, f"cannot {call.what}")
     ledger = _ledger_of(call.message)
     if ledger is not None and error.error_code == ErrorCode.GENERIC:
-        error = LedgerError(str(error), ledger, error.correlation_id)
-    if isinstance(error, LedgerError):
+        error = errors.LedgerError(str(error), ledger, error.correlation_id)
+    if isinstance(error, errors.LedgerError):
         error.ledger = ledger
-    if isinstance(error, UnknownRecordingError):
+    if isinstance(error, errors.UnknownRecordingError):
         error.recording_id = getattr(call.message, "recording_id", NULL_VALUE)
     return error
 
@@ -122,5 +98,5 @@ def _refusal(answer: codecs.ControlResponse, call: Call[Any]) -> Exception:
 def _ledger_of(message: Any) -> QualifiedId | None:
     try:
         return QualifiedId.from_signed(message.scope_id, message.ledger_id)
-    except (AttributeError, QualifiedIdError):
+    except (AttributeError, errors.QualifiedIdError):
         return None

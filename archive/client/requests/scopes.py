@@ -1,7 +1,7 @@
 """Requests for recordings of a scope: the archive's own, or those it has imported from others.
 
-Aeron's control protocol has no scopes. Requests for the archive's own recordings are Aeron's; of an
-archive that knows no others, such as the Java archive, the session refuses to send others.
+Aeron's control protocol has no scopes: requests for the archive's own recordings are Aeron's, and
+the session does not send others to an archive that knows no others.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError
-from aerotape.qualified_id import MAX_UNSCOPED, MAX_UNSIGNED
+from aerotape.qualified_id import signed
 
 
-def check_scope(scope_id: int | None) -> Steps[int | None]:
+def check_scope(scope_id: int | None, limit_counter_id: int | None = None) -> Steps[int | None]:
     """Return a scope other than the archive's own, in two's complement; None for the own one.
 
-    Raises:
-        ConfigurationError: the scope id does not fit in 64 bits.
+    A counter can only limit the replay of a recording of the archive itself.
     """
     if not scope_id:
         return None
@@ -32,7 +31,12 @@ def check_scope(scope_id: int | None) -> Steps[int | None]:
     session = yield CurrentSession()
     if wanted == scope_of_archive(session.archive_id):
         return None
-    return wanted - MAX_UNSIGNED - 1 if wanted > MAX_UNSCOPED else wanted
+    if limit_counter_id is not None:
+        raise ConfigurationError(
+            "a recording of another scope is complete: no counter limits its replay",
+            "limit_counter_id",
+        )
+    return signed(wanted)
 
 
 def listing_request(scope_id: int | None, from_recording_id: int, count: int) -> Request:
@@ -42,19 +46,6 @@ def listing_request(scope_id: int | None, from_recording_id: int, count: int) ->
     return ledger_control.ListScopedRecordingsRequest(
         scope_id=scope_id, from_recording_id=from_recording_id, record_count=count
     )
-
-
-def check_replay(scope_id: int | None, limit_counter_id: int | None) -> None:
-    """Refuse an option that a replay of an imported recording does not have.
-
-    Args:
-        scope_id: as `check_scope` returned it.
-    """
-    if scope_id is not None and limit_counter_id is not None:
-        raise ConfigurationError(
-            "a recording of another scope is complete: no counter limits its replay",
-            "limit_counter_id",
-        )
 
 
 def scopes() -> Steps[list[int]]:

@@ -24,8 +24,8 @@ def detach_segments(recording_id: int, new_start_position: int) -> Call[None]:
             or the recording itself have not reached it.
     """
     request = codecs.DetachSegmentsRequest(
-        recording_id=arguments.identity("recording_id", recording_id),
-        new_start_position=arguments.position("new_start_position", new_start_position),
+        recording_id=arguments.natural("recording_id", recording_id),
+        new_start_position=arguments.natural("new_start_position", new_start_position),
     )
     what = f"detach the segments of recording {recording_id} before {new_start_position}"
     return Call(request, what, nothing)
@@ -41,7 +41,7 @@ def delete_detached_segments(recording_id: int) -> Call[int]:
         UnknownRecordingError: there is no such recording.
     """
     request = codecs.DeleteDetachedSegmentsRequest(
-        recording_id=arguments.identity("recording_id", recording_id)
+        recording_id=arguments.natural("recording_id", recording_id)
     )
     return Call(request, f"delete the detached segments of recording {recording_id}", relevant_id)
 
@@ -56,8 +56,8 @@ def purge_segments(recording_id: int, new_start_position: int) -> Call[int]:
         The number of files to be deleted; a DELETE signal reports the end.
     """
     request = codecs.PurgeSegmentsRequest(
-        recording_id=arguments.identity("recording_id", recording_id),
-        new_start_position=arguments.position("new_start_position", new_start_position),
+        recording_id=arguments.natural("recording_id", recording_id),
+        new_start_position=arguments.natural("new_start_position", new_start_position),
     )
     what = f"purge the segments of recording {recording_id} before {new_start_position}"
     return Call(request, what, relevant_id)
@@ -74,7 +74,7 @@ def attach_segments(recording_id: int) -> Call[int]:
         ArchiveError: a file does not belong to the recording.
     """
     request = codecs.AttachSegmentsRequest(
-        recording_id=arguments.identity("recording_id", recording_id)
+        recording_id=arguments.natural("recording_id", recording_id)
     )
     return Call(request, f"attach the segments of recording {recording_id}", relevant_id)
 
@@ -93,8 +93,8 @@ def migrate_segments(src_recording_id: int, dst_recording_id: int) -> Call[int]:
         ArchiveError: the source has not stopped, or the two do not fit together.
     """
     request = codecs.MigrateSegmentsRequest(
-        src_recording_id=arguments.identity("src_recording_id", src_recording_id),
-        dst_recording_id=arguments.identity("dst_recording_id", dst_recording_id),
+        src_recording_id=arguments.natural("src_recording_id", src_recording_id),
+        dst_recording_id=arguments.natural("dst_recording_id", dst_recording_id),
     )
     what = f"migrate the segments of recording {src_recording_id} to {dst_recording_id}"
     return Call(request, what, relevant_id)

@@ -14,7 +14,6 @@ class ClientProperties:
 
     _aeron: Aeron
     _session: ControlSession
-    _archive_id: int
 
     @property
     def aeron(self) -> Aeron:
@@ -24,7 +23,7 @@ class ClientProperties:
     @property
     def archive_id(self) -> int:
         """The archive's id, as received at connect; -1 for an archive too old to have one."""
-        return self._archive_id
+        return self._session.archive_id
 
     @property
     def archive_version(self) -> str:

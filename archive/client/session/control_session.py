@@ -1,9 +1,8 @@
 """A control session: a request stream, a response stream, and the requests pending on them.
 
-The core that all executors share. It stores the pending requests by correlation id, any number of
-them, and dispatches the messages of the response stream: responses and listed items go to their
-requests, pings are dropped, recording signals and errors that belong to no pending request (a
-replay that failed after it had started) are stored for later calls. It blocks in `read` only,
+The core that all executors share. It dispatches the messages of the response stream: responses and
+listed items go to their requests, recording signals and errors that belong to no pending request
+(a replay that failed after it had started) are stored for later calls. It blocks in `read` only,
 where one thread at a time polls the response stream and the others wait for it.
 """
 
@@ -15,22 +14,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from aerotape import _native
+from aerotape import _native, errors
 from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, CLOSED, NOT_CONNECTED
 from aerotape.archive.client.replay.signals import SignalQueue, signal_of
-from aerotape.archive.client.requests.request import Call, Listing, Request
+from aerotape.archive.client.requests.request import Call, Listing
 from aerotape.archive.client.requests.response_errors import error_of
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.runtime import HEADER, Message
-from aerotape.errors import (
-    AeronTimeoutError,
-    ArchiveError,
-    ClosedError,
-    CodecError,
-    IllegalOperationError,
-)
 from aerotape.message import MessageBuffer
 from aerotape.protocol import NULL_VALUE
 from aerotape.uninterrupted import call_uninterrupted
@@ -56,7 +48,6 @@ class ControlSession:
     """The state of one connection to an archive. Thread-safe.
 
     Attributes:
-        aeron: the Aeron client that the session's streams belong to.
         publication: the request stream.
         subscription: the response stream.
         control_session_id: the session's id at the archive, None during the handshake.
@@ -101,7 +92,7 @@ class ControlSession:
         self._decoded: tuple[object, Message | None] | None = None
         self.on_news: Callable[[], None] = lambda: None
         self._signal_queues = [self.signals]
-        self._errors: deque[ArchiveError] = deque(maxlen=_KEPT_ERRORS)
+        self._errors: deque[errors.ArchiveError] = deque(maxlen=_KEPT_ERRORS)
 
     @property
     def is_closed(self) -> bool:
@@ -111,26 +102,18 @@ class ControlSession:
     # -- sending -------------------------------------------------------------------------------
 
     def begin(
-        self,
-        message: Request,
-        what: str,
-        count: int = 0,
-        on_done: Callable[[], None] | None = None,
+        self, request: Call[Any] | Listing, on_done: Callable[[], None] | None = None
     ) -> tuple[PendingRequest, bytes]:
         """Prepare a request: return the pending request and the bytes to send.
 
         Args:
             on_done: called once, in the thread that reads, when the request is done.
-
-        Raises:
-            ClosedError: the session has ended.
-            CodecError: a field of the request cannot be encoded.
-            IllegalOperationError: the archive knows Aeron's requests only, and this is another.
         """
+        message, what = request.message, request.what
         self.ensure_open(what)
         if message.SCHEMA_ID == ledger_control.SCHEMA_ID and not self.knows_ledgers:
             # It would not respond.
-            raise IllegalOperationError(
+            raise errors.IllegalOperationError(
                 f"{what}: ILLEGAL_OP: the archive speaks only Aeron's control protocol, which has "
                 "no ledgers, and no scope other than that of the archive's own recordings"
             )
@@ -138,19 +121,13 @@ class ControlSession:
         message.control_session_id = self.control_session_id
         message.correlation_id = self.aeron.next_correlation_id()
         data = message.encode()
-        return self.expect(message.correlation_id, what, count, on_done), data
+        count = request.count if isinstance(request, Listing) else 0
+        return self.expect(PendingRequest(message.correlation_id, what, count, on_done)), data
 
-    def expect(
-        self,
-        correlation_id: int,
-        what: str,
-        count: int = 0,
-        on_done: Callable[[], None] | None = None,
-    ) -> PendingRequest:
+    def expect(self, pending: PendingRequest) -> PendingRequest:
         """Collect the responses to a request until it is done, or `forget` is called."""
-        pending = PendingRequest(correlation_id, what, count, on_done)
         with self._lock:
-            self._pending[correlation_id] = pending
+            self._pending[pending.correlation_id] = pending
         return pending
 
     def forget(self, pending: PendingRequest) -> None:
@@ -178,7 +155,7 @@ class ControlSession:
             if not isinstance(answer, codecs.ControlResponse):
                 return
             if answer.code == codecs.ControlResponseCode.OK:
-                self.send_unanswered(undo(answer), f"undo: {call.what}")
+                self.send_unanswered(undo(answer))
 
         with self._lock:
             if not pending.is_done:
@@ -186,34 +163,25 @@ class ControlSession:
                 return
         undo_granted()
 
-    def send_unanswered(self, message: Request, what: str) -> None:
+    def send_unanswered(self, call: Call[Any]) -> None:
         """Try to send a request, and ignore the response."""
-        with contextlib.suppress(ClosedError):
-            pending, data = self.begin(message, what)
-            if not self.offer(data, what):
+        with contextlib.suppress(errors.ClosedError):
+            pending, data = self.begin(call)
+            if not self.offer(data, call.what):
                 self.forget(pending)
 
     def offer(self, data: bytes, what: str) -> bool:
-        """Try once to send a message; False when there is no room yet.
-
-        Raises:
-            ClosedError: the archive went away, or the session is closed.
-        """
+        """Try once to send a message; False when there is no room yet."""
         self.ensure_open(what)
         with self._send_lock:
             return self._is_sent(self.publication.offer(data), what)
 
-    def send(self, data: bytes, what: str, results: list[int] | None = None) -> None:
+    def send(self, data: bytes, what: str, results: list[int]) -> None:
         """Send a message, waiting for room.
 
         Args:
             results: receives the results of the offers, even if this is interrupted.
-
-        Raises:
-            AeronTimeoutError: there is no room (back pressure).
-            ClosedError: the archive went away, or the session is closed.
         """
-        results = [] if results is None else results
         self.ensure_open(what)
         with self._send_lock:
             call_uninterrupted(results, self.publication.offer, data)
@@ -223,16 +191,16 @@ class ControlSession:
             if not self._is_sent(results[-1], what):
                 raise self.back_pressure(what)
 
-    def back_pressure(self, what: str) -> AeronTimeoutError:
+    def back_pressure(self, what: str) -> errors.AeronTimeoutError:
         """Return the error for an archive that does not read requests."""
-        return AeronTimeoutError(
+        return errors.AeronTimeoutError(
             f"cannot {what}: the archive at {self.publication.channel} has not read requests "
             f"for {self.timeout_ns / 1e9:g} s (back pressure)"
         )
 
-    def no_answer(self, pending: PendingRequest) -> AeronTimeoutError:
+    def no_answer(self, pending: PendingRequest) -> errors.AeronTimeoutError:
         """Return the error for a missing response."""
-        return AeronTimeoutError(
+        return errors.AeronTimeoutError(
             f"cannot {pending.what}: no response from the archive at {self.publication.channel} "
             f"(stream {self.publication.stream_id}) within {self.timeout_ns / 1e9:g} s, "
             f"correlation id {pending.correlation_id}"
@@ -265,9 +233,6 @@ class ControlSession:
             timeout_ns: how long to wait for a message.
             is_enough: returns whether there is nothing left to wait for.
             what: the caller's operation, for error messages.
-
-        Raises:
-            ClosedError: the archive went away.
         """
         this_thread = threading.get_ident()
         done: list[PendingRequest] = []
@@ -289,7 +254,7 @@ class ControlSession:
             if not self._arrived:
                 self._arrived.take(self.subscription.poll, _FRAGMENT_LIMIT, timeout_ns)
             messages = self._sort_arrived(done)
-        except ClosedError:  # by another thread, just now
+        except errors.ClosedError:  # by another thread, just now
             self.ensure_open(what)
             raise
         finally:
@@ -314,12 +279,7 @@ class ControlSession:
     def ensure_open(self, what: str) -> None:
         """Raise ClosedError when the session has ended."""
         if self._closed_because is not None:
-            raise ClosedError(f"cannot {what}: {self._closed_because}")
-
-    def ensure_connected(self, what: str) -> None:
-        """Raise ClosedError unless the archive is connected."""
-        self.ensure_open(what)
-        self.read(0, what=what)
+            raise errors.ClosedError(f"cannot {what}: {self._closed_because}")
 
     def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, []
@@ -344,10 +304,10 @@ class ControlSession:
     def _decode(self, payload: bytes) -> Message | None:
         try:
             return decode_answer(payload)
-        except CodecError as error:
+        except errors.CodecError as error:
             # One invalid message must not lose the others of the batch.
             text = f"the archive sent an invalid message: {error}"
-            self._errors.append(ArchiveError(text))
+            self._errors.append(errors.ArchiveError(text))
             return None
 
     def _sort(self, message: Any, done: list[PendingRequest]) -> None:
@@ -375,14 +335,14 @@ class ControlSession:
 
     # -- asynchronous messages --------------------------------------------------------------------
 
-    def take_errors(self) -> list[ArchiveError]:
+    def take_errors(self) -> list[errors.ArchiveError]:
         """Return and remove the errors that belong to no pending request, oldest first."""
         with self._lock:
             errors = list(self._errors)
             self._errors.clear()
             return errors
 
-    def take_error(self, correlation_id: int) -> ArchiveError | None:
+    def take_error(self, correlation_id: int) -> errors.ArchiveError | None:
         """Return and remove an error that arrived after the response to its request."""
         with self._lock:
             for error in self._errors:
@@ -404,12 +364,12 @@ class ControlSession:
 
     # -- the end -------------------------------------------------------------------------------
 
-    def _gone(self, what: str, why: str) -> ClosedError:
+    def _gone(self, what: str, why: str) -> errors.ClosedError:
         self._end(
             f"the archive at {self.publication.channel} (stream {self.publication.stream_id}) "
             f"went away: {why}"
         )
-        return ClosedError(f"cannot {what}: {self._closed_because}")
+        return errors.ClosedError(f"cannot {what}: {self._closed_because}")
 
     def _end(self, because: str) -> None:
         """Refuse further requests, and fail the pending ones."""
@@ -419,7 +379,9 @@ class ControlSession:
             failed = list(self._pending.values())
             self._pending.clear()
             for pending in failed:
-                pending.failure = ClosedError(f"cannot {pending.what}: {self._closed_because}")
+                pending.failure = errors.ClosedError(
+                    f"cannot {pending.what}: {self._closed_because}"
+                )
             self._wake_waiters()
         _call_on_done(failed)
         self.on_news()
@@ -428,7 +390,7 @@ class ControlSession:
         """Close the session at the archive, and both streams. Idempotent."""
         if self._closed_because is None and self.control_session_id is not None:
             request = codecs.CloseSessionRequest(control_session_id=self.control_session_id)
-            with self._send_lock, contextlib.suppress(ClosedError):  # the driver may be gone
+            with self._send_lock, contextlib.suppress(errors.ClosedError):  # the driver may be gone
                 self.publication.offer(request.encode())
         self.was_closed_here = True
         self._end("the client is closed")
@@ -443,11 +405,7 @@ def _call_on_done(done: list[PendingRequest]) -> None:
 
 
 def decode_answer(payload: bytes) -> Message | None:
-    """Decode a message of an archive; None for messages that a client does not handle.
-
-    Raises:
-        CodecError: it is invalid.
-    """
+    """Decode a message of an archive; None for messages that a client does not handle."""
     if len(payload) >= HEADER.size:
         _, template_id, schema_id, _ = HEADER.unpack_from(payload)
         if schema_id == ledger_control.SCHEMA_ID:

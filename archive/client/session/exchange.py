@@ -1,7 +1,6 @@
-"""Sending a request and waiting for its response, as steps that only pause.
+"""Exchanges that no executor can perform as a `Call`, as steps that only pause.
 
-For exchanges that an executor cannot perform as a `Call`: those of the handshake, before there is
-a session, and requests on a request stream other than the session's.
+Those of the handshake, and requests on a request stream other than the session's.
 """
 
 from __future__ import annotations
@@ -30,11 +29,6 @@ def exchange(
     Args:
         offer: tries once to send the request; False when there is no room yet.
         no_room: the error to raise when there is no room by the deadline.
-        deadline_ns: by `time.monotonic_ns`.
-
-    Raises:
-        AeronTimeoutError: not sent, or no response, by the deadline.
-        ClosedError: the archive went away.
     """
     yield from send(offer, no_room, deadline_ns, pending.what)
     while True:
@@ -49,7 +43,7 @@ def exchange(
 def send(
     offer: Callable[[], bool], no_room: AeronTimeoutError, deadline_ns: int, what: str
 ) -> Steps[None]:
-    """Wait until an offer succeeds. Arguments and errors as of `exchange`."""
+    """Wait until an offer succeeds."""
     while not offer():
         if time.monotonic_ns() >= deadline_ns:
             raise no_room

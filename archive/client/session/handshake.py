@@ -9,28 +9,31 @@ from typing import Final
 
 from aerotape import __version__, _native
 from aerotape.archive.client import channels
-from aerotape.archive.client.executors.driver_steps import published, subscribed, with_bound_port
+from aerotape.archive.client.executors.driver_steps import (
+    published,
+    subscribed,
+    wait_for,
+    with_bound_port,
+)
 from aerotape.archive.client.requests.messages import sent_keep_alive
 from aerotape.archive.client.requests.queries import get_archive_id
-from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.archive.client.requests.request import Steps
 from aerotape.archive.client.requests.response_errors import error_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import AeronTimeoutError, ArchiveError
+from aerotape.errors import ArchiveError
 from aerotape.formatting import argument
 from aerotape.protocol import (
     KNOWS_LEDGERS,
-    NULL_VALUE,
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
     VERSION_WITH_ARCHIVE_ID,
 )
 
 _WHAT: Final = "connect"
-_CONNECT_POLL_NS: Final = 1_000_000
 
 
 def open_session(
@@ -44,29 +47,15 @@ def open_session(
     credentials: bytes,
     on_challenge: Callable[[bytes], bytes] | None,
     client_name: str,
-) -> Steps[tuple[ControlSession, int]]:
-    """Connect to an archive and return the session and the archive's id.
+) -> Steps[ControlSession]:
+    """Connect to an archive and return the session.
 
-    The steps only pause, so that any executor performs them: `run_pauses` in the caller's thread,
-    `PollingExecutor` in the duty cycles of a caller that must not block. Closing the steps, or an
-    error, closes the session and its streams.
+    The steps only pause, so that any executor performs them. Closing them, or an error, closes the
+    session and its streams. Arguments and errors as of `connect`.
 
     Args:
-        request_channel: control channel of the archive.
-        request_stream_id: control stream of the archive.
-        response_channel: the channel for the archive's responses; with port 0 the driver binds a
-            free one, with ``control-mode=response`` they take the way of the requests.
-        response_stream_id: stream on that channel.
         timeout_ns: for the connect, and for each request of the session.
-        credentials: sent with the connect request; b"" for none.
-        on_challenge: returns the credentials that respond to the archive's challenge; None: a
-            challenge is an error.
-        client_name: the name that the archive shows for this client.
-
-    Raises:
-        AeronTimeoutError: there is no archive, or it does not respond.
-        ArchiveError: it refused: protocol version, credentials.
-        AeronError: the media driver refused a channel.
+        on_challenge: None: a challenge is an error.
     """
     deadline_ns = time.monotonic_ns() + timeout_ns
     subscription, publication = yield from _added_streams(
@@ -74,7 +63,7 @@ def open_session(
     )
     session = ControlSession(aeron, publication, subscription, timeout_ns)
     try:
-        yield from _await_request_stream(publication, deadline_ns, timeout_ns)
+        yield from _await_request_stream(publication, timeout_ns)
         answer_channel = subscription.channel
         if channels.has_wildcard_port(answer_channel):
             remaining_ns = deadline_ns - time.monotonic_ns()
@@ -89,9 +78,9 @@ def open_session(
         )
         answer = yield from _exchange(session, connect, deadline_ns)
         if isinstance(answer, codecs.Challenge):
-            answer = yield from _answer_challenge(aeron, session, answer, on_challenge, deadline_ns)
-        archive_id = yield from _accept(session, answer)
-        return session, archive_id
+            answer = yield from _answer_challenge(session, answer, on_challenge, deadline_ns)
+        yield from _accept(session, answer)
+        return session
     except BaseException:
         session.close()
         raise
@@ -126,18 +115,16 @@ def _added_streams(
 
 
 def _await_request_stream(
-    publication: _native.ExclusivePublication, deadline_ns: int, timeout_ns: int
-) -> Steps[None]:
-    while not publication.is_connected:
-        if time.monotonic_ns() >= deadline_ns:
-            raise AeronTimeoutError(
-                f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
-                f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give "
-                "the channel and stream of a running one "
-                f"({argument('control_request_channel', '--control-channel')}, "
-                f"{argument('control_request_stream_id', '--control-stream-id')})"
-            )
-        yield Pause(_CONNECT_POLL_NS, _WHAT)
+    publication: _native.ExclusivePublication, timeout_ns: int
+) -> Steps[bool]:
+    late = (
+        f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
+        f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give the channel "
+        "and stream of a running one "
+        f"({argument('control_request_channel', '--control-channel')}, "
+        f"{argument('control_request_stream_id', '--control-stream-id')})"
+    )
+    return wait_for(lambda: publication.is_connected or None, late, timeout_ns)
 
 
 def _exchange(
@@ -145,30 +132,24 @@ def _exchange(
     message: codecs.AuthConnectRequest | codecs.ChallengeResponse,
     deadline_ns: int,
 ) -> Steps[codecs.ControlResponse | codecs.Challenge]:
-    pending = session.expect(message.correlation_id, _WHAT)
-    try:
-        yield from _send_and_await(session, pending, message.encode(), deadline_ns)
-    finally:
-        session.forget(pending)
-    if pending.answer is None:
-        return pending.response()
-    return pending.answer
+    pending = session.expect(PendingRequest(message.correlation_id, _WHAT))
+    yield from _send_and_await(session, pending, message.encode(), deadline_ns)
+    return pending.answer or pending.response()
 
 
 def _send_and_await(
     session: ControlSession, pending: PendingRequest, data: bytes, deadline_ns: int
 ) -> Steps[None]:
-    return exchange(
-        session,
-        pending,
-        lambda: session.offer(data, _WHAT),
-        session.back_pressure(_WHAT),
-        deadline_ns,
-    )
+    no_room = session.back_pressure(_WHAT)
+    try:
+        yield from exchange(
+            session, pending, lambda: session.offer(data, _WHAT), no_room, deadline_ns
+        )
+    finally:
+        session.forget(pending)
 
 
 def _answer_challenge(
-    aeron: _native.AeronClient,
     session: ControlSession,
     challenge: codecs.Challenge,
     on_challenge: Callable[[bytes], bytes] | None,
@@ -183,7 +164,7 @@ def _answer_challenge(
         )
     response = codecs.ChallengeResponse(
         control_session_id=challenge.control_session_id,
-        correlation_id=aeron.next_correlation_id(),
+        correlation_id=session.aeron.next_correlation_id(),
         encoded_credentials=on_challenge(challenge.encoded_challenge),
     )
     answer = yield from _exchange(session, response, deadline_ns)
@@ -195,8 +176,8 @@ def _answer_challenge(
     return answer
 
 
-def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[int]:
-    """Accept the granted session; return the archive's id."""
+def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[None]:
+    """Accept the granted session, and request the archive's id."""
     session.control_session_id = answer.control_session_id
     if answer.code != codecs.ControlResponseCode.OK:
         raise error_of(answer, f"cannot {_WHAT}")
@@ -212,12 +193,8 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[in
     deadline_ns = time.monotonic_ns() + session.timeout_ns
     if version < VERSION_WITH_ARCHIVE_ID:
         yield from sent_keep_alive(session, _WHAT, deadline_ns)
-        return NULL_VALUE
+        return
     call = get_archive_id()
-    pending, data = session.begin(call.message, call.what)
-    try:
-        yield from _send_and_await(session, pending, data, deadline_ns)
-    finally:
-        session.forget(pending)
+    pending, data = session.begin(call)
+    yield from _send_and_await(session, pending, data, deadline_ns)
     session.archive_id = result_of(call, pending)
-    return session.archive_id

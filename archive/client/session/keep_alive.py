@@ -24,21 +24,15 @@ class IdleReader:
         interval_ns: int,
         is_awaiting: Callable[[ControlSession], bool] = lambda _: False,
     ) -> None:
-        """Start the thread.
-
-        Args:
-            interval_ns: how often to read.
-            is_awaiting: whether to read without a break.
-        """
+        """Start the thread; while `is_awaiting`, it reads without a break."""
+        self._interval_s = interval_ns / 1e9
+        self._is_awaiting = is_awaiting
         self._is_closed = False
         self._wake = threading.Event()
         # The thread must not keep an unreferenced client alive.
-        reference = weakref.ref(session, lambda _: self._wake.set())
+        self._reference = weakref.ref(session, lambda _: self._wake.set())
         self._thread = threading.Thread(
-            target=self._read,
-            args=(reference, interval_ns / 1e9, is_awaiting),
-            name="aerotape-archive-client",
-            daemon=True,
+            target=self._read, name="aerotape-archive-client", daemon=True
         )
         self._thread.start()
 
@@ -53,23 +47,18 @@ class IdleReader:
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
-    def _read(
-        self,
-        reference: weakref.ref[ControlSession],
-        interval_s: float,
-        is_awaiting: Callable[[ControlSession], bool],
-    ) -> None:
+    def _read(self) -> None:
         while not self._is_closed:
-            session = reference()
+            session = self._reference()
             if session is None or session.is_closed:
                 return
             try:
-                if is_awaiting(session):
+                if self._is_awaiting(session):
                     session.service(POLL_SLICE_NS)
                     continue
                 session.service()
             except ClosedError:
                 return  # the next use of the client raises it
             del session
-            self._wake.wait(interval_s)
+            self._wake.wait(self._interval_s)
             self._wake.clear()

@@ -15,7 +15,6 @@ class PendingRequest:
     """A pending request, with the messages received for it so far.
 
     Attributes:
-        what: the operation, for error messages.
         count: the most items of a listing; 0 for other requests.
         answer: the response; None before it, and for a listing that was complete without one.
         items: the items of a listing.
@@ -24,8 +23,8 @@ class PendingRequest:
 
     correlation_id: int
     what: str
-    count: int
-    on_done: Callable[[], None] | None
+    count: int = 0
+    on_done: Callable[[], None] | None = None
     answer: codecs.ControlResponse | codecs.Challenge | None = field(default=None, init=False)
     items: list[Item] = field(default_factory=list, init=False)
     failure: ClosedError | None = field(default=None, init=False)

@@ -48,12 +48,7 @@ class ReconnectingSession:
     def __init__(
         self, open_session: Callable[[], ControlSession], on_error: Callable[[Exception], None]
     ) -> None:
-        """Start to connect.
-
-        Args:
-            open_session: connects; may block.
-            on_error: called with the error of a failed attempt, which is repeated.
-        """
+        """Start to connect; `on_error` is called for each failed attempt, which is repeated."""
         self._open_session = open_session
         self._on_error = on_error
         self._attempt: _Attempt | None = _attempt(open_session)
@@ -69,16 +64,13 @@ class ReconnectingSession:
         return None if session is None or session.is_closed else session
 
     def service(self) -> None:
-        """Do one duty cycle, without blocking.
-
-        Raises:
-            ConfigurationError: the options can never work.
-        """
+        """Do one duty cycle, without blocking; raise a ConfigurationError of an attempt."""
         if self._is_closed:
             return
         if self._session is not None:
             try:
-                self._session.ensure_connected("stay connected")
+                self._session.ensure_open("stay connected")
+                self._session.read(0, what="stay connected")
                 return
             except ClosedError:
                 self._drop()

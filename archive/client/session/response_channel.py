@@ -24,17 +24,7 @@ T = TypeVar("T")
 
 
 def sent_back(session: ControlSession, call: Call[T], subscription_id: int) -> Steps[T]:
-    """Perform a replay request whose replay is sent to a subscription.
-
-    Args:
-        call: its message is a ReplayRequest, BoundedReplayRequest or ScopedReplayRequest.
-        subscription_id: registration id of the subscription, which is on a response channel.
-
-    Raises:
-        ArchiveError: the archive refuses the replay or the token.
-        AeronError: the driver has no such subscription.
-        AeronTimeoutError: the archive or the driver does not respond.
-    """
+    """Perform a replay request whose replay is sent to the subscription with a registration id."""
     request = call.message
     assert isinstance(
         request, codecs.ReplayRequest | codecs.BoundedReplayRequest | ScopedReplayRequest
@@ -45,7 +35,7 @@ def sent_back(session: ControlSession, call: Call[T], subscription_id: int) -> S
     stream_id, timeout_ns = session.publication.stream_id, session.timeout_ns
     publication = yield from published(session.aeron, channel, stream_id, timeout_ns)
     try:
-        pending, data = session.begin(request, call.what)
+        pending, data = session.begin(call)
         try:
             yield from exchange(
                 session,

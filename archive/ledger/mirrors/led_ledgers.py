@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aerotape.archive.ledger.metadata import LedgerMetadata
     from aerotape.qualified_id import QualifiedId
 
-Opening = Callable[[str], "Steps[tuple[ControlSession, int]]"]
+Opening = Callable[[str], "Steps[ControlSession]"]
 """Returns the steps that open a session with the archive of a control channel."""
 
 

@@ -59,7 +59,7 @@ class MirrorLink:
         ledger: QualifiedId,
         kind: LedgerType,
         *,
-        opening: Callable[[], Steps[tuple[ControlSession, int]]],
+        opening: Callable[[], Steps[ControlSession]],
         request: Callable[[], MirrorLedgerRequest],
         may_return: bool,
     ) -> None:
@@ -134,7 +134,7 @@ class MirrorLink:
                 yield
         finally:
             opening.close()
-        session, _ = opening.result
+        session = opening.result
         try:
             what = f"mirror ledger {self._ledger}"
             yield from _done(session, Call(self._request(), what, nothing))
@@ -164,8 +164,7 @@ class MirrorLink:
                 and now_ns - synced_ns > _SYNC_AGAIN_NS
             ):
                 synced_ns = now_ns
-                call = sync_ledger(self._ledger)
-                session.send_unanswered(call.message, call.what)
+                session.send_unanswered(sync_ledger(self._ledger))
             yield
 
 
@@ -202,7 +201,7 @@ class _PositionWait:
             if now_ns < self._pause_until_ns:
                 return
             self._call = await_ledger(self._ledger, self.position + 1, self._reach, _WAIT_NS)
-            self._pending, self._unsent = self._session.begin(self._call.message, self._call.what)
+            self._pending, self._unsent = self._session.begin(self._call)
             self._began_ns = now_ns
         if self._unsent is not None and self._session.offer(self._unsent, self._call.what):
             self._unsent = None

@@ -8,16 +8,10 @@ from typing import Any
 
 import pytest
 from support.daemon.archives import KINDS, Kind, ServedArchive, serve
-from support.daemon.recording import recorded, start_recording, wait_until
-from support.jvm import java
+from support.daemon.recording import start_recording, wait_until
 
 import aerotape
-from aerotape.errors import (
-    AeronTimeoutError,
-    ArchiveError,
-    ClosedError,
-    ConfigurationError,
-)
+from aerotape.errors import AeronTimeoutError, ClosedError, ConfigurationError
 
 
 def test_connects_over_udp_and_ipc(archive: ServedArchive) -> None:
@@ -30,18 +24,6 @@ def test_connects_over_udp_and_ipc(archive: ServedArchive) -> None:
         assert over_udp.control_session_id != over_ipc.control_session_id
         over_ipc.keep_alive()
         assert over_ipc.poll_for_errors() == []
-
-
-def test_connects_over_a_response_channel(archive: ServedArchive) -> None:
-    """The archive responds to the source of the requests: the client needs no address."""
-    control = f"localhost:{java.free_port()}"
-    channel = f"aeron:udp?control-mode=response|control={control}"
-    with archive.connect(control_response_channel=channel) as client:
-        assert client.get_archive_id() == client.archive_id
-        made = recorded(client, 20)
-        assert client.stop_position(made.recording_id) == made.end
-    with pytest.raises(ClosedError):
-        client.get_archive_id()
 
 
 def test_shares_an_aeron_client(archive: ServedArchive) -> None:
@@ -158,13 +140,3 @@ def test_credentials_are_sent(archive: ServedArchive) -> None:
     """An archive without an authenticator accepts a client with credentials."""
     with archive.connect(credentials=b"user:secret") as client:
         assert client.get_archive_id() == client.archive_id
-
-
-def test_requests_report_the_archives_error(client: aerotape.ArchiveClient) -> None:
-    """An error response has its code and correlation id, and names the request."""
-    with pytest.raises(ArchiveError, match=r"cannot get the start position of recording 9999"):
-        client.start_position(9999)
-    with pytest.raises(ArchiveError) as caught:
-        client.start_position(9999)
-    assert caught.value.error_code == aerotape.ErrorCode.UNKNOWN_RECORDING
-    assert caught.value.correlation_id > 0

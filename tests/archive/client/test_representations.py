@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from support.daemon.archives import EMBEDDED_DRIVER
@@ -56,26 +55,3 @@ def test_objects_show_their_state(tmp_path: Path, aeron_dir: Path) -> None:
         assert shown.startswith(f"<{type(thing).__name__} "), shown
         assert about in shown
         assert "closed" in shown.lower()
-
-
-def test_objects_of_the_asynchronous_client(tmp_path: Path, aeron_dir: Path) -> None:
-    """They are the same as those of the blocking client."""
-
-    async def shown(archive: aerotape.Archive) -> list[str]:
-        async with aerotape.connect_async(aeron_dir=archive.aeron_dir) as client:
-            signals = client.signals()
-            texts = [repr(client), repr(signals)]
-            await signals.close()
-            async with client.persistent_subscription(0, "aeron:ipc") as messages:
-                texts += [repr(signals), repr(messages)]
-        return [*texts, repr(client)]
-
-    with aerotape.Archive.launch(tmp_path / "a", aeron_dir, properties=PROPERTIES) as archive:
-        opened, signals, closed_signals, messages, closed = asyncio.run(shown(archive))
-    assert opened.startswith("<AsyncArchiveClient channel='aeron:")
-    assert closed == f"{opened[:-1]} closed>"
-    assert (signals, closed_signals) == (
-        "<AsyncSignals any signal>",
-        "<AsyncSignals any signal closed>",
-    )
-    assert messages.startswith("<AsyncMessages of <PersistentSubscription recording_id=0 ")

@@ -45,14 +45,6 @@ def test_a_temporarily_unavailable_resource_is_added_again() -> None:
     assert (driver.adds, driver.cancels) == (3, 0)
 
 
-def test_other_refusals_are_raised() -> None:
-    """They are not retried."""
-    driver = Driver(AeronError("no such channel", 3))
-    with pytest.raises(AeronError, match="no such channel"):
-        run_pauses(added(driver.begin, "a stream", 5_000_000_000))
-    assert driver.adds == 1
-
-
 def test_all_attempts_share_the_timeout() -> None:
     """The error contains the driver's last reason."""
     with pytest.raises(AeronTimeoutError, match=r"not added a stream within 0.03 s: address in"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from support.daemon.archives import KINDS, ServedArchive, serve
+from support.daemon.archives import ServedArchive
 from support.daemon.recording import new_stream_id, recorded, start_recording, stop, wait_until
 
 import aerotape
@@ -13,13 +13,6 @@ from aerotape.archive.client.live.persistent_types import PersistentEvent
 from aerotape.errors import PersistentSubscriptionError
 
 Reason = PersistentSubscriptionError.Reason
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def archive(request: pytest.FixtureRequest) -> Iterator[ServedArchive]:
-    """A running archive."""
-    with serve(request.param) as served:
-        yield served
 
 
 def _channel_at(position: int, initial_term_id: int) -> str:

@@ -13,11 +13,7 @@ from support.jvm.java import free_port
 
 import aerotape
 from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentState
-from aerotape.errors import (
-    ClosedError,
-    ConfigurationError,
-    PersistentSubscriptionError,
-)
+from aerotape.errors import ClosedError, ConfigurationError, PersistentSubscriptionError
 
 Reason = PersistentSubscriptionError.Reason
 REPLAY_CHANNELS = {

@@ -9,15 +9,8 @@ from support.daemon.recording import stop, wait_until
 from support.jvm.java import free_port
 
 import aerotape
+from aerotape import errors
 from aerotape.archive.client.live.replay_merge import MergeState
-from aerotape.errors import (
-    AeronTimeoutError,
-    ClosedError,
-    ConfigurationError,
-    InvalidPositionError,
-    ReplayError,
-    UnknownRecordingError,
-)
 
 
 @pytest.mark.parametrize("from_the_middle", [False, True])
@@ -126,7 +119,7 @@ def test_no_progress(client: aerotape.ArchiveClient) -> None:
     with client.replay_merge(
         live.made.recording_id, live.subscriber_channel, progress_timeout_ns=1_000_000_000
     ) as merge:
-        with pytest.raises(AeronTimeoutError, match=r"no progress for 1 s in state CAT"):
+        with pytest.raises(errors.AeronTimeoutError, match=r"no progress for 1 s in state CAT"):
             while True:
                 merge.do_work()
         assert merge.has_failed
@@ -146,18 +139,14 @@ def test_a_missing_live_stream(archive: ServedArchive) -> None:
     ):
         live = Live(client, 40)
         stop(client, live.made)
-        _check_that_it_fails(client, live, without_publisher)
-
-
-def _check_that_it_fails(client: aerotape.ArchiveClient, live: Live, destination: str) -> None:
-    received = []
-    with client.replay_merge(live.made.recording_id, destination) as merge:
-        with pytest.raises(ReplayError, match="ended before the live stream arrived"):
-            for each in merge:
-                received.append(each)
-        assert merge.has_failed
-        assert merge.is_live_added
-        assert merge.position == live.made.end
+        received = []
+        with client.replay_merge(live.made.recording_id, without_publisher) as merge:
+            with pytest.raises(errors.ReplayError, match="ended before the live stream arrived"):
+                for each in merge:
+                    received.append(each)
+            assert merge.has_failed
+            assert merge.is_live_added
+            assert merge.position == live.made.end
     live.check(received)
     assert len(received) == 40
 
@@ -181,19 +170,19 @@ def test_refused(client: aerotape.ArchiveClient) -> None:
     """Unknown recordings, positions out of range, and unsuitable channels are refused."""
     live = Live(client, 10)
     recording_id = live.made.recording_id
-    with pytest.raises(UnknownRecordingError, match="recording 987654: there is no such"):
+    with pytest.raises(errors.UnknownRecordingError, match="recording 987654: there is no such"):
         client.replay_merge(987654, live.subscriber_channel)
     with client.replay_merge(recording_id, live.subscriber_channel, 32) as merge:
-        with pytest.raises(InvalidPositionError):
+        with pytest.raises(errors.InvalidPositionError):
             list(merge)
         assert merge.has_failed
-    with pytest.raises(ConfigurationError, match="only UDP streams can be merged"):
+    with pytest.raises(errors.ConfigurationError, match="only UDP streams can be merged"):
         client.replay_merge(recording_id, "aeron:ipc")
-    with pytest.raises(ConfigurationError, match="has no endpoint"):
+    with pytest.raises(errors.ConfigurationError, match="has no endpoint"):
         client.replay_merge(recording_id, live.subscriber_channel, replay_destination="aeron:udp")
     with (
         client.aeron.add_subscription("aeron:udp?endpoint=localhost:0", 7) as plain,
-        pytest.raises(ConfigurationError, match="needs control-mode=manual"),
+        pytest.raises(errors.ConfigurationError, match="needs control-mode=manual"),
     ):
         client.replay_merge(recording_id, live.subscriber_channel, subscription=plain)
 
@@ -205,6 +194,6 @@ def test_the_client_is_closed_during_a_merge(archive: ServedArchive) -> None:
         with client.replay_merge(live.made.recording_id, live.subscriber_channel) as merge:
             merge.poll()
             client.close()
-            with pytest.raises(ClosedError):
+            with pytest.raises(errors.ClosedError):
                 list(merge)
             assert merge.has_failed

@@ -7,27 +7,15 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from support.daemon.archives import ServedArchive, serve
-from support.daemon.recording import (
-    new_stream_id,
-    recorded,
-    start_recording,
-    stop,
-    wait_until,
-)
+from support.daemon.recording import new_stream_id, recorded, start_recording, stop, wait_until
 from support.damage.overwriting import overwrite
 from support.model.archive_model import REPLAY_SESSIONS
 from support.model.messages import message
 
 import aerotape
-from aerotape import _native
-from aerotape.archive.client.replay.stream import ReplayParameters, ReplayStream
-from aerotape.archive.client.requests.request import Pause, Poll
-from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.errors import AeronTimeoutError, ArchiveError, ConfigurationError, ReplayError
 
 CHANNELS = ["aeron:ipc", "aeron:udp?endpoint=localhost:0", None]
@@ -272,63 +260,6 @@ def test_an_error_received_before_the_messages(
                 received.extend(replay)
         assert caught.value.position == begin
         assert _received(received) == made.sent[:5]
-
-
-def _stream_with_error(**image: object) -> ReplayStream:
-    """A stream whose error has been received, with or without an image."""
-    error = ArchiveError("damage", 0, 5)
-    session = SimpleNamespace(
-        timeout_ns=10**10, take_error=lambda number: error if number == 5 else None
-    )
-    order = ReplayParameters(3, 0, 4096, False, 5, 1, 1)
-    stream = ReplayStream(order, cast(ControlSession, session), None)
-    subscription = SimpleNamespace(
-        close=lambda: None, image_by_session_id=lambda _: None, channel="", stream_id=1
-    )
-    stream.attach(cast(_native.Subscription, subscription))
-    if image:
-        found = SimpleNamespace(position=0, is_closed=False, release=lambda: None, **image)
-        stream._image = cast(_native.Image, found)
-    return stream
-
-
-def test_an_error_overtakes_messages_in_transit() -> None:
-    """An error that arrives before the end of the stream is raised after its last messages."""
-    stream = _stream_with_error(is_end_of_stream=False)
-    steps = stream.fetch()
-    fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0, 0)
-    assert isinstance(next(steps), Poll)
-    assert isinstance(steps.send(None), Pause)  # the error is received here
-    assert isinstance(steps.send(None), Poll)
-    stream.backlog.take(lambda _: [fields], None)
-    with pytest.raises(StopIteration):
-        steps.send(None)
-    assert tuple(stream.backlog.next_message()) == fields
-    cast(Any, stream._image).is_end_of_stream = True
-    steps = stream.fetch()
-    next(steps)
-    assert isinstance(steps.send(None), Pause)
-    with pytest.raises(ReplayError, match="damage"):
-        steps.send(None)
-
-
-@pytest.mark.parametrize("image", [{}, {"is_end_of_stream": False}])
-def test_an_error_is_raised_when_the_stream_is_silent(
-    image: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is raised after a second, with a stream that never appears or does not end.
-
-    A reader that starts a new iteration each time receives it too.
-    """
-    clock = itertools.count(10**9, 4 * 10**8)
-    monkeypatch.setattr("time.monotonic_ns", lambda: next(clock))
-    stream = _stream_with_error(**image)
-    with pytest.raises(ReplayError, match="damage"):
-        for _ in range(6):
-            steps: Any = stream.fetch() if image else stream.await_image()
-            next(steps)
-            for _ in range(2 if image else 9):
-                steps.send(None)
 
 
 def test_errors_without_a_request(client: aerotape.ArchiveClient) -> None:

@@ -14,10 +14,7 @@ from support.daemon.recording import (
 )
 
 import aerotape
-from aerotape.errors import (
-    ActiveRecordingError,
-    UnknownRecordingError,
-)
+from aerotape.errors import ActiveRecordingError, UnknownRecordingError
 
 TERM = 65536
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 import pytest
-from support.daemon.archives import EMBEDDED_DRIVER, ServedArchive
+from support.daemon.archives import ServedArchive
 from support.daemon.recording import new_stream_id, recorded, wait_until
 from support.jvm.java import free_port
 
 import aerotape
 from aerotape.archive.client.requests import queries
-from aerotape.errors import AeronTimeoutError, ArchiveError, ConfigurationError
+from aerotape.errors import AeronTimeoutError, ArchiveError
 
 
 def _code(call: Callable[[], object]) -> int:
@@ -59,25 +58,6 @@ def test_a_spy_does_not_connect_a_publication_without_ssc(
 
     is_recorded(f"{channel}|ssc=true", "local")
     is_recorded(channel, "remote")
-
-
-def test_a_driver_may_count_spies(tmp_path: Path, aeron_dir: Path) -> None:
-    """With aeron.spies.simulate.connection channels need no parameter for it."""
-    channel = f"aeron:udp?endpoint=localhost:{free_port()}"
-    with (
-        aerotape.Archive.launch(
-            dir=tmp_path / "archive",
-            aeron_dir=aeron_dir,
-            properties={
-                **EMBEDDED_DRIVER,
-                "aeron.spies.simulate.connection": True,
-                "aeron.archive.control.channel.enabled": False,
-            },
-        ),
-        aerotape.connect(aeron_dir=aeron_dir) as client,
-        client.add_recorded_publication(channel, 1001) as publication,
-    ):
-        assert publication.send(b"x") > 0
 
 
 def test_stop_by_channel(client: aerotape.ArchiveClient) -> None:
@@ -138,8 +118,6 @@ def test_remote_source(client: aerotape.ArchiveClient) -> None:
         assert found.stripped_channel == channel
         assert found.source_identity.startswith("127.0.0.1:")
         client.stop_recording_subscription(subscription_id)
-    with pytest.raises(ConfigurationError, match="source location"):
-        client.start_recording(channel, stream_id, "remotely")  # type: ignore[arg-type]
 
 
 def test_recorded_publication(client: aerotape.ArchiveClient) -> None:
@@ -242,23 +220,3 @@ def test_many_threads(archive: ServedArchive, client: aerotape.ArchiveClient) ->
     for thread in threads:
         thread.join()
     assert wrong == []
-
-
-def test_many_clients(archive: ServedArchive) -> None:
-    """Clients that share a response channel receive only their own responses."""
-    clients = [
-        archive.connect(control_request_channel=channel)
-        for channel in ("aeron:ipc", "aeron:ipc", archive.control_channel, archive.control_channel)
-    ]
-    try:
-        stream_ids = [new_stream_id() for _ in clients]
-        ids = [
-            client.start_recording("aeron:ipc", stream_id)
-            for client, stream_id in zip(clients, stream_ids, strict=True)
-        ]
-        assert len(set(ids)) == len(ids)
-        for client, subscription_id in zip(reversed(clients), ids, strict=True):
-            client.stop_recording_subscription(subscription_id)
-    finally:
-        for client in clients:
-            client.close()

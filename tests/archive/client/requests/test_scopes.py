@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import time
 from collections.abc import Iterator
@@ -14,14 +13,7 @@ from support.daemon.served import launch
 from support.jvm.java import JavaArchive
 
 import aerotape
-from aerotape import _native
-from aerotape.errors import (
-    CatalogError,
-    ConfigurationError,
-    IllegalOperationError,
-    LedgerExistsError,
-    UnknownRecordingError,
-)
+from aerotape import _native, errors
 from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.directory import open_directory
@@ -132,17 +124,17 @@ def test_the_scopes_of_an_archive(client: aerotape.ArchiveClient, store: Path) -
 def test_refused_replays(client: aerotape.ArchiveClient) -> None:
     """What was not imported is unknown; a counter and a scope exclude each other."""
     for id, scope_id in ((3, 6), (0, 99)):
-        with pytest.raises(UnknownRecordingError):
+        with pytest.raises(errors.UnknownRecordingError):
             replayed(client, id, scope_id)
-    with pytest.raises(ConfigurationError, match="no counter limits its replay"):
+    with pytest.raises(errors.ConfigurationError, match="no counter limits its replay"):
         client.replay(0, scope_id=6, limit_counter_id=1)
-    with pytest.raises(ConfigurationError, match="does not fit in 64 bits"):
+    with pytest.raises(errors.ConfigurationError, match="does not fit in 64 bits"):
         client.replay(0, scope_id=1 << 64)
 
 
 def test_no_ledger_gets_the_id_of_an_imported_recording(client: aerotape.ArchiveClient) -> None:
     """Other ids of the scope are free."""
-    with pytest.raises(LedgerExistsError, match="is the id of an imported recording"):
+    with pytest.raises(errors.LedgerExistsError, match="is the id of an imported recording"):
         client.create_ledger(qualified_id=QualifiedId(6, 0))
     client.create_ledger(qualified_id=QualifiedId(6, 1_000)).close()
     client.delete_ledger(QualifiedId(6, 1_000))
@@ -160,24 +152,6 @@ def test_own_requests_do_not_touch_replays_of_other_scopes(
     assert [first, *rest] == expected
 
 
-def test_the_asyncio_client_has_scopes(
-    store: Path, driver: _native.MediaDriver, aeron_dir: Path
-) -> None:
-    """Listing and replay take a scope id in asyncio as well."""
-
-    async def read() -> tuple[list[int], list[bytes]]:
-        async with await aerotape.connect_async(aeron_dir=aeron_dir) as client:
-            assert await client.scopes() == [OWN, 6, HIGH]
-            ids = [each.recording_id async for each in client.list_recordings(scope_id=6)]
-            async with await client.replay(2, scope_id=6) as messages:
-                return ids, [bytes(message.payload) async for message in messages]
-
-    with launch(store, aeron_dir, {"aeron.archive.id": str(OWN)}):
-        ids, received = asyncio.run(read())
-    assert ids == [0, 1, 2]
-    assert received == payloads(open_directory(store).scope(6).recording(2))
-
-
 def test_a_damaged_import_is_left_out_of_a_listing(
     tmp_path: Path, driver: _native.MediaDriver, aeron_dir: Path
 ) -> None:
@@ -187,11 +161,11 @@ def test_a_damaged_import_is_left_out_of_a_listing(
     (done[1].directory / "archive.catalog").write_bytes(b"no catalog")
     with launch(store, aeron_dir), aerotape.connect(aeron_dir=aeron_dir) as client:
         assert [each.recording_id for each in client.list_recordings(scope_id=6)] == [0, 2]
-        with pytest.raises(UnknownRecordingError):
+        with pytest.raises(errors.UnknownRecordingError):
             replayed(client, 1, 6)
-    errors = open_directory(store).mark_file().errors
-    assert any("imported recording not listed" in each.text for each in errors)
-    with pytest.raises(CatalogError):
+    logged = open_directory(store).mark_file().errors
+    assert any("imported recording not listed" in each.text for each in logged)
+    with pytest.raises(errors.CatalogError):
         open_directory(store).scope(6).recordings()
 
 
@@ -222,7 +196,9 @@ def test_aerons_protocol_has_no_other_scope(tmp_path: Path, aeron_dir: Path) -> 
             lambda: client.create_ledger(),
             lambda: list(client.list_ledgers()),
         ):
-            with pytest.raises(IllegalOperationError, match="ILLEGAL_OP: the archive speaks only"):
+            with pytest.raises(
+                errors.IllegalOperationError, match="ILLEGAL_OP: the archive speaks only"
+            ):
                 request()
         assert client.list_recording(0) is not None
     assert open_directory(store).mark_file().errors == []

@@ -24,17 +24,6 @@ from aerotape.codecs.runtime import HEADER, Message
 from aerotape.errors import AeronTimeoutError, ClosedError
 
 
-def test_request_carries_the_session() -> None:
-    """Each request has the session id and a new correlation id."""
-    streams = ScriptedStreams(lambda request: [ok(request, request.correlation_id * 2)])
-    session = session_over(streams)
-    assert (ask(session), ask(session)) == (202, 204)
-    assert [(r.control_session_id, r.correlation_id, r.recording_id) for r in streams.requests] == [
-        (SESSION, 101, 3),
-        (SESSION, 102, 3),
-    ]
-
-
 def test_responses_to_others_are_ignored() -> None:
     """Responses to other requests and sessions are not used for this request."""
     streams = ScriptedStreams(
@@ -204,41 +193,6 @@ def test_listing_after_an_interrupted_one() -> None:
     timer.join()
     assert list_ids(session, 1) == [1]
     assert session.take_errors() == []
-
-
-def test_signals_are_stored_between_requests() -> None:
-    """Signals that arrive during a request are returned later."""
-    signal = codecs.RecordingSignalEvent(
-        control_session_id=SESSION, recording_id=4, signal=codecs.RecordingSignal.STOP
-    )
-    of_another = codecs.RecordingSignalEvent(control_session_id=SESSION + 1)
-    session = session_over(ScriptedStreams(lambda request: [signal, of_another, ok(request)]))
-    ask(session)
-    (taken,) = session.signals.take_all()
-    assert (taken.recording_id, taken.signal) == (4, codecs.RecordingSignal.STOP)
-    assert session.signals.take_all() == []
-
-
-def test_service_does_not_poll_a_busy_session() -> None:
-    """`service` does not poll while a request of another thread does."""
-    streams = ScriptedStreams()
-    session = session_over(streams, timeout_ns=200_000_000)
-    is_waiting = threading.Event()
-    streams.reply = lambda request: is_waiting.set() or ()  # type: ignore[func-returns-value]
-    failures: list[BaseException] = []
-
-    def ask_late() -> None:
-        try:
-            ask(session)
-        except AeronTimeoutError as error:
-            failures.append(error)
-
-    asker = threading.Thread(target=ask_late)
-    asker.start()
-    assert is_waiting.wait(5.0)
-    session.service()
-    asker.join()
-    assert len(failures) == 1
 
 
 def test_close_sends_one_request() -> None:

@@ -6,13 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.daemon.scripted_session import (
-    SESSION,
-    Reply,
-    ScriptedStreams,
-    ok,
-    refusal,
-)
+from support.daemon.scripted_session import SESSION, Reply, ScriptedStreams, ok, refusal
 
 from aerotape.archive.client.executors.blocking import run_pauses
 from aerotape.archive.client.executors.polling import PollingExecutor
@@ -24,11 +18,11 @@ from aerotape.codecs.runtime import Message
 from aerotape.errors import AeronTimeoutError, ArchiveError
 from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, semantic_version
 
-Opening = Steps[tuple[ControlSession, int]]
-Perform = Callable[[Opening], tuple[ControlSession, int]]
+Opening = Steps[ControlSession]
+Perform = Callable[[Opening], ControlSession]
 
 
-def _poll(opening: Opening) -> tuple[ControlSession, int]:
+def _poll(opening: Opening) -> ControlSession:
     executor = PollingExecutor(opening)
     while not executor.is_done:
         executor.advance()
@@ -39,7 +33,7 @@ def _open(
     reply: Reply,
     on_challenge: Callable[[bytes], bytes] | None = None,
     perform: Perform = run_pauses,
-) -> tuple[ScriptedStreams, ControlSession, int]:
+) -> tuple[ScriptedStreams, ControlSession]:
     streams = ScriptedStreams(reply)
     fake: Any = streams
     opening = handshake.open_session(
@@ -53,8 +47,7 @@ def _open(
         on_challenge=on_challenge,
         client_name="tester",
     )
-    session, archive_id = perform(opening)
-    return streams, session, archive_id
+    return streams, perform(opening)
 
 
 def _granted(request: Any, version: int = PROTOCOL_VERSION) -> list[Message]:
@@ -73,8 +66,8 @@ def _granted(request: Any, version: int = PROTOCOL_VERSION) -> list[Message]:
 @pytest.mark.parametrize("perform", [run_pauses, _poll])
 def test_handshake(perform: Perform) -> None:
     """The connect request has version, response channel and name; then the id is requested."""
-    streams, session, archive_id = _open(_granted, perform=perform)
-    assert archive_id == 4242
+    streams, session = _open(_granted, perform=perform)
+    assert session.archive_id == 4242
     assert session.control_session_id == SESSION
     connect, ask_id = streams.requests
     assert connect.version == PROTOCOL_VERSION | KNOWS_LEDGERS
@@ -90,7 +83,7 @@ def test_handshake(perform: Perform) -> None:
 
 def test_archive_that_knows_ledgers() -> None:
     """An archive says so by a bit that is not one of its version."""
-    _, session, _ = _open(lambda r: _granted(r, PROTOCOL_VERSION | KNOWS_LEDGERS))
+    _, session = _open(lambda r: _granted(r, PROTOCOL_VERSION | KNOWS_LEDGERS))
     assert session.knows_ledgers
     assert session.archive_version == PROTOCOL_VERSION
     assert session.archive_id == 4242
@@ -98,8 +91,8 @@ def test_archive_that_knows_ledgers() -> None:
 
 def test_archive_without_an_id() -> None:
     """An archive too old to have an id receives a keep-alive instead of the request for it."""
-    streams, _, archive_id = _open(lambda r: _granted(r, semantic_version(1, 10, 0)))
-    assert archive_id == -1
+    streams, session = _open(lambda r: _granted(r, semantic_version(1, 10, 0)))
+    assert session.archive_id == -1
     assert isinstance(streams.requests[1], codecs.KeepAliveRequest)
     assert streams.requests[1].control_session_id == SESSION
 
@@ -137,8 +130,8 @@ def _challenging(request: Any) -> list[Message]:
 
 def test_challenge() -> None:
     """The response to a challenge is the result of the caller's function."""
-    streams, session, archive_id = _open(_challenging, lambda challenge: b"me, " + challenge)
-    assert archive_id == 4242
+    streams, session = _open(_challenging, lambda challenge: b"me, " + challenge)
+    assert session.archive_id == 4242
     assert session.control_session_id == SESSION
     answer = streams.requests[1]
     assert isinstance(answer, codecs.ChallengeResponse)
