@@ -30,11 +30,6 @@ class ByteOrder(IntEnum):
     LITTLE_ENDIAN = 0
     BIG_ENDIAN = 1
 
-    @property
-    def struct_prefix(self) -> str:
-        """The prefix of `struct` for this order."""
-        return "<" if self is ByteOrder.LITTLE_ENDIAN else ">"
-
 
 class Primitive(NamedTuple):
     """A primitive type of SBE: its schema name, its `struct` code, size in bytes, default null."""

@@ -141,33 +141,29 @@ class Attachment:
             self.stop_position = position
 
 
-class PurgeRequester:
-    """Receives the response to the request that purges the recording of a ledger.
+class RemovalRequester:
+    """Receives the responses to a request that purges or truncates the recording of a ledger.
 
     Attributes:
         outcome: None before the response; then the error code and its text, or ().
+        is_deleted: whether the files are gone.
     """
 
     session_id = NULL_VALUE
 
     def __init__(self) -> None:
         self.outcome: tuple[()] | tuple[int, str] | None = None
+        self.is_deleted = False
 
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
         """Receive the number of files."""
         self.outcome = ()
 
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        """Receive why the recording was not purged."""
+        """Receive why the request was refused."""
         if self.outcome is None:
             self.outcome = error_code, message
 
-    def send_signal(
-        self,
-        correlation_id: int,
-        recording_id: int,
-        subscription_id: int,
-        position: int,
-        signal: RecordingSignal,
-    ) -> None:
-        """Ignore that the files are gone."""
+    def send_signal(self, *signal: object) -> None:
+        """Receive that the files are gone."""
+        self.is_deleted = True

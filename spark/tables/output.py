@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -201,23 +201,21 @@ class OutputStore:
 
     def delete_file(self, path: str) -> None:
         """Delete a file; it need not exist."""
-        try:
-            with self._errors("delete", path):
-                self._filesystem.delete_file(self._full(path))
-        except StorageError:
-            if self.exists(path):
-                raise
+        self._delete(path, self._filesystem.delete_file)
 
     def delete_folder(self, path: str) -> None:
         """Delete a folder and all that is in it; it need not exist."""
+        self._delete(path, self._filesystem.delete_dir)
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _delete(self, path: str, delete: Callable[[str], None]) -> None:
         try:
             with self._errors("delete", path):
-                self._filesystem.delete_dir(self._full(path))
+                delete(self._full(path))
         except StorageError:
             if self.exists(path):
                 raise
-
-    # -- inside ------------------------------------------------------------------------------
 
     def _full(self, path: str) -> str:
         return f"{self._root}/{path}" if path else (self._root or "/")

@@ -242,10 +242,7 @@ class Planner:
         return plans
 
     def gone(self, plans: Iterable[RecordingPlan]) -> list[tuple[int, int | None, bool]]:
-        """Return recordings of earlier rounds that no longer exist, each once.
-
-        Args:
-            plans: those of this round.
+        """Return recordings of earlier rounds that are not in this one and gone, each once.
 
         Returns:
             For each its key, up to where the table has it (None if it has nothing), and whether

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,8 @@ from support.builders.sbe_text import schema_text, var_data
 from aerotape.codecs.ir import parse_schema, read_schema
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.codecs.schema import (
-    BitSet,
-    ByteOrder,
     Composite,
     Encoding,
-    Enum,
     Message,
     Presence,
     Schema,
@@ -141,28 +137,6 @@ def test_fields_of_the_block(trade: Message) -> None:
     ]
 
 
-def test_numbers_and_arrays(trade: Message) -> None:
-    """Primitives have array length, limits, null value and character encoding."""
-    symbol = field_type(trade, "symbol")
-    assert isinstance(symbol, Encoding)
-    assert (symbol.primitive.name, symbol.length, symbol.size_bytes) == ("char", 8, 8)
-    assert symbol.character_encoding == "US-ASCII"
-    lots = field_type(trade, "lots")
-    assert isinstance(lots, Encoding)
-    assert (lots.maximum, lots.null) == (5000, (1 << 32) - 1)
-    assert lots.byte_order is ByteOrder.LITTLE_ENDIAN
-    shown = field_type(trade, "shown")
-    assert isinstance(shown, Encoding)
-    assert shown.null == 0
-    ratio = field_type(trade, "ratio")
-    assert isinstance(ratio, Encoding)
-    assert isinstance(ratio.null, float)
-    assert math.isnan(ratio.null)
-    hidden = field_type(trade, "hidden")
-    assert isinstance(hidden, Encoding)
-    assert hidden.null == -32_768
-
-
 def test_constants(trade: Message) -> None:
     """Constants have their value, whether of a type, of an enum or inside a composite."""
     fields = {field.name: field for field in trade.fields}
@@ -174,37 +148,6 @@ def test_constants(trade: Message) -> None:
     exponent = price.member("exponent").type
     assert isinstance(exponent, Encoding)
     assert (exponent.constant, exponent.size_bytes) == (-9, 0)
-
-
-def test_composite(trade: Message) -> None:
-    """A composite's members have their own offsets, references to other types included."""
-    price = field_type(trade, "price")
-    assert isinstance(price, Composite)
-    assert (price.name, price.size_bytes) == ("Price", 13)
-    assert [(m.name, m.offset) for m in price.members if m.name != "exponent"] == [
-        ("mantissa", 0), ("venue", 12),
-    ]  # fmt: skip
-    venue = price.member("venue").type
-    assert isinstance(venue, Enum)
-    assert venue.name == "Venue"
-    with pytest.raises(CodecError, match="Price has no member 'cents'"):
-        price.member("cents")
-
-
-def test_enum_and_set(trade: Message) -> None:
-    """Enums have values (for characters their code), sets have bits, each with its version."""
-    side = field_type(trade, "side")
-    assert isinstance(side, Enum)
-    assert [(v.name, v.value, v.since_version) for v in side.values] == [
-        ("BUY", ord("B"), 0), ("SELL", ord("S"), 0), ("CROSS", ord("X"), 3),
-    ]  # fmt: skip
-    assert (side.null, side.size_bytes) == (0, 1)
-    conditions = field_type(trade, "conditions")
-    assert isinstance(conditions, BitSet)
-    assert (conditions.primitive.name, conditions.size_bytes) == ("uint16", 2)
-    assert [(c.name, c.bit, c.since_version) for c in conditions.choices] == [
-        ("OPENING", 0, 0), ("LATE", 9, 2),
-    ]  # fmt: skip
 
 
 def test_groups(trade: Message) -> None:

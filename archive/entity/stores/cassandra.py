@@ -43,7 +43,6 @@ _CONNECT_TIMEOUT_S: Final = 10
 _REQUEST_TIMEOUT_S: Final = 20
 _CONCURRENCY: Final = 64
 _BATCH: Final = 32
-_MAX: Final = (1 << 63) - 1
 
 
 class CassandraStore(EntityStore):
@@ -179,18 +178,17 @@ class CassandraStore(EntityStore):
             rows = [result.one() for result in results]
             return {row.id: _head_of(row) for row in rows if row is not None}
 
-    def events(
-        self, topic: str, id: str, from_seq_nr: int = 1, to_seq_nr: int | None = None
-    ) -> Iterator[EventRecord]:
+    def events(self, topic: str, id: str, from_seq_nr: int = 1) -> Iterator[EventRecord]:
         head = self.head(topic, id)
         if head is None:
             return
         after = max(from_seq_nr - 1, head.delete_to or 0)
-        until = head.seq_nr if to_seq_nr is None else min(to_seq_nr, head.seq_nr)
         record_id = UUID(head.record_id)
-        for segment in range(after // head.segment_size, (until - 1) // head.segment_size + 1):
+        for segment in range(
+            after // head.segment_size, (head.seq_nr - 1) // head.segment_size + 1
+        ):
             with self._errors():
-                rows = iter(self._run("events", id, topic, segment, after, until))
+                rows = iter(self._run("events", id, topic, segment, after, head.seq_nr))
             while True:
                 with self._errors():  # the next page may be fetched
                     row = next(rows, None)
@@ -205,22 +203,12 @@ class CassandraStore(EntityStore):
         return None if row is None else Pointer(row.offset, row.next_position)
 
     def pointers(self, topic: str) -> dict[int, Pointer]:
-        return {
-            row.partition: Pointer(row.offset, row.next_position)
-            for row in self._all_pointers()
-            if row.topic == topic
-        }
-
-    def topics(self) -> list[str]:
-        return sorted({row.topic for row in self._all_pointers()})
-
-    def _all_pointers(self) -> list[Any]:
         with self._errors():
-            return list(self._run("pointers"))
-
-    def ids(self, topic: str) -> Iterator[str]:
-        with self._errors():
-            yield from (row.id for row in self._run("ids", topic))
+            return {
+                row.partition: Pointer(row.offset, row.next_position)
+                for row in self._run("pointers")
+                if row.topic == topic
+            }
 
     def expired(self, topic: str, day: date) -> Iterator[tuple[str, Head]]:
         with self._errors():

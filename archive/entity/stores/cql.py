@@ -51,7 +51,6 @@ STATEMENTS: Final = {
     " segment_size, seq_nr, delete_to, created, created_date, updated, expire_after, expire_on,"
     " record_id, origin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "delete_head": "DELETE FROM {keyspace}.metajournal WHERE topic = ? AND segment = ? AND id = ?",
-    "ids": "SELECT id FROM {keyspace}.metajournal WHERE topic = ? ALLOW FILTERING",
     "expired": "SELECT id, partition, offset, segment_size, seq_nr, delete_to, created, updated,"
     " expire_after, expire_on, record_id, origin FROM {keyspace}.metajournal"
     " WHERE topic = ? AND expire_on <= ? ALLOW FILTERING",

@@ -7,7 +7,6 @@ have, so a leader that comes back after a crash needs no mirror to have what it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.archive.ledger.mirrors.link import MirrorLink
@@ -23,19 +22,6 @@ if TYPE_CHECKING:
 
 Opening = Callable[[str], "Steps[tuple[ControlSession, int]]"]
 """Returns the steps that open a session with the archive of a control channel."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leader:
-    """How mirrors reach this archive.
-
-    Attributes:
-        control_channel: with an endpoint.
-        control_stream_id: of that channel.
-    """
-
-    control_channel: str
-    control_stream_id: int
 
 
 class MirroredLedger:
@@ -137,9 +123,13 @@ class MirroredLedger:
 class Mirrors:
     """The ledgers of this archive that have mirrors and are in use. For the conductor's thread."""
 
-    def __init__(self, opening: Opening, leader: Leader, errors: ErrorLog) -> None:
+    def __init__(
+        self, opening: Opening, control_channel: str, control_stream_id: int, errors: ErrorLog
+    ) -> None:
+        """Begin without. Mirrors reach this archive by the control channel."""
         self._opening = opening
-        self._leader = leader
+        self._control_channel = control_channel
+        self._control_stream_id = control_stream_id
         self._errors = errors
         self._ledgers: dict[QualifiedId, MirroredLedger] = {}
 
@@ -195,12 +185,12 @@ class Mirrors:
             ledger_id=ledger_id,
             created_ms=metadata.created_ms,
             source_recording_id=metadata.recording_id,
-            source_stream_id=self._leader.control_stream_id,
+            source_stream_id=self._control_stream_id,
             ledger_type=metadata.type,
             digest_type=metadata.digest_type,
             confirmed_position=mirrored.last_confirmed,
             password_hash=metadata.password_hash,
-            source_channel=self._leader.control_channel,
+            source_channel=self._control_channel,
         )
 
     def end(self, ledger: QualifiedId) -> None:

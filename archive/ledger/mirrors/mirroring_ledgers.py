@@ -181,7 +181,7 @@ class MirroringLedgers(Ledgers):
             confirmed: a position that is known to be confirmed, bytes.
         """
         if self._mirrors is None:
-            from aerotape.archive.ledger.mirrors.led_ledgers import Leader, Mirrors
+            from aerotape.archive.ledger.mirrors.led_ledgers import Mirrors
 
             if self._control_channel is None:
                 raise ConfigurationError(
@@ -189,8 +189,12 @@ class MirroringLedgers(Ledgers):
                     " aeron.archive.control.channel to a channel with an endpoint",
                     "aeron.archive.control.channel",
                 )
-            leader = Leader(self._control_channel, self._control_stream_id)
-            self._mirrors = Mirrors(self._replications.open_mirror, leader, self._errors)
+            self._mirrors = Mirrors(
+                self._replications.open_mirror,
+                self._control_channel,
+                self._control_stream_id,
+                self._errors,
+            )
         return self._mirrors.begin(metadata, confirmed)
 
     def _mirrored(self, ledger: QualifiedId) -> MirroredLedger | None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import leave
-from support.builders.old_directory import build_old, version
 from support.builders.scoped_store import MESSAGES, build, do_import, payloads, tree
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.command_line import aerotape, tool
@@ -130,20 +129,6 @@ def test_an_archive_without_an_id_is_in_scope_0(tmp_path: Path, archive_id: int 
     assert str(recording.qualified_id) == "0" * 32
 
 
-def test_a_directory_of_an_old_archive_lists_in_scope_0(tmp_path: Path) -> None:
-    """A mark file of an archive older than archive ids has none."""
-    path = build_old(tmp_path / "old", version(3))
-    with (path / "archive-mark.dat").open("r+b") as file:
-        file.seek(4 + 2)  # the schema version in the message header
-        file.write((1).to_bytes(2, "little"))
-    directory = open_directory(path)
-    assert directory.mark_file().header.archive_id == -1
-    assert directory.scopes() == [0]
-    recordings = directory.scope(0).recordings()
-    assert [each.recording_id for each in recordings] == [0, 2, 3]
-    assert str(recordings[1].qualified_id) == "00000000000000000000000000000002"
-
-
 def test_statistics_of_an_imported_recording(store: Path) -> None:
     """Offline commands work on the directory of an imported recording."""
     recording = open_directory(store).scope(6).recording(1)
@@ -181,17 +166,6 @@ def test_the_command_imports(store: Path, tmp_path: Path) -> None:
     unnamed = build(tmp_path / "unnamed", archive_id=-1)
     done = aerotape("ledger", "import-archive", unnamed, *into, expect=2)
     assert "has no archive id: give --ledger-scope-id" in done.err
-
-
-def test_part_of_an_archive_is_left_out(store: Path, tmp_path: Path) -> None:
-    """The exit code is 3 if some recordings were left out."""
-    target = tmp_path / "store"
-    shutil.copytree(store, target)
-    source = build(tmp_path / "source", archive_id=8, count=2)
-    (source / "0-0.rec").unlink()
-    done = aerotape("ledger", "import-archive", source, "--archive-dir", target, expect=3)
-    assert "left out: recording 0: recording 0 is not complete: there is no 0-0.rec" in done.err
-    assert [each.recording_id for each in open_directory(target).scope(8).recordings()] == [1]
 
 
 def test_the_id_of_a_ledger_is_left_out(store: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ except ImportError:
     pytest.skip("this PySpark pushes no filters down", allow_module_level=True)
 
 from aerotape.spark.data_source import AerotapeDataSource
-from aerotape.spark.source.pushdown import Selection, Values
+from aerotape.spark.source.pushdown import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,16 +164,6 @@ def test_a_plan_without_pushdown_is_warned_about(tmp_path: Path) -> None:
     assert planned(True) == []
     for options in ({"recordingIds": "0"}, {"toPosition": "64"}, {"fromTime": "0s"}):
         assert planned(False, **options) == []
-
-
-def test_values_intersect() -> None:
-    """Several filters on one column must all hold."""
-    selection, left_to_spark = Selection().narrow(
-        [In(("stream_id",), (1, 2, 3)), GreaterThan(("stream_id",), 1), In(("stream_id",), (3, 4))]
-    )
-    assert left_to_spark == []
-    assert selection.stream_id == Values(lowest=2, among=frozenset({3}))
-    assert [value for value in range(6) if value in selection.stream_id] == [3]
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from datetime import date
 
@@ -165,7 +166,6 @@ def test_events_are_read_as_appended(store: EntityStore) -> None:
     }
     assert {e.expire_after_ns for e in found} == {DAY_NS}
     assert [each.metadata for each in found] == [{"k": 1}] * 5
-    assert [each.seq_nr for each in store.events(TOPIC, ID, 2, 3)] == [2, 3]
 
 
 def test_pages_of_events(store: EntityStore) -> None:
@@ -216,8 +216,6 @@ def test_journals_are_separate(store: EntityStore) -> None:
     assert aggregate(store, "a") == (1, None, 3)
     assert aggregate(store, "A") is None
     assert aggregate(store, "a'; --") == (3, None, 3)
-    assert sorted(store.ids(TOPIC)) == ["a", "a'; --"]
-    assert store.topics() == ["another", TOPIC]
 
 
 def test_pointers(store: EntityStore) -> None:
@@ -249,7 +247,6 @@ def test_namespaces_are_separate(store_url: Open) -> None:
     ):
         apply(one, logged([append(ID, 1)]))
         assert two.head(TOPIC, ID) is None
-        assert two.topics() == []
 
 
 def test_one_replicator(store_url: Open) -> None:
@@ -275,8 +272,11 @@ def test_lock_of_a_replicator_that_is_gone(
     url = store_url("lease_ms=1000")
     with open_store(url) as one, open_store(url) as two:
         assert one.try_lock(base.REPLICATOR_LOCK) == one.owner
-        with two.replicating(wait_ms=10_000), pytest.raises(StoreLockedError):
+        while two.try_lock(base.REPLICATOR_LOCK) != two.owner:
+            time.sleep(0.05)
+        with pytest.raises(StoreLockedError):
             one.apply(TOPIC, 0, {}, Pointer(0, 64))
+        two.unlock(base.REPLICATOR_LOCK)
     with open_store(store_url()) as one, open_store(url) as two:
         host = one.owner.split("/")[0]
         one.owner = two.owner = f"{host}/{(1 << 22) - 1}/gone"
@@ -288,7 +288,7 @@ def test_lock_of_a_replicator_that_is_gone(
 def test_other_schema_version(store_url: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of another version are refused, and both versions named."""
     url = store_url()
-    for name in ("sqlite", "postgresql", "cassandra"):
+    for name in ("sql", "cassandra"):
         module = f"aerotape.archive.entity.stores.{name}.SCHEMA_VERSION"
         monkeypatch.setattr(module, "7")
     monkeypatch.setattr(base, "SCHEMA_VERSION", "7")
@@ -382,4 +382,3 @@ def test_random_histories(store: EntityStore, seeds: range) -> None:
             found = None if head is None else (head.seq_nr, head.delete_to or 0)
             assert found == model.heads.get(id)
             assert [each.seq_nr for each in store.events(topic, id)] == model.read(id)
-        assert sorted(store.ids(topic)) == sorted(model.heads)
