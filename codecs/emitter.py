@@ -59,20 +59,18 @@ def snake_case(name: str) -> str:
 
 
 def _check_header(schema: Schema) -> None:
-    shape = [(member.name, member.offset) for member in schema.header.members]
-    names = ("blockLength", "templateId", "schemaId", "version")
-    if shape != [(name, 2 * index) for index, name in enumerate(names)]:
-        raise CodecError(
-            f"schema {schema.package}: the message header is not the standard one of SBE"
-        )
-    for member in schema.header.members:
-        if not isinstance(member.type, Encoding) or member.type.primitive.name != "uint16":
+    for index, name in enumerate(("blockLength", "templateId", "schemaId", "version")):
+        member = schema.header.member(name)
+        if (
+            member.offset != 2 * index
+            or not isinstance(member.type, Encoding)
+            or member.type.primitive.name != "uint16"
+            or member.type.byte_order is not ByteOrder.LITTLE_ENDIAN  # of the whole schema
+        ):
             raise CodecError(
-                f"schema {schema.package}: {member.name} of the message header is not uint16"
+                f"schema {schema.package}: {name} of the message header is not supported: expected "
+                "SBE's standard header, little endian"
             )
-        # The byte order is one for a whole schema.
-        if member.type.byte_order is not ByteOrder.LITTLE_ENDIAN:
-            raise CodecError(f"schema {schema.package} is big endian, which is not supported")
 
 
 def _head(schema: Schema, schema_file: str, arguments: str) -> str:

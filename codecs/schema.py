@@ -90,11 +90,10 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True)
 class EnumValue:
-    """One valid value of an enum; `since_version` is 0 for a value that always existed."""
+    """One valid value of an enum."""
 
     name: str
     value: int
-    since_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,6 @@ class Choice:
 
     name: str
     bit: int
-    since_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,6 @@ class Field:
     """
 
     name: str
-    id: int
     offset: int
     since_version: int
     presence: Presence
@@ -199,7 +196,6 @@ class VarData:
     """
 
     name: str
-    id: int
     since_version: int
     length: Encoding
     header_size_bytes: int
@@ -223,7 +219,6 @@ class Group:
     """
 
     name: str
-    id: int
     since_version: int
     block_length: int
     dimensions: Composite

@@ -65,11 +65,7 @@ MESSAGE_COLUMNS: Final = tuple(name for name in COLUMN_TYPES if name != "_corrup
 
 DEFAULT_PARTITION_BYTES: Final = 128 * 1024 * 1024
 
-_CHECKSUMS: Final[Mapping[str, ChecksumName]] = {
-    "none": "none",
-    "crc-32": "crc-32",
-    "crc-32c": "crc-32c",
-}
+_CHECKSUMS: Final[tuple[ChecksumName, ...]] = ("none", "crc-32", "crc-32c")
 _NAMES: Final = (
     "path", "recordingIds", "fromPosition", "toPosition", "fromTime", "toTime", "channel",
     "fromIndex", "fromAsqn", "streamId", "columns", "checksum", "mode", "schema", "template",
@@ -174,7 +170,7 @@ class ReadOptions:
             raise ConfigurationError(
                 f"fromPosition {from_position} is after toPosition {to_position}", "fromPosition"
             )
-        checksum = optional(given, "checksum", parse_checksum) or "none"
+        checksum = parse_word(given.get("checksum", "none"), "checksum", _CHECKSUMS)
         mode = optional(given, "mode", parse_mode) or "FAILFAST"
         payloads = parse_payloads(given, StorageOptions.of(storage))
         check_mode(mode, checksum, decodes=payloads is not None)
@@ -376,16 +372,6 @@ def parse_word(text: str, name: str, words: Sequence[_T]) -> _T:
     raise ConfigurationError(
         f"{name}: {text!r} is not one of {', '.join(str(word) for word in words)}", name
     )
-
-
-def parse_checksum(text: str, name: str) -> ChecksumName:
-    """Parse the name of a checksum."""
-    try:
-        return _CHECKSUMS[text.lower()]
-    except KeyError:
-        raise ConfigurationError(
-            f"{name}: unknown checksum {text!r}: expected {', '.join(_CHECKSUMS)}", name
-        ) from None
 
 
 def parse_partition_bytes(text: str, name: str) -> int:

@@ -25,6 +25,9 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from aerotape.replay.offline.columns.raft import RaftColumns
+from aerotape.replay.offline.columns.times import recorded_between
+from aerotape.replay.offline.seek import SeekTarget
 from aerotape.spark.source.options import added_column_types
 
 if TYPE_CHECKING:
@@ -125,9 +128,6 @@ class Selection:
             options.payloads
         ):
             return list(ranges)
-        # It imports the native module, which other queries do not need for planning.
-        from aerotape.replay.offline.columns.times import recorded_between
-
         by_key = {recording.key: recording for recording in recordings}
         bounds = self.recorded_time.bounds
         limited = (recorded_between(by_key[part.key], part, *bounds) for part in ranges)
@@ -141,10 +141,6 @@ class Selection:
         lowest = max(self.index.lowest, min(self.index.among or (), default=0))
         if lowest <= 0 or options.payloads is None or options.seek or options.mode != "FAILFAST":
             return options
-        # They import the native module, which other queries do not need for planning.
-        from aerotape.replay.offline.columns.raft import RaftColumns
-        from aerotape.replay.offline.seek import SeekTarget
-
         if not isinstance(options.payloads, RaftColumns):
             return options
         return dataclasses.replace(options, seek=SeekTarget(index=lowest))

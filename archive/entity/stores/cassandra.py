@@ -31,7 +31,7 @@ from aerotape.archive.entity.stores.cql import (
     TABLES,
 )
 from aerotape.archive.entity.stores.options import StoreOptions
-from aerotape.archive.entity.stores.rows import EventRow, event_of, event_rows
+from aerotape.archive.entity.stores.rows import EventRow, event_of, event_rows, head_row
 from aerotape.archive.entity.transitions import Change
 from aerotape.errors import ConfigurationError, EntityStoreError
 from aerotape.formatting import not_installed
@@ -195,7 +195,7 @@ class CassandraStore(EntityStore):
                 if row is None:
                     break
                 if row.meta_record_id == record_id:
-                    yield _event_of(row, topic, id, segment)
+                    yield _event_of(row)
 
     def pointer(self, topic: str, partition: int) -> Pointer | None:
         with self._errors():
@@ -271,25 +271,12 @@ class CassandraStore(EntityStore):
         duration = None
         if after is not None:
             duration = self._driver.util.Duration(0, after // _DAY_NS, after % _DAY_NS)
+        row = head_row(topic, id, segment, head)
+        created = datetime.fromtimestamp(head.created_ms / 1000, UTC).date()
+        record_id = UUID(head.record_id)
         yield (
             self._statements["put_head"],
-            (
-                topic,
-                segment,
-                id,
-                head.partition,
-                head.offset,
-                head.segment_size,
-                head.seq_nr,
-                head.delete_to,
-                head.created_ms,
-                datetime.fromtimestamp(head.created_ms / 1000, UTC).date(),
-                head.updated_ms,
-                duration,
-                head.expire_on,
-                UUID(head.record_id),
-                head.origin or None,
-            ),
+            (*row[:10], duration, head.expire_on, record_id, head.origin or None, created),
         )
 
     def _put_pointer(self, topic: str, partition: int, pointer: Pointer) -> None:
@@ -324,13 +311,9 @@ class CassandraStore(EntityStore):
 
 
 def _head_of(row: Any) -> Head:
+    """Return the head of a row with READ_HEAD_COLUMNS."""
     after = row.expire_after
-    return Head(
-        partition=row.partition,
-        offset=row.offset,
-        seq_nr=row.seq_nr,
-        delete_to=row.delete_to,
-        segment_size=row.segment_size,
+    return Head._make(row[1:])._replace(
         expire_after_ns=None if after is None else after.days * _DAY_NS + after.nanoseconds,
         expire_on=None if row.expire_on is None else row.expire_on.date(),
         record_id=str(row.record_id),
@@ -342,45 +325,16 @@ def _head_of(row: Any) -> Head:
 
 def _event_parameters(row: EventRow) -> tuple[Any, ...]:
     """Return the parameters of `put_event`."""
-    return (
-        row.id,
-        row.topic,
-        row.segment,
-        row.seq_nr,
-        row.timestamp,
-        row.partition,
-        row.offset,
-        row.origin,
-        row.version,
-        UUID(row.meta_record_id),
-        set(json.loads(row.tags)) if row.tags else None,
-        row.payload_type,
-        row.payload_txt,
-        row.payload_bin,
-        row.metadata,
-    )
+    tags = set(json.loads(row.tags)) if row.tags else None
+    return (*row[:9], UUID(row.meta_record_id), tags, *row[11:])
 
 
-def _event_of(row: Any, topic: str, id: str, segment: int) -> EventRecord:
-    return event_of(
-        EventRow(
-            topic,
-            id,
-            row.seq_nr,
-            segment,
-            row.partition,
-            row.offset,
-            _milliseconds(row.timestamp),
-            row.origin,
-            row.version,
-            str(row.meta_record_id),
-            json.dumps(sorted(row.tags)) if row.tags else None,
-            row.payload_type,
-            row.payload_txt,
-            row.payload_bin,
-            row.metadata,
-        )
-    )
+def _event_of(row: Any) -> EventRecord:
+    """Return the event of a row with EVENT_COLUMNS."""
+    tags = json.dumps(sorted(row.tags)) if row.tags else None
+    time_ms, record_id = _milliseconds(row.timestamp), str(row.meta_record_id)
+    fields = (*row[:6], time_ms, *row[7:9], record_id, tags, *row[11:])
+    return event_of(EventRow._make(fields))
 
 
 def _milliseconds(when: datetime) -> int:

@@ -173,9 +173,6 @@ class PayloadColumns:
             sources[unique] = name
         return sources
 
-    def __getstate__(self) -> dict[str, object]:
-        return {"schema": self.schema, "others": self.others}
-
 
 class PayloadReader:
     """Converts batches of a scan to batches of a table with typed columns."""

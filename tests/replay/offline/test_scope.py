@@ -13,7 +13,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import leave
 from support.builders.scoped_store import MESSAGES, build, do_import, payloads, tree
 from support.builders.segment_builder import SegmentBuilder
-from support.daemon.command_line import aerotape, tool
+from support.daemon.command_line import aerotape
 
 import aerotape as package
 from aerotape.archive.ledger.metadata import LedgerMetadata
@@ -51,17 +51,6 @@ def test_scopes_are_ascending_and_unsigned(store: Path) -> None:
     assert ids == [QualifiedId(scope, id) for scope in (1, 5, 6, HIGH) for id in (0, 1)]
     assert ids == sorted(ids)
     assert str(ids[-1]) == "ffffffffffffffff0000000000000001"
-
-
-def test_scopes_never_mix(store: Path) -> None:
-    """Recordings with the same id in two scopes have their own messages, read in turn."""
-    directory = open_directory(store)
-    first = [directory.scope(id).recording(1) for id in directory.scopes()]
-    assert len({b"".join(payloads(each)) for each in first}) == 4
-    again = [payloads(directory.scope(id).recording(1)) for id in directory.scopes()]
-    assert [payloads(each) for each in first] == again
-    assert len({each.key for each in first}) == 4
-    assert [each.recording_id for each in first] == [1] * 4
 
 
 def test_scope_0_is_that_of_the_archive(store: Path) -> None:
@@ -127,15 +116,6 @@ def test_an_archive_without_an_id_is_in_scope_0(tmp_path: Path, archive_id: int 
     assert directory.scopes() == [0]
     [recording] = directory.scope(0).recordings()
     assert str(recording.qualified_id) == "0" * 32
-
-
-def test_statistics_of_an_imported_recording(store: Path) -> None:
-    """Offline commands work on the directory of an imported recording."""
-    recording = open_directory(store).scope(6).recording(1)
-    assert recording.stats().messages == MESSAGES
-    before = tree(recording.archive_dir)
-    assert json.loads(tool(recording.archive_dir, "verify", "--dry-run", "--json").out)
-    assert tree(recording.archive_dir) == before
 
 
 def test_the_command_imports(store: Path, tmp_path: Path) -> None:

@@ -82,19 +82,6 @@ def test_inexact_filters_are_left_to_spark_too(filter: Filter, positions: tuple[
     assert left_to_spark == [filter]
 
 
-def test_filters_and_options_combine() -> None:
-    """The narrower of option and filter applies, at both ends."""
-    options = ReadOptions(archive_dir="/a", from_position=100, to_position=200)
-    selection, _ = Selection().narrow(
-        [GreaterThan(("position",), 49), LessThan(("position",), 150)]
-    )
-    both = selection.positions(options)
-    assert both is not None
-    assert (both.from_position, both.to_position) == (100, 150)
-    outside, _ = Selection().narrow([GreaterThanOrEqual(("position",), 200)])
-    assert outside.positions(options) is None
-
-
 @pytest.mark.parametrize(
     ("filter", "index"),
     [

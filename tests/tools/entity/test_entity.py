@@ -174,7 +174,9 @@ def test_errors(cli: CommandLine) -> None:
     assert "is not UTF-8" in cli.error(*append[:-1], no_text, "{}", code=2)
     nested = cli.error(*append, "[" * 100_000, code=2)
     assert "nested too deeply" in nested and len(nested) < 300
-    assert "event 0: expected a sequence number from 1 to" in cli.error(*append, '{"seq_nr": 0}')
+    assert "event 0 after 0: expected sequence numbers that rise" in cli.error(
+        *append, '{"seq_nr": 0}'
+    )
     assert "'soon' is not a duration" in cli.error(*append, "{}", "--expire-after", "soon", code=2)
     assert "rise" in cli.error(*append, '{"seq_nr": 2}', '{"seq_nr": 1}')
     assert "not a topic's name" in cli.error("entity", "purge", *journal("a|b"), code=2)
