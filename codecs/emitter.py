@@ -34,12 +34,7 @@ _RESERVED_LOCALS = {"buffer", "offset", "block_length", "version", "cls", "end"}
 
 
 def module_source(schema: Schema, schema_file: str, arguments: str = "") -> str:
-    """Write the module.
-
-    Args:
-        schema: the schema's tree.
-        schema_file: file name of the schema, for the header.
-        arguments: the arguments of `codecs/generate.py` for this module, for the header.
+    """Write the module; its header names the schema's file and the generator's arguments.
 
     Raises:
         CodecError: the schema has a construct that is not supported.

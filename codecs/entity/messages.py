@@ -158,10 +158,6 @@ class SingleAppend(NamedTuple):
 def single_append(message: bytes, header: ActionHeader) -> SingleAppend | None:
     """Read the most frequent append, faster than `decode` and `decode_events`.
 
-    Args:
-        message: an action.
-        header: of the message.
-
     Returns:
         None for another action, or another form than aerotape writes; `decode` can read them.
     """

@@ -36,14 +36,7 @@ class OutputStore:
         name: str | None = None,
         options: StorageOptions = NO_OPTIONS,
     ) -> None:
-        """Take a folder of a pyarrow file system.
-
-        Args:
-            filesystem: where it is.
-            root: the folder in that file system; need not exist.
-            name: what to call it in reports and errors, `root` when None.
-            options: what it is reached with, to be kept out of errors.
-        """
+        """Take a folder of a pyarrow file system; errors show `name`, and no value of `options`."""
         self._filesystem = filesystem
         self._options = options
         self._root = root.rstrip("/")

@@ -120,9 +120,6 @@ class Followers:
 
         Ends once the recording has begun. A replication of the ledger in progress ends before.
 
-        Args:
-            metadata: the ledger's in this archive.
-
         Raises:
             ArchiveError: the replication has failed.
         """

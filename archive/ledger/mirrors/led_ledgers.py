@@ -33,11 +33,7 @@ class MirroredLedger:
     """
 
     def __init__(self, metadata: LedgerMetadata, links: list[MirrorLink], confirmed: int) -> None:
-        """Begin without reports of the mirrors.
-
-        Args:
-            confirmed: a position that is known to be confirmed, bytes.
-        """
+        """Begin without reports of the mirrors, with a position that is known to be confirmed."""
         self.metadata = metadata
         self.links = links
         self._confirmed = self._acknowledged = confirmed
@@ -75,13 +71,7 @@ class MirroredLedger:
         return "; ".join(problems) or "the mirrors have not confirmed"
 
     def confirmed(self, own: int) -> int:
-        """Return the position up to which an ack quorum with this archive is on storage.
-
-        It never decreases.
-
-        Args:
-            own: that of this archive, bytes.
-        """
+        """Return up to where an ack quorum with this archive has synced; it never decreases."""
         values = (own, *(link.confirmed for link in self.links))
         self._confirmed = self._advanced(self._confirmed, own, values)
         return self._confirmed

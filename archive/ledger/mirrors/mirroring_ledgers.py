@@ -100,11 +100,7 @@ class MirroringLedgers(Ledgers):
         metadata: LedgerMetadata,
         source: MirrorSource,
     ) -> None:
-        """Replicate a ledger that another archive leads; OK once that has begun.
-
-        Args:
-            metadata: what the ledger has in this archive if it is new here.
-        """
+        """Replicate a ledger that another archive leads; OK once that has begun."""
         ledger = metadata.ledger
 
         def task() -> Task[None]:
@@ -141,9 +137,7 @@ class MirroringLedgers(Ledgers):
     ) -> None:
         """Mirror a ledger on another archive; OK once that is on storage.
 
-        Args:
-            mirror: control channel of the mirror that is replaced.
-            replacement: of the other one.
+        `mirror` and `replacement` are control channels.
         """
 
         def task() -> Task[None]:
@@ -175,11 +169,7 @@ class MirroringLedgers(Ledgers):
         self._begin(client, correlation_id, self._alone(ledger, task()))
 
     def _connected(self, metadata: LedgerMetadata, confirmed: int) -> MirroredLedger:
-        """Connect to the mirrors of a ledger, also if they are connected.
-
-        Args:
-            confirmed: a position that is known to be confirmed, bytes.
-        """
+        """Connect to the mirrors of a ledger, also if they are connected (see `Mirrors.begin`)."""
         if self._mirrors is None:
             from aerotape.archive.ledger.mirrors.led_ledgers import Mirrors
 
