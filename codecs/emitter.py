@@ -34,12 +34,7 @@ _RESERVED_LOCALS = {"buffer", "offset", "block_length", "version", "cls", "end"}
 
 
 def module_source(schema: Schema, schema_file: str, arguments: str = "") -> str:
-    """Write the module.
-
-    Args:
-        schema: the schema's tree.
-        schema_file: file name of the schema, for the header.
-        arguments: the arguments of `codecs/generate.py` for this module, for the header.
+    """Write the module; its header names the schema's file and the generator's arguments.
 
     Raises:
         CodecError: the schema has a construct that is not supported.
@@ -59,20 +54,18 @@ def snake_case(name: str) -> str:
 
 
 def _check_header(schema: Schema) -> None:
-    shape = [(member.name, member.offset) for member in schema.header.members]
-    names = ("blockLength", "templateId", "schemaId", "version")
-    if shape != [(name, 2 * index) for index, name in enumerate(names)]:
-        raise CodecError(
-            f"schema {schema.package}: the message header is not the standard one of SBE"
-        )
-    for member in schema.header.members:
-        if not isinstance(member.type, Encoding) or member.type.primitive.name != "uint16":
+    for index, name in enumerate(("blockLength", "templateId", "schemaId", "version")):
+        member = schema.header.member(name)
+        if (
+            member.offset != 2 * index
+            or not isinstance(member.type, Encoding)
+            or member.type.primitive.name != "uint16"
+            or member.type.byte_order is not ByteOrder.LITTLE_ENDIAN  # of the whole schema
+        ):
             raise CodecError(
-                f"schema {schema.package}: {member.name} of the message header is not uint16"
+                f"schema {schema.package}: {name} of the message header is not supported: expected "
+                "SBE's standard header, little endian"
             )
-        # The byte order is one for a whole schema.
-        if member.type.byte_order is not ByteOrder.LITTLE_ENDIAN:
-            raise CodecError(f"schema {schema.package} is big endian, which is not supported")
 
 
 def _head(schema: Schema, schema_file: str, arguments: str) -> str:
@@ -167,46 +160,44 @@ class _MessageSource:
         since = {self.since(item) for item in self.fields}
         self.versions = sorted(since | {0}, reverse=True)
 
-    def unsupported(self, name: str, what: str) -> CodecError:
+    def unsupported(self, name: str) -> CodecError:
         return CodecError(
-            f"{self.message.name}.{name} {what}, which the generator does not support"
+            f"{self.message.name}.{name} is not supported by the generator: expected integers, "
+            "enums, ASCII text, bytes, and groups of integers and bytes"
         )
 
     def check_field(self, field: Field) -> None:
         kind: Type = field.type
-        if isinstance(kind, Composite | BitSet):
-            raise self.unsupported(field.name, f"is a {type(kind).__name__.lower()}")
-        if field.presence is Presence.CONSTANT:
-            raise self.unsupported(field.name, "is constant")
-        if isinstance(kind, Encoding) and (kind.length != 1 or kind.primitive.code in "cfd"):
-            raise self.unsupported(field.name, "is an array or not an integer")
-        if isinstance(kind, Enum) and self.optional(field):
-            raise self.unsupported(field.name, "is an enum that may be absent")
+        is_single = not isinstance(kind, Composite | BitSet) and (
+            kind.size_bytes == kind.primitive.size and kind.primitive.code not in "cfd"
+        )
+        is_absent = isinstance(kind, Enum) and self.optional(field)
+        if not is_single or is_absent or field.presence is Presence.CONSTANT:
+            raise self.unsupported(field.name)
 
     def check_data(self, data: VarData) -> None:
-        if data.length.primitive.name != "uint32" or data.header_size_bytes != 4:
-            raise self.unsupported(data.name, "has no uint32 length")
-        if data.max_length_bytes != _MAX_VAR_DATA_LENGTH:
-            raise self.unsupported(data.name, "has another maximum length")
-        if data.character_encoding not in ("", "US-ASCII"):
-            raise self.unsupported(data.name, f"is {data.character_encoding}")
+        if (
+            data.length.primitive.name != "uint32"
+            or data.header_size_bytes != 4
+            or data.max_length_bytes != _MAX_VAR_DATA_LENGTH
+            or data.character_encoding not in ("", "US-ASCII")
+        ):
+            raise self.unsupported(data.name)
 
     def check_group(self, group: Group) -> None:
-        if group.groups:
-            raise self.unsupported(group.name, "has a nested group")
         dimensions = [(each.name, each.offset) for each in group.dimensions.members]
-        if dimensions != [("blockLength", 0), ("numInGroup", 2)]:
-            raise self.unsupported(group.name, "has other dimensions")
         members: list[Field | VarData] = [*group.fields, *group.var_data]
-        for item in members:
-            if item.since_version > group.since_version:
-                raise self.unsupported(f"{group.name}.{item.name}", "is newer than its group")
+        if (
+            group.groups
+            or dimensions != [("blockLength", 0), ("numInGroup", 2)]
+            or any(item.since_version > group.since_version for item in members)
+            or any(data.character_encoding for data in group.var_data)
+        ):
+            raise self.unsupported(group.name)
         for field in group.fields:
             self.check_field(field)
         for data in group.var_data:
             self.check_data(data)
-            if data.character_encoding:
-                raise self.unsupported(f"{group.name}.{data.name}", "is text in a group")
 
     def since(self, item: Field | Group | VarData) -> int:
         # A field not newer than its message is always present.
@@ -330,11 +321,9 @@ class _MessageSource:
             else:
                 values.append(name)
         lines = ["    def encode(self) -> bytes:", "        try:"]
-        pack = _call(f"{self.struct}.pack", values, 12, "return " if not self.tail else "")
-        if not self.tail:
-            lines += pack
-        else:
-            lines += _assign("block", pack)
+        target = "block = " if self.tail else "return "
+        lines += _call(f"{self.struct}.pack", values, 12, target)
+        if self.tail:
             data = [
                 f"group_field(self.{snake_case(item.name)}, {self.group_layout(item)})"
                 if isinstance(item, Group)
@@ -452,18 +441,11 @@ def _tuple(prefix: str, members: list[str]) -> list[str]:
     return [f"{prefix}(", *(f"        {member}," for member in members), "    )"]
 
 
-def _assign(name: str, lines: list[str]) -> list[str]:
-    first = lines[0]
-    stripped = first.lstrip()
-    return [f"{first[: len(first) - len(stripped)]}{name} = {stripped}", *lines[1:]]
-
-
 def _call(function: str, arguments: list[str], indent: int, prefix: str = "") -> list[str]:
     """A call on one line if it fits, otherwise one argument a line."""
     pad = " " * indent
     line = f"{pad}{prefix}{function}({', '.join(arguments)})"
-    # 8: room for an assignment that may be put in front.
-    if len(line) + 8 <= _LINE_LENGTH:
+    if len(line) <= _LINE_LENGTH:
         return [line]
     return [
         f"{pad}{prefix}{function}(",

@@ -40,10 +40,6 @@ OWN_MODULES = {
 def generate_archive_modules(schema_folder: Path, sbe_jar: Path) -> dict[str, str]:
     """Generate the committed modules and return their text by file name.
 
-    Args:
-        schema_folder: folder of Aeron's schemas.
-        sbe_jar: sbe-tool.
-
     Raises:
         CodecError: a schema is invalid, or has a construct that is not supported.
         ConfigurationError: a schema is missing, or sbe-tool cannot be run.

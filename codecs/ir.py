@@ -230,7 +230,6 @@ class _Cursor:
         fields, groups, var_data = self.body(Signal.END_GROUP)
         return Group(
             token.name,
-            token.field_id,
             token.version,
             token.size,
             dimensions,
@@ -251,7 +250,6 @@ class _Cursor:
             )
         return VarData(
             token.name,
-            token.field_id,
             token.version,
             length,
             data.offset,
@@ -273,7 +271,6 @@ class _Cursor:
             constant = _enum_constant(kind, token)
         return Field(
             token.name,
-            token.field_id,
             token.offset,
             token.version,
             presence,
@@ -308,7 +305,7 @@ class _Cursor:
         while self.peek().signal is Signal.VALID_VALUE:
             value = self.next(Signal.VALID_VALUE)
             number = _integer(_value(primitive, value.const_value))
-            values.append(EnumValue(value.name, number, value.version))
+            values.append(EnumValue(value.name, number))
         self.next(Signal.END_ENUM)
         null = _value(primitive, token.null_value)
         return Enum(
@@ -329,7 +326,7 @@ class _Cursor:
             choice = self.next(Signal.CHOICE)
             order = choice.byte_order
             bit = _integer(_value(primitive, choice.const_value))
-            choices.append(Choice(choice.name, bit, choice.version))
+            choices.append(Choice(choice.name, bit))
         self.next(Signal.END_SET)
         return BitSet(token.referenced_name or token.name, primitive, order, tuple(choices))
 

@@ -59,28 +59,24 @@ def _jar_caches() -> list[Path]:
 
 
 def find_schema_folder() -> Path:
-    """Find Aeron Archive's schemas among the sources that cargo fetched for the native core.
+    """Find Aeron Archive's schemas, of the version in the native core's Cargo.lock.
 
-    Selects the version in the native core's Cargo.lock, or the newest without that file.
+    They are among the sources that cargo fetched for the native core.
 
     Raises:
         ConfigurationError: cargo has not fetched them yet.
     """
     cargo_home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
     crates = cargo_home / "registry" / "src"
-    folders = [
-        crate / _SCHEMAS_IN_CRATE
-        for crate in sorted(
-            crates.glob(f"*/{_CRATE}-{_locked_version() or '*'}"), key=_version_in_name
-        )
-        if (crate / _SCHEMAS_IN_CRATE / "aeron-archive-codecs.xml").is_file()
-    ]
-    if not folders:
+    packages = tomllib.loads(_CARGO_LOCK.read_text())["package"]
+    version = next(each["version"] for each in packages if each["name"] == _CRATE)
+    found = list(crates.glob(f"*/{_CRATE}-{version}/{_SCHEMAS_IN_CRATE}/aeron-archive-codecs.xml"))
+    if not found:
         raise ConfigurationError(
-            f"{crates} has no {_CRATE} {_locked_version()}: run cargo fetch in native/, or give "
-            "the folder of Aeron's archive schemas with --schemas"
+            f"{crates} has no {_CRATE} {version}: run cargo fetch in native/, or give the folder "
+            "of Aeron's archive schemas with --schemas"
         )
-    return folders[-1]
+    return found[0].parent
 
 
 def run_sbe_tool(schema_file: Path, sbe_jar: Path, output_folder: Path) -> Path:
@@ -124,13 +120,6 @@ def _java() -> str:
     # As Spark does, so that no other setup is needed beside Spark's.
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
-
-
-def _locked_version() -> str:
-    if not _CARGO_LOCK.is_file():
-        return ""
-    packages = tomllib.loads(_CARGO_LOCK.read_text())["package"]
-    return next((p["version"] for p in packages if p["name"] == _CRATE), "")
 
 
 def _reasons(stderr: str) -> str:

@@ -30,11 +30,6 @@ class ByteOrder(IntEnum):
     LITTLE_ENDIAN = 0
     BIG_ENDIAN = 1
 
-    @property
-    def struct_prefix(self) -> str:
-        """The prefix of `struct` for this order."""
-        return "<" if self is ByteOrder.LITTLE_ENDIAN else ">"
-
 
 class Primitive(NamedTuple):
     """A primitive type of SBE: its schema name, its `struct` code, size in bytes, default null."""
@@ -95,11 +90,10 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True)
 class EnumValue:
-    """One valid value of an enum; `since_version` is 0 for a value that always existed."""
+    """One valid value of an enum."""
 
     name: str
     value: int
-    since_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +118,6 @@ class Choice:
 
     name: str
     bit: int
-    since_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +179,6 @@ class Field:
     """
 
     name: str
-    id: int
     offset: int
     since_version: int
     presence: Presence
@@ -204,7 +196,6 @@ class VarData:
     """
 
     name: str
-    id: int
     since_version: int
     length: Encoding
     header_size_bytes: int
@@ -228,7 +219,6 @@ class Group:
     """
 
     name: str
-    id: int
     since_version: int
     block_length: int
     dimensions: Composite

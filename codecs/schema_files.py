@@ -10,13 +10,12 @@ from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.codecs.ir import read_schema
 from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
 from aerotape.codecs.schema import Schema
-from aerotape.errors import CodecError, ConfigurationError
+from aerotape.errors import ConfigurationError
 from aerotape.url_path import UrlPath
 
 # After the schema id, sbe-tool writes the version of its representation, which is 0: XML does not
 # contain these bytes in any encoding.
 _IR_VERSION: Final = slice(4, 8)
-_BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 
 
 def load_schema(
@@ -32,7 +31,7 @@ def load_schema(
         storage: options of the remote storage.
 
     Raises:
-        CodecError: the file is neither, or sbe-tool rejects it.
+        CodecError: sbe-tool rejects it; it accepts XML only in files named `.xml`.
         ConfigurationError: the file cannot be read; for XML: the jar or Java are missing.
         StorageError: the remote storage cannot be accessed.
     """
@@ -56,23 +55,13 @@ def load_schema(
 def _load(source: Path, sbe_jar: str | Path | None) -> Schema:
     try:
         with source.open("rb") as file:
-            head = file.read(256)
+            head = file.read(8)
         if head[_IR_VERSION] == bytes(4):
             return read_schema(source)
     except OSError as error:
         raise ConfigurationError(
             f"cannot read the SBE schema {source}: {error.strerror}", "schema"
         ) from error
-    if not head.startswith(_BYTE_ORDER_MARKS) and not head.lstrip().startswith(b"<"):
-        raise CodecError(
-            f"{source} is not an SBE schema: neither XML nor an .sbeir file of sbe-tool"
-        )
-    if source.suffix != ".xml":
-        raise ConfigurationError(
-            f"{source} is XML, and sbe-tool accepts XML only in files whose names end with .xml: "
-            "rename it",
-            "schema",
-        )
     return schema_from_xml(source, sbe_jar)
 
 

@@ -287,7 +287,10 @@ class Entities(Closing):
         self, id: str, tail: Tail, head: Head | None, from_seq_nr: int
     ) -> Generator[EventRecord, None, None]:
         info = tail.info
-        if self._store is not None and not _is_purged(info):
+        is_purged = isinstance(info, Purged) or (
+            isinstance(info, Appended | Deleted) and info.is_purged
+        )
+        if self._store is not None and not is_purged:
             if head is not None:
                 now = self._store.head(self.topic, id)
                 if now is None or now.record_id != head.record_id:
@@ -375,7 +378,3 @@ class Entities(Closing):
             for writer in self._writers.values():
                 writer.close()
             self._writers.clear()
-
-
-def _is_purged(info: HeadInfo) -> bool:
-    return isinstance(info, Purged) or (isinstance(info, Appended | Deleted) and info.is_purged)

@@ -60,17 +60,7 @@ class Tail:
         statistics: LogStatistics,
         buffer_length: int = DEFAULT_BUFFER_LENGTH,
     ) -> None:
-        """Create an empty tail; `scan` looks through the log.
-
-        Args:
-            client: of the archive.
-            partition: for error texts and results.
-            recording_id: the partition's recording.
-            selector: the entity.
-            end: the position of the mark, bytes; everything up to it is recorded.
-            statistics: counted there.
-            buffer_length: the most to buffer, bytes.
-        """
+        """Create an empty tail; `scan` looks through the log, which is recorded up to `end`."""
         self.info: HeadInfo = Empty()
         self.marks_from = end
         self._client = client

@@ -22,6 +22,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Final
 
 from aerotape.archive.entity.records import Head
@@ -43,8 +44,6 @@ class LoggedAction:
         single: the most frequent append; None: another action.
     """
 
-    __slots__ = ("_append", "_events", "_message", "header", "offset", "partition", "single")
-
     def __init__(self, partition: int, offset: int, message: bytes) -> None:
         """Read the header.
 
@@ -56,40 +55,32 @@ class LoggedAction:
         self.header: ActionHeader = read_header(message)
         self.single: SingleAppend | None = single_append(message, self.header)
         self._message = message
-        self._append: Append | None = None
-        self._events: Events | None = None
 
     @property
     def origin(self) -> str:
         """The writer."""
         return decode(self._message).origin if self.single is None else self.single.origin or ""
 
-    @property
+    @cached_property
     def append(self) -> Append:
         """The append, its payload encoded (CodecError: it is damaged)."""
-        if self._append is None:
-            append = decode(self._message)
-            assert isinstance(append, Append)
-            self._append = append
-        return self._append
+        append = decode(self._message)
+        assert isinstance(append, Append)
+        return append
 
-    @property
+    @cached_property
     def events(self) -> Events:
         """The events of an append (CodecError: the payload is damaged or of another version)."""
-        if self._events is None:
-            try:
-                self._events = events_of(self.append)
-            except CodecError as error:
-                raise self._damaged(error) from error
-        return self._events
+        try:
+            return events_of(self.append)
+        except CodecError as error:
+            where = f"partition {self.partition}, position {self.offset}"
+            raise CodecError(f"{where}: {error}") from error
 
     @property
     def expire_after_ns(self) -> int | None:
         """The expiry of an append, nanoseconds (CodecError: the payload is damaged)."""
         return None if self.single is not None else self.events.expire_after_ns
-
-    def _damaged(self, error: CodecError) -> CodecError:
-        return CodecError(f"partition {self.partition}, position {self.offset}: {error}")
 
 
 @dataclass(slots=True)

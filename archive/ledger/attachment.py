@@ -36,7 +36,6 @@ class Attachment:
     Attributes:
         metadata: of the ledger.
         client: the control session of the writer.
-        registration_id: of the recording subscription, NULL_VALUE before the driver has added it.
         recording_id: NULL_VALUE before the recording has begun.
         refusal: the error code and the text with which the start was refused.
         failure: the error that ended the recording; empty without one.
@@ -53,7 +52,6 @@ class Attachment:
         self.client = client
         self.correlation_id = correlation_id
         self.session_id = client.session_id
-        self.registration_id = NULL_VALUE
         self.recording_id = NULL_VALUE
         self.refusal: tuple[int, str] | None = None
         self.failure = ""
@@ -114,8 +112,7 @@ class Attachment:
             raise ArchiveError(f"ledger {ledger} has no writer: {message}", code)
 
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        """Receive the id of the subscription."""
-        self.registration_id = relevant_id
+        """Ignore the id of the subscription."""
 
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
         """Receive why the recording did not start, or why it has ended."""
@@ -141,33 +138,29 @@ class Attachment:
             self.stop_position = position
 
 
-class PurgeRequester:
-    """Receives the response to the request that purges the recording of a ledger.
+class RemovalRequester:
+    """Receives the responses to a request that purges or truncates the recording of a ledger.
 
     Attributes:
         outcome: None before the response; then the error code and its text, or ().
+        is_deleted: whether the files are gone.
     """
 
     session_id = NULL_VALUE
 
     def __init__(self) -> None:
         self.outcome: tuple[()] | tuple[int, str] | None = None
+        self.is_deleted = False
 
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
         """Receive the number of files."""
         self.outcome = ()
 
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        """Receive why the recording was not purged."""
+        """Receive why the request was refused."""
         if self.outcome is None:
             self.outcome = error_code, message
 
-    def send_signal(
-        self,
-        correlation_id: int,
-        recording_id: int,
-        subscription_id: int,
-        position: int,
-        signal: RecordingSignal,
-    ) -> None:
-        """Ignore that the files are gone."""
+    def send_signal(self, *signal: object) -> None:
+        """Receive that the files are gone."""
+        self.is_deleted = True

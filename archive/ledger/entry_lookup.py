@@ -176,8 +176,8 @@ class LedgerRecording:
         # The last term whose first entry is not after the one that is searched for.
         while low < high:
             middle = (low + high + 1) // 2
-            first = self._first_id(max(middle * length, start), limit)
-            if first is not None and first <= entry_id:
+            first = self._first(max(middle * length, start), limit)
+            if first is not None and _entry_id(first) <= entry_id:
                 low = middle
             else:
                 high = middle - 1
@@ -210,16 +210,13 @@ class LedgerRecording:
 
     def first_message(self) -> bytes | None:
         """Return the first message, None when there is none."""
-        descriptor = self.descriptor
-        end = descriptor.start_position + descriptor.segment_file_length
-        for batch in self._batches(descriptor.start_position, end, end, True, 1):
-            return batch[0][-1]
-        return None
+        begin = self.descriptor.start_position
+        first = self._first(begin, begin + self.descriptor.segment_file_length)
+        return None if first is None else first[-1]
 
-    def _first_id(self, term: int, limit: int) -> int | None:
-        for batch in self._batches(term, limit, limit, False, 1):
-            return _entry_id(batch[0])
-        return None
+    def _first(self, begin: int, limit: int) -> _Found | None:
+        batch = next(self._batches(begin, limit, limit, False, 1), None)
+        return None if batch is None else batch[0]
 
     def _batches(
         self, begin: int, end: int, limit: int, from_boundary: bool, rows: int = _BATCH_ROWS

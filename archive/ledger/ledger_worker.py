@@ -98,10 +98,7 @@ class LedgerWorker:
         return (yield from self.call(read))
 
     def next_scope(self, after: int) -> Task[int]:
-        """Return the lowest scope after one that has ledgers or imported recordings.
-
-        Args:
-            after: the scope, unsigned.
+        """Return the lowest scope after one, unsigned, that has ledgers or imported recordings.
 
         Returns:
             The scope in two's complement; 0 if there is none.

@@ -24,7 +24,7 @@ from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import BackgroundTasks, Task
 from aerotape.archive.ledger import durable
 from aerotape.archive.ledger.alias import mark_closed
-from aerotape.archive.ledger.attachment import Attachment, Client, PurgeRequester
+from aerotape.archive.ledger.attachment import Attachment, Client, RemovalRequester
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_password, in_use
@@ -59,7 +59,7 @@ class Ledgers:
         archive_dir: Path,
         catalog: Catalog,
         recordings: Recordings,
-        purge: Callable[[PurgeRequester, codecs.PurgeRecordingRequest], None],
+        purge: Callable[[RemovalRequester, codecs.PurgeRecordingRequest], None],
         connect_timeout_ns: int,
         errors: ErrorLog,
         wake: Callable[[], None],
@@ -87,8 +87,6 @@ class Ledgers:
         self._forced: set[int] = set()  # recordings whose stop position is on storage
         # The last confirmed entry that was looked up, by recording.
         self._marks: dict[int, EntryMark] = {}
-
-    # ---- the duty cycle -----------------------------------------------------------------------
 
     @property
     def wants_within_ns(self) -> int | None:
@@ -200,7 +198,8 @@ class Ledgers:
                 )
             if metadata.recording_id == NULL_VALUE:
                 mark = EntryMark(begun.start_position)
-                status = LedgerStatus.of_marks(mark, mark)
+                status = LedgerStatus(NULL_VALUE, mark.position, mark.position)
+                status = status.with_entries(mark, mark)
             status = self._shown(writer.metadata, status.with_writer(session))
             client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
@@ -284,7 +283,7 @@ class Ledgers:
             metadata = yield from self._metadata(ledger)
             self._check_no_writer(metadata)
             if self._catalog.has_recording(metadata.recording_id):
-                requester = PurgeRequester()
+                requester = RemovalRequester()
                 self._purge(
                     requester,
                     codecs.PurgeRecordingRequest(

@@ -12,33 +12,14 @@ from collections.abc import Iterable
 from aerotape.errors import ConfigurationError
 
 
-def quorum_value(values: Iterable[int], write_quorum: int, ack_quorum: int) -> int:
-    """Return the highest value that any ack quorum of a write quorum must have reached.
-
-    Every write quorum has `ack_quorum` archives that reached it, so it survives when the other
-    `write_quorum - ack_quorum` are lost.
-
-    Args:
-        values: one of each archive; -1 for one that has not reported.
-        write_quorum: archives that store each entry.
-        ack_quorum: archives that must have it.
-
-    Raises:
-        ConfigurationError: not 1 <= ack quorum <= write quorum <= number of values.
-    """
-    ordered = sorted(values)
-    if not 1 <= ack_quorum <= write_quorum <= len(ordered):
-        raise ConfigurationError(
-            f"write quorum {write_quorum} and ack quorum {ack_quorum} do not fit "
-            f"{len(ordered)} archives: expected 1 <= ack quorum <= write quorum <= archives"
-        )
-    return ordered[write_quorum - ack_quorum]
-
-
 def last_add_confirmed(
     previous: int, last_add_pushed: int, synced: Iterable[int], write_quorum: int, ack_quorum: int
 ) -> int:
     """Return the last add confirmed after new reports; it never decreases.
+
+    It is the highest entry that any ack quorum of a write quorum must have synced. Every write
+    quorum has `ack_quorum` archives with it, so it survives when the other
+    `write_quorum - ack_quorum` are lost.
 
     Args:
         previous: the last add confirmed so far.
@@ -48,6 +29,12 @@ def last_add_confirmed(
         ack_quorum: archives that must have synced it.
 
     Raises:
-        ConfigurationError: as `quorum_value`.
+        ConfigurationError: not 1 <= ack quorum <= write quorum <= number of archives.
     """
-    return max(previous, min(last_add_pushed, quorum_value(synced, write_quorum, ack_quorum)))
+    ordered = sorted(synced)
+    if not 1 <= ack_quorum <= write_quorum <= len(ordered):
+        raise ConfigurationError(
+            f"write quorum {write_quorum} and ack quorum {ack_quorum} do not fit "
+            f"{len(ordered)} archives: expected 1 <= ack quorum <= write quorum <= archives"
+        )
+    return max(previous, min(last_add_pushed, ordered[write_quorum - ack_quorum]))

@@ -46,11 +46,6 @@ class LedgerStatus:
         return cls(metadata.recording_id, end, end, last, last, metadata.length)
 
     @classmethod
-    def of_marks(cls, pushed: EntryMark, confirmed: EntryMark) -> LedgerStatus:
-        """Return that of a recording that has just begun."""
-        return cls(NULL_VALUE, pushed.position, confirmed.position).with_entries(pushed, confirmed)
-
-    @classmethod
     def of_session(cls, session: RecordingSession) -> LedgerStatus:
         """Return that of a ledger with a writer."""
         # In this order, as the recorder moves them the other way round.

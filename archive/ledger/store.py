@@ -21,16 +21,14 @@ from aerotape.catalog.durability import force_names
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import LedgerExistsError, StorageError
-from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
 FILE_NAME: Final = "ledgers.sqlite"
 _VERSION: Final = 1
-# A type that is missing is that of ledgers before there were types.
 _TABLE: Final = """
 CREATE TABLE ledgers (
     key BLOB PRIMARY KEY CHECK (length(key) = 16),
-    type TEXT,
+    type TEXT NOT NULL,
     digest_type TEXT NOT NULL,
     created_ms INTEGER NOT NULL,
     password_hash BLOB NOT NULL,
@@ -247,25 +245,19 @@ def _row(metadata: LedgerMetadata) -> tuple[Any, ...]:
 
 
 def _metadata(row: tuple[Any, ...], path: Path) -> LedgerMetadata:
-    key, kind, digest_type, created_ms, password_hash, write, acknowledge, mirrors, state, *rest = (
-        row
-    )
+    key, kind, digest_type, created_ms, password_hash, write, ack, mirrors, state, *rest = row
     try:
-        recording_id, last_entry_id, length, end_position = rest
         return LedgerMetadata(
             QualifiedId.from_key(key),
-            LedgerType[kind or LedgerType.PD_JOURNAL.name],
+            LedgerType[kind],
             DigestType[digest_type],
             created_ms,
             password_hash,
             write,
-            acknowledge,
+            ack,
             tuple(json.loads(mirrors)),
             LedgerState[state],
-            NULL_VALUE if recording_id is None else recording_id,
-            last_entry_id,
-            length,
-            end_position,
+            *rest,
         )
     except (KeyError, ValueError, TypeError) as error:
         raise StorageError(

@@ -9,22 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from aerotape.codecs.generated.entity import ActionKind, PayloadType
-
-__all__ = [
-    "MAX_SEQ_NR",
-    "Action",
-    "ActionHeader",
-    "ActionKind",
-    "Append",
-    "Delete",
-    "Event",
-    "EventPayloadType",
-    "Events",
-    "Mark",
-    "PayloadType",
-    "Purge",
-]
+from aerotape.codecs.generated.entity import ActionKind as ActionKind
+from aerotape.codecs.generated.entity import PayloadType as PayloadType
 
 MAX_SEQ_NR: Final = (1 << 63) - 1
 

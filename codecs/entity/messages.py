@@ -158,10 +158,6 @@ class SingleAppend(NamedTuple):
 def single_append(message: bytes, header: ActionHeader) -> SingleAppend | None:
     """Read the most frequent append, faster than `decode` and `decode_events`.
 
-    Args:
-        message: an action.
-        header: of the message.
-
     Returns:
         None for another action, or another form than aerotape writes; `decode` can read them.
     """
@@ -190,7 +186,7 @@ def read_header(buffer: Buffer) -> ActionHeader:
     )
     kind = _KINDS.get(code)
     if (block, template, schema) != _PREFIX or kind is None:
-        return _header(decode(buffer))  # of a later version with a longer block; or an error
+        raise CodecError("not an action, or of a later version: update aerotape")
     end = _START.size + length
     if end > len(buffer):
         raise CodecError(f"Action.entity_id: {length} bytes exceed the end at {len(buffer)}")
@@ -224,24 +220,9 @@ class Selector:
         Raises:
             CodecError: the message is not an action, or damaged.
         """
-        if message[:6] != _PREFIX_BYTES:  # of a later version with a longer block; or an error
-            header = read_header(message)
-            return header if header.id == self._id else None
-        if message[_ID_FIELD : self._end] != self._field:
+        if message[:6] == _PREFIX_BYTES and message[_ID_FIELD : self._end] != self._field:
             return None
         return read_header(message)
-
-
-def _header(action: Action) -> ActionHeader:
-    id = action.id.encode()
-    match action:
-        case Append(from_seq_nr=first, to_seq_nr=last):
-            return ActionHeader(ActionKind.APPEND, id, first, last, action.timestamp_ms)
-        case Delete(to_seq_nr=last):
-            return ActionHeader(ActionKind.DELETE, id, 0, last, action.timestamp_ms)
-        case Mark():
-            return ActionHeader(ActionKind.MARK, id, 0, 0, action.timestamp_ms)
-    return ActionHeader(ActionKind.PURGE, id, 0, 0, action.timestamp_ms)
 
 
 def _check_range(kind: ActionKind, first: int, last: int, payload_type: PayloadType) -> None:

@@ -58,15 +58,19 @@ def encode_events(
                 f"event {event.seq_nr} of type {event.payload_type} with payload "
                 f"{event.payload!r}: only type none is without a payload"
             )
-    about = {} if expire_after_ns is None else {"expireAfter": format_expire_after(expire_after_ns)}
-    if metadata is not None:
-        about["data"] = metadata
+    about = metadata_of(expire_after_ns, metadata)
     try:
         if "binary" in [event.payload_type for event in events]:
             return _binary(events, about), PayloadType.BINARY
         return _json(events, about), PayloadType.JSON
     except _FAULTS as error:
         raise CodecError(f"events cannot be encoded: {error}") from error
+
+
+def metadata_of(expire_after_ns: int | None, data: Any) -> dict[str, Any]:
+    """Return the metadata of the events of an append as payloads and stores have it."""
+    about = {} if expire_after_ns is None else {"expireAfter": format_expire_after(expire_after_ns)}
+    return about if data is None else {**about, "data": data}
 
 
 def decode_events(payload: bytes, payload_type: PayloadType) -> Events:
@@ -117,12 +121,9 @@ def check_events(events: Sequence[Event]) -> None:
     last = 0
     for event in events:
         if type(event.seq_nr) is not int or not last < event.seq_nr <= MAX_SEQ_NR:
-            if type(event.seq_nr) is int and 1 <= event.seq_nr <= last:
-                raise CodecError(
-                    f"event {event.seq_nr} after {last}: expected sequence numbers that rise"
-                )
             raise CodecError(
-                f"event {event.seq_nr!r}: expected a sequence number from 1 to {MAX_SEQ_NR}"
+                f"event {event.seq_nr!r} after {last}: expected sequence numbers that rise from 1 "
+                f"to at most {MAX_SEQ_NR}"
             )
         last = event.seq_nr
         if event.tags and not all(isinstance(tag, str) for tag in event.tags):
@@ -132,7 +133,8 @@ def check_events(events: Sequence[Event]) -> None:
 def _binary(events: Sequence[Event], about: dict[str, Any]) -> bytes:
     parts = [_HEAD.pack(_VERSION, len(events))]
     for event in events:
-        tags = _packed_tags(event.tags) if event.tags else b""
+        texts = [tag.encode() for tag in event.tags]
+        tags = b"".join(_LENGTH.pack(len(text)) + text for text in texts)
         payload = event.payload or b""
         size = 17 + len(tags) + len(payload)
         parts += (
@@ -143,11 +145,6 @@ def _binary(events: Sequence[Event], about: dict[str, Any]) -> bytes:
         )
     parts.append(_dumps(about).encode() if about else b"{}")
     return b"".join(parts)
-
-
-def _packed_tags(tags: Sequence[str]) -> bytes:
-    texts = [tag.encode() for tag in tags]
-    return b"".join(_LENGTH.pack(len(text)) + text for text in texts)
 
 
 def _from_binary(payload: bytes) -> Events:

@@ -16,11 +16,6 @@ DEFAULT_SEGMENT_SIZE: Final = 10_000
 MIN_SEGMENT_SIZE: Final = 2
 
 
-def string_hash(text: str) -> int:
-    """Return Java's `String.hashCode` of a text: over UTF-16 code units, wrapped to int32."""
-    return _native.string_hash(text)
-
-
 def head_segment(id: str, segments: int = DEFAULT_SEGMENTS) -> int:
     """Return the segment of an entity's head (kafka-journal's table `metajournal`).
 
@@ -34,7 +29,7 @@ def head_segment(id: str, segments: int = DEFAULT_SEGMENTS) -> int:
     if segments < 1:
         raise ConfigurationError(f"segments={segments}: must be at least 1", "segments")
     # The remainder of a truncating division, without its sign.
-    return abs(string_hash(id.lower())) % segments
+    return abs(_native.string_hash(id.lower())) % segments
 
 
 def event_segment(seq_nr: int, segment_size: int = DEFAULT_SEGMENT_SIZE) -> int:

@@ -158,14 +158,7 @@ class ControlResponse(Message):
         if version_ == 0:
             version_ = None
         error_message, _ = read_text(buffer, end, "ControlResponse.error_message")
-        return cls(
-            control_session_id,
-            correlation_id,
-            relevant_id,
-            code,
-            version_,
-            error_message,
-        )
+        return cls(control_session_id, correlation_id, relevant_id, code, version_, error_message)
 
 
 _CLOSE_SESSION_REQUEST = Struct("<HHHHq")
@@ -1105,13 +1098,7 @@ class FindLastMatchingRecordingRequest(Message):
         block_length: int = 32,
         version: int = 14,
     ) -> Self:
-        end = check_block(
-            "FindLastMatchingRecordingRequest",
-            buffer,
-            offset,
-            block_length,
-            32,
-        )
+        end = check_block("FindLastMatchingRecordingRequest", buffer, offset, block_length, 32)
         (
             control_session_id,
             correlation_id,
@@ -1197,13 +1184,7 @@ class ListRecordingSubscriptionsRequest(Message):
         block_length: int = 32,
         version: int = 14,
     ) -> Self:
-        end = check_block(
-            "ListRecordingSubscriptionsRequest",
-            buffer,
-            offset,
-            block_length,
-            32,
-        )
+        end = check_block("ListRecordingSubscriptionsRequest", buffer, offset, block_length, 32)
         (
             control_session_id,
             correlation_id,
@@ -1670,16 +1651,8 @@ class RecordingDescriptor(Message):
             session_id,
             stream_id,
         ) = _RECORDING_DESCRIPTOR_BLOCK.unpack_from(buffer, offset)
-        stripped_channel, end = read_text(
-            buffer,
-            end,
-            "RecordingDescriptor.stripped_channel",
-        )
-        original_channel, end = read_text(
-            buffer,
-            end,
-            "RecordingDescriptor.original_channel",
-        )
+        stripped_channel, end = read_text(buffer, end, "RecordingDescriptor.stripped_channel")
+        original_channel, end = read_text(buffer, end, "RecordingDescriptor.original_channel")
         source_identity, _ = read_text(buffer, end, "RecordingDescriptor.source_identity")
         return cls(
             control_session_id,
@@ -1760,13 +1733,7 @@ class RecordingSubscriptionDescriptor(Message):
         block_length: int = 28,
         version: int = 14,
     ) -> Self:
-        end = check_block(
-            "RecordingSubscriptionDescriptor",
-            buffer,
-            offset,
-            block_length,
-            28,
-        )
+        end = check_block("RecordingSubscriptionDescriptor", buffer, offset, block_length, 28)
         (
             control_session_id,
             correlation_id,
@@ -1778,13 +1745,7 @@ class RecordingSubscriptionDescriptor(Message):
             end,
             "RecordingSubscriptionDescriptor.stripped_channel",
         )
-        return cls(
-            control_session_id,
-            correlation_id,
-            subscription_id,
-            stream_id,
-            stripped_channel,
-        )
+        return cls(control_session_id, correlation_id, subscription_id, stream_id, stripped_channel)
 
 
 _RECORDING_SIGNAL_EVENT = Struct("<HHHHqqqqqi")
@@ -1944,11 +1905,7 @@ class ReplicateRequest(Message):
             dst_recording_id,
             src_control_stream_id,
         ) = _REPLICATE_REQUEST_BLOCK.unpack_from(buffer, offset)
-        src_control_channel, end = read_text(
-            buffer,
-            end,
-            "ReplicateRequest.src_control_channel",
-        )
+        src_control_channel, end = read_text(buffer, end, "ReplicateRequest.src_control_channel")
         live_destination, _ = read_text(buffer, end, "ReplicateRequest.live_destination")
         return cls(
             control_session_id,
@@ -2444,16 +2401,8 @@ class AuthConnectRequest(Message):
         ) = _AUTH_CONNECT_REQUEST_BLOCK.unpack_from(buffer, offset)
         if version_ == 0:
             version_ = None
-        response_channel, end = read_text(
-            buffer,
-            end,
-            "AuthConnectRequest.response_channel",
-        )
-        encoded_credentials, end = read_data(
-            buffer,
-            end,
-            "AuthConnectRequest.encoded_credentials",
-        )
+        response_channel, end = read_text(buffer, end, "AuthConnectRequest.response_channel")
+        encoded_credentials, end = read_data(buffer, end, "AuthConnectRequest.encoded_credentials")
         client_info: str | None = None
         if version >= 12:
             client_info, _ = read_text(buffer, end, "AuthConnectRequest.client_info")
@@ -2578,11 +2527,7 @@ class ChallengeResponse(Message):
     ) -> Self:
         end = check_block("ChallengeResponse", buffer, offset, block_length, 16)
         (control_session_id, correlation_id) = _CHALLENGE_RESPONSE_BLOCK.unpack_from(buffer, offset)
-        encoded_credentials, _ = read_data(
-            buffer,
-            end,
-            "ChallengeResponse.encoded_credentials",
-        )
+        encoded_credentials, _ = read_data(buffer, end, "ChallengeResponse.encoded_credentials")
         return cls(control_session_id, correlation_id, encoded_credentials)
 
 
@@ -2724,11 +2669,7 @@ class TaggedReplicateRequest(Message):
             end,
             "TaggedReplicateRequest.src_control_channel",
         )
-        live_destination, _ = read_text(
-            buffer,
-            end,
-            "TaggedReplicateRequest.live_destination",
-        )
+        live_destination, _ = read_text(buffer, end, "TaggedReplicateRequest.live_destination")
         return cls(
             control_session_id,
             correlation_id,
@@ -3129,17 +3070,9 @@ class ReplicateRequest2(Message):
             file_io_max_length = None
         if replication_session_id == -2147483648:
             replication_session_id = None
-        src_control_channel, end = read_text(
-            buffer,
-            end,
-            "ReplicateRequest2.src_control_channel",
-        )
+        src_control_channel, end = read_text(buffer, end, "ReplicateRequest2.src_control_channel")
         live_destination, end = read_text(buffer, end, "ReplicateRequest2.live_destination")
-        replication_channel, end = read_text(
-            buffer,
-            end,
-            "ReplicateRequest2.replication_channel",
-        )
+        replication_channel, end = read_text(buffer, end, "ReplicateRequest2.replication_channel")
         encoded_credentials: bytes | None = None
         if version >= 8:
             encoded_credentials, end = read_data(
@@ -3349,14 +3282,7 @@ class RecordingStarted(Message):
         ) = _RECORDING_STARTED_BLOCK.unpack_from(buffer, offset)
         channel, end = read_text(buffer, end, "RecordingStarted.channel")
         source_identity, _ = read_text(buffer, end, "RecordingStarted.source_identity")
-        return cls(
-            recording_id,
-            start_position,
-            session_id,
-            stream_id,
-            channel,
-            source_identity,
-        )
+        return cls(recording_id, start_position, session_id, stream_id, channel, source_identity)
 
 
 _RECORDING_PROGRESS = Struct("<HHHHqqq")

@@ -154,16 +154,8 @@ class CreateLedgerRequest(Message):
             write_quorum,
             ack_quorum,
         ) = _CREATE_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
-        ledger_type = enum_member(
-            LedgerType,
-            ledger_type,
-            "CreateLedgerRequest.ledger_type",
-        )
-        digest_type = enum_member(
-            DigestType,
-            digest_type,
-            "CreateLedgerRequest.digest_type",
-        )
+        ledger_type = enum_member(LedgerType, ledger_type, "CreateLedgerRequest.ledger_type")
+        digest_type = enum_member(DigestType, digest_type, "CreateLedgerRequest.digest_type")
         password_hash, end = read_data(buffer, end, "CreateLedgerRequest.password_hash")
         mirrors, _ = read_text(buffer, end, "CreateLedgerRequest.mirrors")
         return cls(
@@ -750,13 +742,7 @@ class ListScopedRecordingsRequest(Message):
             from_recording_id,
             record_count,
         ) = _LIST_SCOPED_RECORDINGS_REQUEST_BLOCK.unpack_from(buffer, offset)
-        return cls(
-            control_session_id,
-            correlation_id,
-            scope_id,
-            from_recording_id,
-            record_count,
-        )
+        return cls(control_session_id, correlation_id, scope_id, from_recording_id, record_count)
 
 
 _DELETE_LEDGER_REQUEST = Struct("<HHHHqqqq")
@@ -1144,16 +1130,8 @@ class MirrorLedgerRequest(Message):
             digest_type,
             confirmed_position,
         ) = _MIRROR_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
-        ledger_type = enum_member(
-            LedgerType,
-            ledger_type,
-            "MirrorLedgerRequest.ledger_type",
-        )
-        digest_type = enum_member(
-            DigestType,
-            digest_type,
-            "MirrorLedgerRequest.digest_type",
-        )
+        ledger_type = enum_member(LedgerType, ledger_type, "MirrorLedgerRequest.ledger_type")
+        digest_type = enum_member(DigestType, digest_type, "MirrorLedgerRequest.digest_type")
         password_hash, end = read_data(buffer, end, "MirrorLedgerRequest.password_hash")
         source_channel, _ = read_text(buffer, end, "MirrorLedgerRequest.source_channel")
         return cls(
@@ -1243,14 +1221,7 @@ class ReplaceMirrorRequest(Message):
         ) = _REPLACE_MIRROR_REQUEST_BLOCK.unpack_from(buffer, offset)
         mirror, end = read_text(buffer, end, "ReplaceMirrorRequest.mirror")
         replacement, _ = read_text(buffer, end, "ReplaceMirrorRequest.replacement")
-        return cls(
-            control_session_id,
-            correlation_id,
-            scope_id,
-            ledger_id,
-            mirror,
-            replacement,
-        )
+        return cls(control_session_id, correlation_id, scope_id, ledger_id, mirror, replacement)
 
 
 _LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiii")

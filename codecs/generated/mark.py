@@ -172,11 +172,7 @@ class MarkFileHeader(Message):
         if archive_id == -1:
             archive_id = None
         control_channel, end = read_text(buffer, end, "MarkFileHeader.control_channel")
-        local_control_channel, end = read_text(
-            buffer,
-            end,
-            "MarkFileHeader.local_control_channel",
-        )
+        local_control_channel, end = read_text(buffer, end, "MarkFileHeader.local_control_channel")
         events_channel, end = read_text(buffer, end, "MarkFileHeader.events_channel")
         aeron_directory, _ = read_text(buffer, end, "MarkFileHeader.aeron_directory")
         return cls(

@@ -82,11 +82,6 @@ def checksum_of(data: Buffer) -> int:
     return _native.checksum("crc-32c", bytes(data)) & 0xFFFF_FFFF
 
 
-def encode_data(index: int, asqn: int, blob: bytes, version: int = LATEST.journal_version) -> bytes:
-    """Encode the data message of a record (CodecError)."""
-    return with_version(RecordData(index, asqn, blob).encode(), version)
-
-
 def encode_record(
     index: int, asqn: int, blob: bytes, version: int = LATEST.journal_version
 ) -> bytes:
@@ -101,7 +96,7 @@ def encode_record(
     Raises:
         CodecError: a number is out of its type's range, or the blob too long.
     """
-    data = encode_data(index, asqn, blob, version)
+    data = with_version(RecordData(index, asqn, blob).encode(), version)
     metadata = RecordMetadata(checksum_of(data), len(data)).encode()
     return bytes([RECORD_FRAME]) + with_version(metadata, version) + data
 
@@ -222,11 +217,9 @@ def _data_range(buffer: Buffer, offset: int) -> tuple[int, int, int]:
         raise CorruptJournalError(f"record at offset {offset}: {error}", offset=offset) from None
     left = len(buffer) - begin
     if not _DATA_OVERHEAD <= metadata.length <= left:
-        expected = f"but {left} bytes are left"
-        if metadata.length < _DATA_OVERHEAD:
-            expected = f"expected at least {_DATA_OVERHEAD}"
         raise CorruptJournalError(
-            f"record at offset {offset}: the length of its data is {metadata.length}, {expected}",
+            f"record at offset {offset}: the length of its data is {metadata.length}, expected "
+            f"{_DATA_OVERHEAD} to {left}, the bytes left",
             offset=offset,
         )
     return begin, begin + metadata.length, metadata.checksum

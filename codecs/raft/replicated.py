@@ -9,7 +9,7 @@ have the same format. The schema is ours (`codecs/schemas/raft-replication.xml`)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from aerotape.codecs.generated import raft_replication as messages
 from aerotape.codecs.generated.raft_entry import SCHEMA_ID, RaftLogEntry
@@ -22,6 +22,9 @@ from aerotape.errors import (
     InvalidIndexError,
     InvalidTermError,
 )
+
+if TYPE_CHECKING:
+    from aerotape.codecs.raft_journal.writer import JournalWriter
 
 _HEAD: Final[dict[int, type[Message]]] = {RaftLogEntry.TEMPLATE_ID: RaftLogEntry}
 
@@ -66,36 +69,6 @@ class ReplicatedRecord:
         )
 
 
-class FollowerJournal(Protocol):
-    """The journal of a follower, as `JournalWriter` has it."""
-
-    @property
-    def first_index(self) -> int:
-        """Index of the first record that the journal holds, or will hold."""
-        ...
-
-    @property
-    def next_index(self) -> int:
-        """The index after that of the last record."""
-        ...
-
-    def read(self, index: int) -> JournalRecord:
-        """Return the record with an index that the journal holds."""
-        ...
-
-    def check(self, index: int, asqn: int, data: bytes, checksum: int, *, after: int) -> None:
-        """Check that a record can be appended after the one with index `after`."""
-        ...
-
-    def delete_after(self, index: int) -> None:
-        """Delete the records after an index."""
-        ...
-
-    def append_record(self, index: int, asqn: int, data: bytes, checksum: int) -> object:
-        """Append a record, whose index and checksum are checked."""
-        ...
-
-
 def term_of(raft_record: Buffer) -> int:
     """Return the term of a serialized raft entry (CorruptJournalError)."""
     try:
@@ -106,7 +79,7 @@ def term_of(raft_record: Buffer) -> int:
     return head.term
 
 
-def receive(journal: FollowerJournal, record: ReplicatedRecord) -> bool:
+def receive(journal: JournalWriter, record: ReplicatedRecord) -> bool:
     """Append a leader's record to a follower's journal.
 
     A record that the journal holds already is accepted and not appended again. A record of

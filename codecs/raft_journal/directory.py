@@ -31,7 +31,6 @@ from aerotape.errors import (
 
 SEGMENT_NAME: Final = re.compile(r"(?P<name>.+)-(?P<id>0|[1-9][0-9]{0,18})\.log")
 _HEAD_LENGTH: Final = 4096
-_NULL: Final = (1 << 64) - 1
 _NO_TYPE: Final = 255
 _ERRORS: Final[dict[str, type[JournalError]]] = {
     "UnknownVersion": UnknownVersionError,

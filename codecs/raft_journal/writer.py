@@ -63,20 +63,6 @@ class JournalWriter(Closing):
         last_asqn: the last asqn that was not -1; -1 if there is none.
     """
 
-    directory: Path
-    name: str
-    format: JournalFormat
-    segment_size: int
-    first_index: int
-    next_index: int
-    last_asqn: int
-    _descriptor_number: int
-    _descriptor: Descriptor
-    _end: int
-    _last_offset: int
-    # The last record, if it was written here.
-    _last_record: bytes | None
-
     def __init__(
         self,
         directory: str | Path,
@@ -107,6 +93,32 @@ class JournalWriter(Closing):
             self._create_segment(first_id, first_index)
         except OSError as error:
             raise self._storage_error(error) from None
+
+    def _begin(
+        self,
+        directory: str | Path,
+        name: str,
+        format: str | JournalFormat,
+        segment_size: int,
+        first_index: int,
+    ) -> None:
+        self._descriptor_number = -1
+        self.format = format if isinstance(format, JournalFormat) else journal_format(format)
+        head = len(encode_descriptor(Descriptor(1, 1, 1), self.format))
+        if not head < segment_size <= MAX_SEGMENT_SIZE:
+            raise ConfigurationError(
+                f"segment size {segment_size}: expected {head + 1} to {MAX_SEGMENT_SIZE} bytes",
+                "segment_size",
+            )
+        if first_index < 1:
+            raise ConfigurationError(f"first index {first_index}: expected 1 or more", "index")
+        self.directory = Path(directory)
+        self.name = check_name(name)
+        self.segment_size = segment_size
+        self.first_index = self.next_index = first_index
+        self.last_asqn = NO_ASQN
+        # The last record, if it was written here.
+        self._last_record: bytes | None = None
 
     @classmethod
     def open(
@@ -272,31 +284,6 @@ class JournalWriter(Closing):
             finally:
                 os.close(self._descriptor_number)
                 self._descriptor_number = -1
-
-    def _begin(
-        self,
-        directory: str | Path,
-        name: str,
-        format: str | JournalFormat,
-        segment_size: int,
-        first_index: int,
-    ) -> None:
-        self._descriptor_number = -1
-        self.format = format if isinstance(format, JournalFormat) else journal_format(format)
-        head = len(encode_descriptor(Descriptor(1, 1, 1), self.format))
-        if not head < segment_size <= MAX_SEGMENT_SIZE:
-            raise ConfigurationError(
-                f"segment size {segment_size}: expected {head + 1} to {MAX_SEGMENT_SIZE} bytes",
-                "segment_size",
-            )
-        if first_index < 1:
-            raise ConfigurationError(f"first index {first_index}: expected 1 or more", "index")
-        self.directory = Path(directory)
-        self.name = check_name(name)
-        self.segment_size = segment_size
-        self.first_index = self.next_index = first_index
-        self.last_asqn = NO_ASQN
-        self._last_record = None
 
     def _journal(self) -> RaftJournal:
         return RaftJournal.open(self.directory, self.name)

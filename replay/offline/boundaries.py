@@ -92,12 +92,8 @@ def _last_of(part: RecordingRange, end: int, max_messages: int | None = None) ->
 def message_checksum(whole: RecordingRange, position: int, end_position: int) -> int | None:
     """Return the CRC-32C of a message as a reader sees it; None if there is no such message.
 
-    Session ids of frames are excluded, because checksums may replace them later.
-
-    Args:
-        whole: any range of the recording.
-        position: position of the message's first frame.
-        end_position: expected position after its last frame.
+    Session ids of frames are excluded, because checksums may replace them later. `whole` is any
+    range of the recording.
     """
     only = replace(
         whole,

@@ -41,12 +41,7 @@ class RemoteScan:
     """
 
     def __init__(self, scan: _native.SegmentScan, part: RecordingRange, place: UrlPath) -> None:
-        """Prepare the scan; nothing is fetched yet.
-
-        Args:
-            scan: of `part`, created with `given`.
-            part: the range.
-            place: the archive directory.
+        """Prepare the scan of a range, created with `given`; nothing is fetched yet.
 
         Raises:
             ConfigurationError: the storage is not supported.
@@ -131,17 +126,19 @@ class _Pieces:
             raise StorageError(self._ended)
         if self._next_position < 0:
             self._next_position = position
-        while len(self._fetches) < PIECES_AHEAD and (piece := self._plan()) is not None:
-            self._submit(piece)
-        if not self._fetches:
-            self._submit(self._plan_rest())
+        part = self._part
+        end = min(part.to_position, part.limit_position)
+        while len(self._fetches) < PIECES_AHEAD and (left := end - self._next_position) > 0:
+            self._submit(self._plan(min(left, PIECE_LENGTH)))
+        if not self._fetches:  # the rest of a message that began in the range
+            self._submit(self._plan(min(part.limit_position - self._next_position, _REST_LENGTH)))
         piece, fetch = self._fetches.popleft()
         data = fetch.result()
         if len(data) < piece.length:
             # The bytes read so far may contain whole messages.
             self._ended = (
                 f"segment file ends at offset {piece.position + len(data) - piece.base_position} "
-                f"and the recording reaches position {self._part.limit_position}; was it "
+                f"and the recording reaches position {part.limit_position}; was it "
                 "truncated, or is the copy incomplete?"
             )
         return data
@@ -156,18 +153,9 @@ class _Pieces:
             self._threads = None
         self._opened = None
 
-    def _plan(self) -> _Piece | None:
-        """Plan the next piece of the range; None after its end."""
-        begin, part = self._next_position, self._part
-        end = min(part.to_position, part.limit_position)
-        return None if begin >= end else self._piece(begin, min(end - begin, PIECE_LENGTH))
-
-    def _plan_rest(self) -> _Piece:
-        """Plan the next piece of a message that began in the range."""
+    def _plan(self, length: int) -> _Piece:
+        """Plan the next piece, of at most so many bytes."""
         begin = self._next_position
-        return self._piece(begin, min(self._part.limit_position - begin, _REST_LENGTH))
-
-    def _piece(self, begin: int, length: int) -> _Piece:
         part = self._part
         base = segment_base_position(
             part.start_position, begin, part.term_length, part.segment_length

@@ -1,10 +1,4 @@
-"""The recordings of a store by scope.
-
-store = aerotape.open_directory("/var/lib/aeron-archive")
-for scope_id in store.scopes():
-for recording in store.scope(scope_id).recordings():
-print(recording.qualified_id, recording.recorded_position)
-"""
+"""The recordings of a store by scope."""
 
 from __future__ import annotations
 
@@ -79,6 +73,3 @@ class ArchiveScope:
             ) from error
         recording.imported_from = qualified_id.scope_id
         return recording
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.directory.path)!r}, {self.scope_id})"

@@ -118,11 +118,6 @@ class PointCollector:
 def seek_position(recording: StoredRecording, whole: RecordingRange, target: SeekTarget) -> int:
     """Return the position of the message at which to begin; the end if no record is left.
 
-    Args:
-        recording: of an opened archive directory.
-        whole: all of it.
-        target: the record to begin at.
-
     Raises:
         CodecError: a message is not a record of a raft journal.
         SegmentError: a segment file is missing, too short or damaged.

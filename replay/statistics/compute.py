@@ -19,7 +19,7 @@ from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.segment_copies import SegmentCopies
 from aerotape.replay.statistics.model import Bin, Gap, LengthBucket, Over, RecordingStatistics
-from aerotape.replay.statistics.time_axis import required_time_scale, time_scale
+from aerotape.replay.statistics.time_axis import time_scale
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -160,7 +160,14 @@ class _Parts:
         if over == "position" or begin == end or not bins:
             self.edges = self._positions = position_edges(begin, end, bins)
             return
-        scale = required_time_scale(recording, begin, end)
+        scale = time_scale(recording, begin, end)
+        if scale is None:
+            why = recording.time_index.problem or "it has no time index"
+            raise ConfigurationError(
+                f"times of recording {recording.recording_id} are unknown ({why}): use over "
+                "position",
+                "over",
+            )
         self._times_ns, self._positions = scale.edges(bins)
         # Parts in which nothing was recorded are empty ranges of positions: the pass skips them.
         self.edges = list(dict.fromkeys(self._positions))

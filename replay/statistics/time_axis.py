@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from aerotape.errors import ConfigurationError
 from aerotape.frame_header import FRAME_ALIGNMENT
 
 if TYPE_CHECKING:
@@ -81,17 +80,3 @@ def time_scale(
     times = [begin, *points.times[inner], end]
     positions = [from_position, *points.positions[inner], to_position]
     return TimeScale(list(accumulate(times, max)), positions)
-
-
-def required_time_scale(
-    recording: StoredRecording, from_position: int, to_position: int
-) -> TimeScale:
-    """As `time_scale`; raise ConfigurationError if the times are unknown."""
-    scale = time_scale(recording, from_position, to_position)
-    if scale is None:
-        why = recording.time_index.problem or "it has no time index"
-        raise ConfigurationError(
-            f"times of recording {recording.recording_id} are unknown ({why}): use over position",
-            "over",
-        )
-    return scale

@@ -12,7 +12,6 @@ from pyspark.sql import functions as fn
 
 from aerotape import codecs
 from aerotape.archive.entity.topic import recordings_of
-from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.errors import EntityError
 from aerotape.replay.offline.directory import open_directory
 from aerotape.spark.source.options import STORAGE_PREFIX
@@ -34,7 +33,7 @@ def read_actions(
     spark: SparkSession,
     archive_dir: str | os.PathLike[str],
     topic: str,
-    storage: Mapping[str, str] | StorageOptions = NO_OPTIONS,
+    storage: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Return the actions of a topic in an archive directory, whose archive may run.
 
@@ -50,7 +49,7 @@ def read_actions(
         EntityError: the topic has no recording in the directory.
         CatalogError: the directory has no catalog that can be read.
     """
-    partitions = _partitions(archive_dir, topic, storage)
+    partitions = _partitions(archive_dir, topic, storage or {})
     reader = (
         spark.read.format("aerotape")
         .option("schema", str(SCHEMA_FILE))
@@ -59,7 +58,7 @@ def read_actions(
         .option("columns", ",".join(COLUMNS))
         .option("recordingIds", ",".join(map(str, partitions)))
     )
-    for name, value in dict(storage or {}).items() if isinstance(storage, Mapping) else ():
+    for name, value in (storage or {}).items():
         reader = reader.option(f"{STORAGE_PREFIX}{name}", value)
     return with_partitions(reader.load(os.fspath(archive_dir)), partitions)
 
@@ -83,7 +82,7 @@ def with_partitions(actions: DataFrame, partitions: Mapping[int, int]) -> DataFr
 
 
 def _partitions(
-    archive_dir: str | os.PathLike[str], topic: str, storage: Mapping[str, str] | StorageOptions
+    archive_dir: str | os.PathLike[str], topic: str, storage: Mapping[str, str]
 ) -> dict[int, int]:
     """Return the indices of a topic's partitions by recording id."""
     directory = open_directory(archive_dir, storage)

@@ -21,11 +21,7 @@ _ADVICE: Final = (
 
 
 def cause(error: Exception) -> str:
-    """Find the line of Spark's message with the cause, in Python or in Java.
-
-    Args:
-        error: what py4j or PySpark has raised.
-    """
+    """Find the line of a message of py4j or PySpark with the cause, in Python or in Java."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if python := [line for line in lines if _PYTHON.match(line)]:
         line = python[0]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,20 +37,6 @@ _LOCAL: Final = {
 }
 
 
-@dataclass
-class _OwnContext:
-    """A context that was started here, and the number of concurrent jobs that use it."""
-
-    context: SparkContext
-    jobs: int = 0
-
-
-_starting: Final = threading.Lock()
-_own: _OwnContext | None = None
-# PySpark's gateway to a JVM that was started with our log configuration.
-_quiet_gateway: object = None
-
-
 @contextmanager
 def job_context(
     master: str | None, app_name: str, *, whole_log: bool = False
@@ -62,8 +46,7 @@ def job_context(
     A context without a session, because tasks do not use SQL and a session takes longer to start.
     Spark logs errors only, a line each (`log4j2.properties`), to standard error, and so does its
     JVM, so that standard output has only the job's results. An active context of the process, in a
-    notebook for example, is used and left running. Concurrent jobs share a context; the last one
-    stops it.
+    notebook or of another job, is used and left running.
 
     The JVM and its log configuration outlive the job: a session that is started after it logs as
     the job did. In a JVM that was started before, a job sets the log level to ERROR permanently.
@@ -79,38 +62,28 @@ def job_context(
         AerotapeError: Spark does not start.
     """
     require_spark()
-    with _starting:
-        context, own = _acquire(master, app_name, whole_log=whole_log)
+    active = _active_context()
+    if active is not None:
+        if master is not None and active.master != master:
+            raise ConfigurationError(
+                f"a Spark session with master {active.master!r} is active: stop it to use "
+                f"{master!r}"
+            )
+        yield active
+        return
+    if "SPARK_REMOTE" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ:
+        raise ConfigurationError(
+            "Spark Connect cannot run the tasks of this job: use a process without a Spark "
+            "Connect session, with SPARK_REMOTE unset, and give the cluster as master"
+        )
+    master = master or os.environ.get("MASTER") or DEFAULT_MASTER
+    context = _start(master, app_name, whole_log=whole_log)
     try:
         yield context
     finally:
-        if own is not None:
-            with _starting:
-                _release(own)
-
-
-def _acquire(
-    master: str | None, app_name: str, *, whole_log: bool
-) -> tuple[SparkContext, _OwnContext | None]:
-    """Return a context, and what to release afterwards: None if the context is the user's."""
-    global _own
-    context = _active_context()
-    if context is None:
-        if "SPARK_REMOTE" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ:
-            raise ConfigurationError(
-                "Spark Connect cannot run the tasks of this job: use a process without a Spark "
-                "Connect session, with SPARK_REMOTE unset, and give the cluster as master"
-            )
-        master = master or os.environ.get("MASTER") or DEFAULT_MASTER
-        _own = _OwnContext(_start(master, app_name, whole_log=whole_log))
-    elif master is not None and context.master != master:
-        raise ConfigurationError(
-            f"a Spark session with master {context.master!r} is active: stop it to use {master!r}"
-        )
-    elif _own is None or _own.context is not context:
-        return context, None
-    _own.jobs += 1
-    return _own.context, _own
+        # After an interrupt the JVM may be gone already.
+        with suppress(Exception):
+            context.stop()
 
 
 def _active_context() -> SparkContext | None:
@@ -119,16 +92,7 @@ def _active_context() -> SparkContext | None:
     return SparkContext._active_spark_context
 
 
-def _release(own: _OwnContext) -> None:
-    own.jobs -= 1
-    if not own.jobs:
-        # After an interrupt the JVM may be gone already.
-        with suppress(Exception):
-            own.context.stop()
-
-
 def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
-    global _quiet_gateway
     import pyspark
     from pyspark import SparkConf, SparkContext
 
@@ -146,7 +110,7 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
     if not whole_log:
         java_options += f" -Dlog4j2.configurationFile={_LOG_CONFIGURATION.as_uri()}"
         # A running JVM takes no options. Setting the level prints a line.
-        if had_jvm and SparkContext._gateway is not _quiet_gateway:
+        if had_jvm:
             conf.setIfMissing("spark.log.level", "ERROR")
     conf.set("spark.driver.defaultJavaOptions", java_options)
     with _quiet_start():
@@ -166,8 +130,6 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
                     "JDK 17 or later"
                 )
             raise AerotapeError(f"cannot start Spark with master {master!r}: {reason}") from error
-    if not (had_jvm or whole_log):
-        _quiet_gateway = SparkContext._gateway
     return context
 
 

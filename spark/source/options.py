@@ -5,6 +5,7 @@ An unknown option is an error, because a misspelt filter would silently read eve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from aerotape.catalog.location import (
 )
 from aerotape.catalog.scopes.layout import unsigned
 from aerotape.errors import ConfigurationError
+from aerotape.qualified_id import MAX_UNSIGNED
 from aerotape.replay.offline.columns.names import check_columns
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeRange, parse_time
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.seek import SeekTarget
 
 _T = TypeVar("_T")
+_INTEGER: Final = re.compile(r"-?[0-9]{1,20}")
 
 COLUMN_TYPES: Final[Mapping[str, str]] = {
     "recording_id": "long",
@@ -62,11 +65,7 @@ MESSAGE_COLUMNS: Final = tuple(name for name in COLUMN_TYPES if name != "_corrup
 
 DEFAULT_PARTITION_BYTES: Final = 128 * 1024 * 1024
 
-_CHECKSUMS: Final[Mapping[str, ChecksumName]] = {
-    "none": "none",
-    "crc-32": "crc-32",
-    "crc-32c": "crc-32c",
-}
+_CHECKSUMS: Final[tuple[ChecksumName, ...]] = ("none", "crc-32", "crc-32c")
 _NAMES: Final = (
     "path", "recordingIds", "fromPosition", "toPosition", "fromTime", "toTime", "channel",
     "fromIndex", "fromAsqn", "streamId", "columns", "checksum", "mode", "schema", "template",
@@ -165,13 +164,13 @@ class ReadOptions:
                 "'/var/lib/aeron-archive')",
                 "path",
             )
-        from_position = optional(given, "fromPosition", parse_position)
-        to_position = optional(given, "toPosition", parse_position)
+        from_position = optional(given, "fromPosition", integer)
+        to_position = optional(given, "toPosition", integer)
         if from_position is not None and to_position is not None and from_position > to_position:
             raise ConfigurationError(
                 f"fromPosition {from_position} is after toPosition {to_position}", "fromPosition"
             )
-        checksum = optional(given, "checksum", parse_checksum) or "none"
+        checksum = parse_word(given.get("checksum", "none"), "checksum", _CHECKSUMS)
         mode = optional(given, "mode", parse_mode) or "FAILFAST"
         payloads = parse_payloads(given, StorageOptions.of(storage))
         check_mode(mode, checksum, decodes=payloads is not None)
@@ -248,21 +247,15 @@ def optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], _T
     return parse(given[name], name) if name in given else None
 
 
-def digits(text: str) -> int | None:
-    """Parse a number of at most 100 digits; None when the text is anything else.
-
-    `int` accepts underscores, and fails at some thousand digits.
-    """
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 100 else None
-
-
-def _integer(text: str, name: str) -> int:
-    try:
-        if "_" in text:
-            raise ValueError
-        return int(text)
-    except ValueError:
-        raise ConfigurationError(f"{name}: {text!r} is not a whole number", name) from None
+def integer(text: str, name: str, least: int = 0, most: int = (1 << 63) - 1) -> int:
+    """Parse a whole number of a range."""
+    # `int` accepts underscores, and fails at some thousand digits.
+    number = int(text) if _INTEGER.fullmatch(text.strip()) else None
+    if number is None or not least <= number <= most:
+        raise ConfigurationError(
+            f"{name}: {text!r} is not a whole number from {least} to {most}", name
+        )
+    return number
 
 
 def _names(text: str) -> list[str]:
@@ -271,7 +264,7 @@ def _names(text: str) -> list[str]:
 
 def parse_recording_ids(text: str, name: str) -> tuple[int, ...]:
     """Parse recording ids separated by commas; ascending, each once."""
-    ids = sorted({_integer(part, name) for part in _names(text)})
+    ids = sorted({integer(part, name) for part in _names(text)})
     if not ids:
         raise ConfigurationError(f"{name}: no recording id in {text!r}", name)
     return tuple(ids)
@@ -281,7 +274,8 @@ def parse_scope_ids(text: str, name: str) -> tuple[int, ...]:
     """Parse scope ids separated by commas, unsigned or in two's complement; `all` is ()."""
     if text.strip().lower() == "all":
         return ()
-    ids = tuple(sorted({unsigned(_integer(part, name), name) for part in _names(text)}))
+    given = [integer(part, name, -(1 << 63), MAX_UNSIGNED) for part in _names(text)]
+    ids = tuple(sorted({unsigned(each, name) for each in given}))
     if not ids:
         raise ConfigurationError(f"{name}: no scope id in {text!r}; all scopes are `all`", name)
     return ids
@@ -296,18 +290,10 @@ def added_column_types(payloads: TypedColumns | None) -> dict[str, str]:
     return {name: ADDED_COLUMN_TYPES[name] for name in added_names(payloads)}
 
 
-def parse_position(text: str, name: str) -> int:
-    """Parse a position in bytes, zero or more."""
-    position = _integer(text, name)
-    if position < 0:
-        raise ConfigurationError(f"{name}: position {position} is negative", name)
-    return position
-
-
 def _parse_seek(given: Mapping[str, str]) -> SeekTarget | None:
     """Parse the record of a raft journal to begin at; None for all."""
-    index = optional(given, "fromIndex", _number)
-    asqn = optional(given, "fromAsqn", _number)
+    index = optional(given, "fromIndex", integer)
+    asqn = optional(given, "fromAsqn", integer)
     if index is None and asqn is None:
         return None
     if index is not None and asqn is not None:
@@ -317,22 +303,9 @@ def _parse_seek(given: Mapping[str, str]) -> SeekTarget | None:
     return SeekTarget(index, asqn)
 
 
-def _number(text: str, name: str) -> int:
-    number = digits(text)
-    if number is None:
-        raise ConfigurationError(f"{name}: {text!r} is not a whole number of 0 or more", name)
-    return number
-
-
 def parse_stream_id(text: str, name: str) -> int:
     """Parse a stream id: a number of 32 bits, which may be negative."""
-    stream_id = _integer(text, name)
-    if not -(1 << 31) <= stream_id < 1 << 31:
-        raise ConfigurationError(
-            f"{name}: {stream_id} is not a stream id: expected {-(1 << 31)} to {(1 << 31) - 1}",
-            name,
-        )
-    return stream_id
+    return integer(text, name, -(1 << 31), (1 << 31) - 1)
 
 
 def parse_columns(
@@ -378,12 +351,12 @@ def parse_payloads(
     from aerotape.codecs.payload_plan import EnumColumns, SetColumns
     from aerotape.replay.offline.columns.payloads import OTHERS, PayloadColumns
 
-    template = given.get("template")
-    template_id = None if template is None else digits(template)
+    template: str | int | None = given.get("template")
+    if isinstance(template, str) and template[:1].isdigit():  # a name of SBE begins with a letter
+        template = integer(template, "template")
     return PayloadColumns.of(
         given["schema"],
-        # A name of SBE begins with a letter.
-        template if template_id is None else template_id,
+        template,
         others=parse_word(given.get("others", "drop"), "others", OTHERS),
         enums=parse_word(given.get("enums", "name"), "enums", get_args(EnumColumns)),
         sets=parse_word(given.get("sets", "struct"), "sets", get_args(SetColumns)),
@@ -399,16 +372,6 @@ def parse_word(text: str, name: str, words: Sequence[_T]) -> _T:
     raise ConfigurationError(
         f"{name}: {text!r} is not one of {', '.join(str(word) for word in words)}", name
     )
-
-
-def parse_checksum(text: str, name: str) -> ChecksumName:
-    """Parse the name of a checksum."""
-    try:
-        return _CHECKSUMS[text.lower()]
-    except KeyError:
-        raise ConfigurationError(
-            f"{name}: unknown checksum {text!r}: expected {', '.join(_CHECKSUMS)}", name
-        ) from None
 
 
 def parse_partition_bytes(text: str, name: str) -> int:

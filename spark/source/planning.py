@@ -35,11 +35,6 @@ def choose_recordings(
 
     Damaged ones are included if the options include their id: their channel and stream are unknown.
 
-    Args:
-        directory: the archive directory.
-        options: select recordings.
-        followed: as for `matching`.
-
     Raises:
         UnknownRecordingError: an id in the options does not exist.
     """
@@ -73,11 +68,7 @@ def matching(
 ) -> list[Recording]:
     """Return the recordings whose stream and channel match the options, and damaged ones.
 
-    Args:
-        recordings: the candidates.
-        options: select recordings.
-        followed: keys of recordings that were selected before. They remain selected when their
-            channel is changed.
+    Those whose keys are in `followed` were selected before: they remain so with another channel.
     """
     return [
         recording

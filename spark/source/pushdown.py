@@ -21,12 +21,13 @@ from pyspark.sql.datasource import (
     GreaterThan,
     GreaterThanOrEqual,
     In,
-    IsNotNull,
     LessThan,
     LessThanOrEqual,
-    Not,
 )
 
+from aerotape.replay.offline.columns.raft import RaftColumns
+from aerotape.replay.offline.columns.times import recorded_between
+from aerotape.replay.offline.seek import SeekTarget
 from aerotape.spark.source.options import added_column_types
 
 if TYPE_CHECKING:
@@ -127,9 +128,6 @@ class Selection:
             options.payloads
         ):
             return list(ranges)
-        # It imports the native module, which other queries do not need for planning.
-        from aerotape.replay.offline.columns.times import recorded_between
-
         by_key = {recording.key: recording for recording in recordings}
         bounds = self.recorded_time.bounds
         limited = (recorded_between(by_key[part.key], part, *bounds) for part in ranges)
@@ -143,27 +141,12 @@ class Selection:
         lowest = max(self.index.lowest, min(self.index.among or (), default=0))
         if lowest <= 0 or options.payloads is None or options.seek or options.mode != "FAILFAST":
             return options
-        # They import the native module, which other queries do not need for planning.
-        from aerotape.replay.offline.columns.raft import RaftColumns
-        from aerotape.replay.offline.seek import SeekTarget
-
         if not isinstance(options.payloads, RaftColumns):
             return options
         return dataclasses.replace(options, seek=SeekTarget(index=lowest))
 
 
 _EVERYTHING: Final = Values()
-_LIMITING: Final = (("recording_id",), ("position",))
-
-
-def ignored_column(filter: Filter) -> str:
-    """Return the column of a filter that limits nothing although others on it do, or ""."""
-    plain = filter.child if isinstance(filter, Not) else filter
-    path: tuple[str, ...] = getattr(plain, "attribute", ())
-    # Spark adds IsNotNull to comparisons.
-    if path not in _LIMITING or isinstance(filter, IsNotNull) or _column_values(filter)[0]:
-        return ""
-    return path[0]
 
 
 def _column_values(filter: Filter) -> tuple[str, Values, bool]:

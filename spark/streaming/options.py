@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from aerotape.errors import ConfigurationError
 from aerotape.spark.source.options import (
     STREAM_NAMES,
-    digits,
+    integer,
     optional,
     parse_partition_bytes,
     parse_word,
@@ -48,13 +48,6 @@ class StreamOptions:
             given=tuple(given),
             starts_latest=parse_word(start, "startingPosition", ("earliest", "latest")) == "latest",
             max_bytes=optional(given, "maxBytesPerTrigger", parse_partition_bytes),
-            max_messages=optional(given, "maxMessagesPerTrigger", _count),
+            max_messages=optional(given, "maxMessagesPerTrigger", partial(integer, least=1)),
             fail_on_data_loss=parse_word(fail, "failOnDataLoss", ("true", "false")) == "true",
         )
-
-
-def _count(text: str, name: str) -> int:
-    count = digits(text)
-    if not count:
-        raise ConfigurationError(f"{name}: {text!r} is not a positive whole number", name)
-    return count

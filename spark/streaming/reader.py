@@ -45,11 +45,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> None:
         """Create a reader without reading the directory.
 
-        Args:
-            options: what to read.
-            stream_options: how to follow it.
-            batches: reads a partition.
-
         Raises:
             ConfigurationError: an option is not valid for a stream.
         """

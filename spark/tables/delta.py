@@ -337,19 +337,7 @@ class DeltaRecordingTable:
 def _without_rows(
     store: OutputStore, path: str, replaced: Mapping[int, int], new_path: str, date: str | None
 ) -> NewFile | None:
-    """Copy a Parquet file of a table without some rows; None if none are left.
-
-    Args:
-        store: the table's folder.
-        path: the file.
-        replaced: recordings whose rows are left out, with the position from which on.
-        new_path: name of the copy.
-        date: its partition.
-
-    Raises:
-        StorageError: the file cannot be read.
-        OSError: the copy cannot be written.
-    """
+    """Copy a file without the rows of `replaced` from a position on; None if none are left."""
     from pyarrow import compute, parquet
 
     copy = ParquetFile(store, new_path)

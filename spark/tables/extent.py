@@ -81,14 +81,7 @@ def identity_of(descriptor: RecordingDescriptor) -> int:
 def change_since(
     recording: Recording, extent: Extent, recorded: RecordingRange, table: TableReader
 ) -> str:
-    """Return how a recording differs from what was converted; "" if it does not.
-
-    Args:
-        recording: the recording.
-        extent: what was converted.
-        recorded: its range, up to the recorded position.
-        table: reads rows as they were converted.
-    """
+    """Return how a recording differs from what was converted; "" if it does not."""
     if identity_of(recording.descriptor) != extent.identity:
         return "it is not the recording that the table has"
     end, last = extent.to_position, extent.last

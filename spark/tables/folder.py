@@ -50,7 +50,7 @@ class ParquetFolder:
 
     def __init__(
         self,
-        location: str | os.PathLike[str] | OutputStore,
+        location: str | os.PathLike[str],
         options: StorageOptions = NO_OPTIONS,
         *,
         by_date: bool = False,
@@ -66,9 +66,7 @@ class ParquetFolder:
             ConfigurationError: it is not a folder, or in no known file system.
             StorageError: the storage cannot be reached.
         """
-        if not isinstance(location, OutputStore):
-            location = OutputStore.open(location, options)
-        self.store = location
+        self.store = OutputStore.open(location, options)
         self._by_date = by_date
         self._lock: int | None = None
         self._files: dict[str, _FileContent] = {}

@@ -216,7 +216,13 @@ class TableJob:
                     raise
         for plan in plans:
             if plan.key not in reports:
-                reports[plan.key] = self._report_unchanged(plan)
+                reports[plan.key] = _report_of(
+                    plan.key,
+                    _RESULTS[plan.action],
+                    to_position=None if plan.extent is None else plan.extent.to_position,
+                    warnings=plan.warnings,
+                    error=plan.reason if plan.action is Action.REFUSE else None,
+                )
         elapsed_s = (time.monotonic_ns() - begun_ns) / 1e9
         recordings = [*reports.values()]
         recordings.extend(_gone_report(*each) for each in self._planner.gone(plans))
@@ -381,15 +387,6 @@ class TableJob:
             payload_bytes=sum(outcome.payload_bytes for outcome in outcomes),
             to_position=before if extent is None else extent.to_position,
             warnings=warnings,
-        )
-
-    def _report_unchanged(self, plan: RecordingPlan) -> RecordingReport:
-        return _report_of(
-            plan.key,
-            _RESULTS[plan.action],
-            to_position=None if plan.extent is None else plan.extent.to_position,
-            warnings=plan.warnings,
-            error=plan.reason if plan.action is Action.REFUSE else None,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,14 +36,7 @@ class OutputStore:
         name: str | None = None,
         options: StorageOptions = NO_OPTIONS,
     ) -> None:
-        """Take a folder of a pyarrow file system.
-
-        Args:
-            filesystem: where it is.
-            root: the folder in that file system; need not exist.
-            name: what to call it in reports and errors, `root` when None.
-            options: what it is reached with, to be kept out of errors.
-        """
+        """Take a folder of a pyarrow file system; errors show `name`, and no value of `options`."""
         self._filesystem = filesystem
         self._options = options
         self._root = root.rstrip("/")
@@ -201,23 +194,21 @@ class OutputStore:
 
     def delete_file(self, path: str) -> None:
         """Delete a file; it need not exist."""
-        try:
-            with self._errors("delete", path):
-                self._filesystem.delete_file(self._full(path))
-        except StorageError:
-            if self.exists(path):
-                raise
+        self._delete(path, self._filesystem.delete_file)
 
     def delete_folder(self, path: str) -> None:
         """Delete a folder and all that is in it; it need not exist."""
+        self._delete(path, self._filesystem.delete_dir)
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _delete(self, path: str, delete: Callable[[str], None]) -> None:
         try:
             with self._errors("delete", path):
-                self._filesystem.delete_dir(self._full(path))
+                delete(self._full(path))
         except StorageError:
             if self.exists(path):
                 raise
-
-    # -- inside ------------------------------------------------------------------------------
 
     def _full(self, path: str) -> str:
         return f"{self._root}/{path}" if path else (self._root or "/")

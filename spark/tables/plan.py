@@ -28,7 +28,6 @@ from aerotape.errors import (
     UnknownRecordingError,
 )
 from aerotape.replay.offline.columns.added import SCOPE_NAMES, added_names, schema_with
-from aerotape.replay.offline.columns.times import RECORDED_TIME
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.table import TableReader, table_schema
@@ -137,7 +136,7 @@ class JobOptions:
         return schema_with(table_schema(self.read.mode, self.read.payloads), names)
 
     def schema_of(self, table: Table) -> pyarrow.Schema:
-        """Return the schema of files for a table, which may be older than `recorded_time`.
+        """Return the schema of files for a table.
 
         Raises:
             ConfigurationError: the table has other columns than these options give.
@@ -146,8 +145,6 @@ class JobOptions:
         present = table.columns()
         if present is None:
             return schema
-        if RECORDED_TIME in added_names(self.read.payloads) and RECORDED_TIME not in present:
-            schema = schema.remove(schema.get_field_index(RECORDED_TIME))
         wanted = {field.name: str(field.type) for field in schema}
         if present != wanted:
             differing = sorted(
@@ -245,10 +242,7 @@ class Planner:
         return plans
 
     def gone(self, plans: Iterable[RecordingPlan]) -> list[tuple[int, int | None, bool]]:
-        """Return recordings of earlier rounds that no longer exist, each once.
-
-        Args:
-            plans: those of this round.
+        """Return recordings of earlier rounds that are not in this one and gone, each once.
 
         Returns:
             For each its key, up to where the table has it (None if it has nothing), and whether

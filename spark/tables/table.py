@@ -34,17 +34,10 @@ class Table(Protocol):
         """Whether it can have several ranges of a recording with other positions in between."""
 
     def check_options(self, *, replaces: bool) -> None:
-        """Refuse options that it cannot carry out (ConfigurationError).
-
-        Args:
-            replaces: rows may have to be replaced.
-        """
+        """Refuse to replace rows, if it cannot (ConfigurationError)."""
 
     def begin(self, schema: pyarrow.Schema) -> None:
         """Create the table if it does not exist; reserve it if it takes only one writer.
-
-        Args:
-            schema: of its files.
 
         Raises:
             TableInUseError: another job is writing to it.

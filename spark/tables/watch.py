@@ -68,7 +68,7 @@ def watch(
     Args:
         options: what to convert, and how.
         table: where the rows go.
-        tasks: runs the tasks; stopped when the loop ends.
+        tasks: stopped when the loop ends.
         interval_s: seconds between two rounds.
         progress: enters the display of one round's progress.
         on_round: called with the report of each round.

@@ -113,29 +113,29 @@ def test_check_reports_a_stale_module(
     assert (tmp_path / "mark.py").exists()
 
 
-UNSUPPORTED = {
-    '<group name="legs" id="1"><field name="a" id="2" type="int32"/>'
-    '<group name="m" id="3"><field name="b" id="4" type="int32"/></group></group>': "nested group",
-    '<group name="legs" id="1"><data name="t" id="2" type="text"/></group>': "is text in a group",
-    '<field name="price" id="1" type="price"/>': "price is a composite",
-    '<field name="flags" id="1" type="flags"/>': "flags is a bitset",
-    '<field name="symbol" id="1" type="symbol"/>': "symbol is an array",
-    '<field name="ratio" id="1" type="double"/>': "ratio is an array or not an integer",
-    '<field name="nine" id="1" type="fixed"/>': "nine is constant",
-    '<field name="side" id="1" type="side" sinceVersion="2"/>': "side is an enum that may be",
-    '<data name="text" id="1" type="utf8"/>': "text is UTF-8",
-    '<data name="note" id="1" type="short"/>': "note has no uint32 length",
-}
+UNSUPPORTED = (
+    '<group name="x" id="1"><field name="a" id="2" type="int32"/>'
+    '<group name="m" id="3"><field name="b" id="4" type="int32"/></group></group>',
+    '<group name="x" id="1"><data name="t" id="2" type="text"/></group>',
+    '<field name="x" id="1" type="price"/>',
+    '<field name="x" id="1" type="flags"/>',
+    '<field name="x" id="1" type="symbol"/>',
+    '<field name="x" id="1" type="double"/>',
+    '<field name="x" id="1" type="fixed"/>',
+    '<field name="x" id="1" type="side" sinceVersion="2"/>',
+    '<data name="x" id="1" type="utf8"/>',
+    '<data name="x" id="1" type="short"/>',
+)
 
 
 def test_unsupported_constructs_are_reported(jars: dict[str, Path], tmp_path: Path) -> None:
     """Unsupported constructs are refused by message and field name."""
     schema = schema_of(tmp_path, jars["sbe-all"], *UNSUPPORTED)
-    for message, text in zip(schema.messages, UNSUPPORTED.values(), strict=True):
-        with pytest.raises(CodecError, match=rf"^{message.name}\..*{text}"):
+    for message in schema.messages:
+        with pytest.raises(CodecError, match=rf"^{message.name}\.x is not supported"):
             module_source(replace(schema, messages=(message,)), "schema.xml")
     big = schema_of(tmp_path, jars["sbe-all"], "", byte_order="bigEndian")
-    with pytest.raises(CodecError, match="test is big endian"):
+    with pytest.raises(CodecError, match=r"schema test: .*little endian"):
         module_source(big, "schema.xml")
 
 
@@ -194,22 +194,3 @@ def test_missing_requirements_are_reported(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(ConfigurationError, match="java not found: sbe-tool requires Java"):
         schema_of(tmp_path, jars["sbe-all"], "")
-
-
-def test_schemas_are_of_the_locked_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several fetched versions the one of the native core is used; outside a checkout the
-    newest."""
-    monkeypatch.setenv("CARGO_HOME", str(tmp_path))
-    for version in ("0.2.9", "0.2.16", "0.10.0"):
-        folder = tmp_path / f"registry/src/index-1/rusteron-client-{version}"
-        folder /= "aeron/aeron-archive/src/main/resources/archive"
-        folder.mkdir(parents=True)
-        (folder / "aeron-archive-codecs.xml").touch()
-    lock = tmp_path / "Cargo.lock"
-    monkeypatch.setattr(sbe_tool, "_CARGO_LOCK", lock)
-    assert "rusteron-client-0.10.0" in str(sbe_tool.find_schema_folder())
-    lock.write_text('[[package]]\nname = "rusteron-client"\nversion = "0.2.9"\n')
-    assert "rusteron-client-0.2.9/" in str(sbe_tool.find_schema_folder())
-    lock.write_text('[[package]]\nname = "rusteron-client"\nversion = "0.3.0"\n')
-    with pytest.raises(ConfigurationError, match=r"no rusteron-client 0\.3\.0: run cargo fetch"):
-        sbe_tool.find_schema_folder()

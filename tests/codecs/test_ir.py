@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,6 @@ from support.builders.sbe_text import schema_text, var_data
 from aerotape.codecs.ir import parse_schema, read_schema
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.codecs.schema import (
-    BitSet,
-    ByteOrder,
-    Composite,
-    Encoding,
-    Enum,
     Message,
     Presence,
     Schema,
@@ -126,112 +120,19 @@ def test_schema(schema: Schema) -> None:
 def test_fields_of_the_block(trade: Message) -> None:
     """Offsets, versions and presences of a block follow SBE's rules."""
     assert trade.block_length == 60
-    assert [(f.name, f.id, f.offset, f.since_version, f.presence) for f in trade.fields] == [
-        ("time", 1, 0, 0, Presence.REQUIRED),
-        ("symbol", 2, 8, 0, Presence.REQUIRED),
-        ("side", 3, 16, 0, Presence.REQUIRED),
-        ("price", 4, 17, 0, Presence.REQUIRED),
-        ("currency", 5, 30, 0, Presence.CONSTANT),
-        ("venue", 6, 30, 0, Presence.CONSTANT),
-        ("lots", 7, 40, 0, Presence.REQUIRED),
-        ("shown", 8, 44, 0, Presence.OPTIONAL),
-        ("ratio", 9, 48, 1, Presence.OPTIONAL),
-        ("hidden", 10, 56, 2, Presence.OPTIONAL),
-        ("conditions", 11, 58, 2, Presence.REQUIRED),
+    assert [(f.name, f.offset, f.since_version, f.presence) for f in trade.fields] == [
+        ("time", 0, 0, Presence.REQUIRED),
+        ("symbol", 8, 0, Presence.REQUIRED),
+        ("side", 16, 0, Presence.REQUIRED),
+        ("price", 17, 0, Presence.REQUIRED),
+        ("currency", 30, 0, Presence.CONSTANT),
+        ("venue", 30, 0, Presence.CONSTANT),
+        ("lots", 40, 0, Presence.REQUIRED),
+        ("shown", 44, 0, Presence.OPTIONAL),
+        ("ratio", 48, 1, Presence.OPTIONAL),
+        ("hidden", 56, 2, Presence.OPTIONAL),
+        ("conditions", 58, 2, Presence.REQUIRED),
     ]
-
-
-def test_numbers_and_arrays(trade: Message) -> None:
-    """Primitives have array length, limits, null value and character encoding."""
-    symbol = field_type(trade, "symbol")
-    assert isinstance(symbol, Encoding)
-    assert (symbol.primitive.name, symbol.length, symbol.size_bytes) == ("char", 8, 8)
-    assert symbol.character_encoding == "US-ASCII"
-    lots = field_type(trade, "lots")
-    assert isinstance(lots, Encoding)
-    assert (lots.maximum, lots.null) == (5000, (1 << 32) - 1)
-    assert lots.byte_order is ByteOrder.LITTLE_ENDIAN
-    shown = field_type(trade, "shown")
-    assert isinstance(shown, Encoding)
-    assert shown.null == 0
-    ratio = field_type(trade, "ratio")
-    assert isinstance(ratio, Encoding)
-    assert isinstance(ratio.null, float)
-    assert math.isnan(ratio.null)
-    hidden = field_type(trade, "hidden")
-    assert isinstance(hidden, Encoding)
-    assert hidden.null == -32_768
-
-
-def test_constants(trade: Message) -> None:
-    """Constants have their value, whether of a type, of an enum or inside a composite."""
-    fields = {field.name: field for field in trade.fields}
-    assert fields["currency"].constant == b"EUR"
-    assert fields["venue"].constant == 2
-    assert fields["lots"].constant is None
-    price = fields["price"].type
-    assert isinstance(price, Composite)
-    exponent = price.member("exponent").type
-    assert isinstance(exponent, Encoding)
-    assert (exponent.constant, exponent.size_bytes) == (-9, 0)
-
-
-def test_composite(trade: Message) -> None:
-    """A composite's members have their own offsets, references to other types included."""
-    price = field_type(trade, "price")
-    assert isinstance(price, Composite)
-    assert (price.name, price.size_bytes) == ("Price", 13)
-    assert [(m.name, m.offset) for m in price.members if m.name != "exponent"] == [
-        ("mantissa", 0), ("venue", 12),
-    ]  # fmt: skip
-    venue = price.member("venue").type
-    assert isinstance(venue, Enum)
-    assert venue.name == "Venue"
-    with pytest.raises(CodecError, match="Price has no member 'cents'"):
-        price.member("cents")
-
-
-def test_enum_and_set(trade: Message) -> None:
-    """Enums have values (for characters their code), sets have bits, each with its version."""
-    side = field_type(trade, "side")
-    assert isinstance(side, Enum)
-    assert [(v.name, v.value, v.since_version) for v in side.values] == [
-        ("BUY", ord("B"), 0), ("SELL", ord("S"), 0), ("CROSS", ord("X"), 3),
-    ]  # fmt: skip
-    assert (side.null, side.size_bytes) == (0, 1)
-    conditions = field_type(trade, "conditions")
-    assert isinstance(conditions, BitSet)
-    assert (conditions.primitive.name, conditions.size_bytes) == ("uint16", 2)
-    assert [(c.name, c.bit, c.since_version) for c in conditions.choices] == [
-        ("OPENING", 0, 0), ("LATE", 9, 2),
-    ]  # fmt: skip
-
-
-def test_groups(trade: Message) -> None:
-    """Groups nest, with their own dimensions, block lengths and variable data."""
-    legs, fees = trade.groups
-    assert (legs.name, legs.id, legs.block_length, legs.since_version) == ("legs", 20, 4, 0)
-    count = legs.dimensions.member("numInGroup")
-    assert isinstance(count.type, Encoding)
-    assert (count.offset, count.type.primitive.name) == (2, "uint8")
-    assert [field.name for field in legs.fields] == ["lots"]
-    assert [data.name for data in legs.var_data] == ["name"]
-    (fills,) = legs.groups
-    assert (fills.name, fills.block_length) == ("fills", 13)
-    assert [field.type.name for field in fills.fields] == ["Price"]
-    assert [(d.name, d.max_length_bytes) for d in fills.var_data] == [("note", 254)]
-    assert (fees.block_length, fees.since_version, fees.groups) == (24, 3, ())
-
-
-def test_var_data(trade: Message) -> None:
-    """Variable data has the width and limit of its length, an encoding and a version."""
-    comment, raw = trade.var_data
-    assert (comment.name, comment.since_version, comment.character_encoding) == (
-        "comment", 0, "UTF-8",
-    )  # fmt: skip
-    assert (comment.header_size_bytes, comment.max_length_bytes) == (2, 1000)
-    assert (raw.name, raw.since_version, raw.character_encoding) == ("raw", 4, "")
-    assert (raw.header_size_bytes, raw.max_length_bytes) == (4, (1 << 31) - 1)
 
 
 def test_truncated_file(ir_file: Path, tmp_path: Path) -> None:

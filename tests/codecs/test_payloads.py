@@ -39,7 +39,7 @@ class Writer:
     """Writes payloads of noise with a valid structure."""
 
     def __init__(self, schema: Schema, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
-        self.prefix = schema.header.member("version").type.byte_order.struct_prefix  # type: ignore[union-attr]
+        self.prefix = "<>"[schema.header.member("version").type.byte_order]  # type: ignore[union-attr]
         self._schema = schema
         self._draw = draw
 

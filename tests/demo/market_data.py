@@ -101,15 +101,7 @@ class Quote(Message):
             bid_price,
             ask_price,
         ) = _QUOTE_BLOCK.unpack_from(buffer, offset)
-        return cls(
-            sequence,
-            event_time,
-            instrument_id,
-            bid_size,
-            ask_size,
-            bid_price,
-            ask_price,
-        )
+        return cls(sequence, event_time, instrument_id, bid_size, ask_size, bid_price, ask_price)
 
 
 _TRADE = Struct("<HHHHqqiiq")

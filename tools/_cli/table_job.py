@@ -140,13 +140,13 @@ def _configure_choice(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--from-position",
-        type=option(parse.parse_position, "--from-position"),
+        type=option(parse.integer, "--from-position"),
         metavar="P",
         help="leave out messages that begin before P",
     )
     parser.add_argument(
         "--to-position",
-        type=option(parse.parse_position, "--to-position"),
+        type=option(parse.integer, "--to-position"),
         metavar="P",
         help="leave out messages that begin at P or later",
     )

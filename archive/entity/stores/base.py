@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,9 +52,7 @@ class EntityStore(Closing, ABC):
         """Return the heads of those of these journals that have one."""
 
     @abstractmethod
-    def events(
-        self, topic: str, id: str, from_seq_nr: int = 1, to_seq_nr: int | None = None
-    ) -> Iterator[EventRecord]:
+    def events(self, topic: str, id: str, from_seq_nr: int = 1) -> Iterator[EventRecord]:
         """Iterate over the events of a journal in order; those of its current incarnation.
 
         Events up to the head's `delete_to` are left out. Memory is bounded.
@@ -68,14 +65,6 @@ class EntityStore(Closing, ABC):
     def pointer(self, topic: str, partition: int) -> Pointer | None:
         """Return the pointer of a partition; None: nothing is replicated."""
         return self.pointers(topic).get(partition)
-
-    @abstractmethod
-    def topics(self) -> list[str]:
-        """Return the topics that have a pointer, sorted."""
-
-    @abstractmethod
-    def ids(self, topic: str) -> Iterator[str]:
-        """Iterate over the ids of all journals of a topic."""
 
     @abstractmethod
     def expired(self, topic: str, day: date) -> Iterator[tuple[str, Head]]:
@@ -107,20 +96,14 @@ class EntityStore(Closing, ABC):
         """Release a lock of this owner."""
 
     @contextmanager
-    def replicating(self, wait_ms: int = 0) -> Iterator[None]:
+    def replicating(self) -> Iterator[None]:
         """Hold the lock of the replicator; `apply` renews it.
-
-        Args:
-            wait_ms: how long to wait for another replicator, milliseconds.
 
         Raises:
             StoreLockedError: another replicator has it.
         """
-        deadline = time.monotonic() + wait_ms / 1000
-        while (owner := self.try_lock(REPLICATOR_LOCK)) != self.owner:
-            if time.monotonic() >= deadline:
-                raise self.locked(owner)
-            time.sleep(0.05)
+        if (owner := self.try_lock(REPLICATOR_LOCK)) != self.owner:
+            raise self.locked(owner)
         try:
             yield
         finally:

@@ -31,7 +31,7 @@ from aerotape.archive.entity.stores.cql import (
     TABLES,
 )
 from aerotape.archive.entity.stores.options import StoreOptions
-from aerotape.archive.entity.stores.rows import EventRow, event_of, event_rows
+from aerotape.archive.entity.stores.rows import EventRow, event_of, event_rows, head_row
 from aerotape.archive.entity.transitions import Change
 from aerotape.errors import ConfigurationError, EntityStoreError
 from aerotape.formatting import not_installed
@@ -43,7 +43,6 @@ _CONNECT_TIMEOUT_S: Final = 10
 _REQUEST_TIMEOUT_S: Final = 20
 _CONCURRENCY: Final = 64
 _BATCH: Final = 32
-_MAX: Final = (1 << 63) - 1
 
 
 class CassandraStore(EntityStore):
@@ -179,25 +178,24 @@ class CassandraStore(EntityStore):
             rows = [result.one() for result in results]
             return {row.id: _head_of(row) for row in rows if row is not None}
 
-    def events(
-        self, topic: str, id: str, from_seq_nr: int = 1, to_seq_nr: int | None = None
-    ) -> Iterator[EventRecord]:
+    def events(self, topic: str, id: str, from_seq_nr: int = 1) -> Iterator[EventRecord]:
         head = self.head(topic, id)
         if head is None:
             return
         after = max(from_seq_nr - 1, head.delete_to or 0)
-        until = head.seq_nr if to_seq_nr is None else min(to_seq_nr, head.seq_nr)
         record_id = UUID(head.record_id)
-        for segment in range(after // head.segment_size, (until - 1) // head.segment_size + 1):
+        for segment in range(
+            after // head.segment_size, (head.seq_nr - 1) // head.segment_size + 1
+        ):
             with self._errors():
-                rows = iter(self._run("events", id, topic, segment, after, until))
+                rows = iter(self._run("events", id, topic, segment, after, head.seq_nr))
             while True:
                 with self._errors():  # the next page may be fetched
                     row = next(rows, None)
                 if row is None:
                     break
                 if row.meta_record_id == record_id:
-                    yield _event_of(row, topic, id, segment)
+                    yield _event_of(row)
 
     def pointer(self, topic: str, partition: int) -> Pointer | None:
         with self._errors():
@@ -205,22 +203,12 @@ class CassandraStore(EntityStore):
         return None if row is None else Pointer(row.offset, row.next_position)
 
     def pointers(self, topic: str) -> dict[int, Pointer]:
-        return {
-            row.partition: Pointer(row.offset, row.next_position)
-            for row in self._all_pointers()
-            if row.topic == topic
-        }
-
-    def topics(self) -> list[str]:
-        return sorted({row.topic for row in self._all_pointers()})
-
-    def _all_pointers(self) -> list[Any]:
         with self._errors():
-            return list(self._run("pointers"))
-
-    def ids(self, topic: str) -> Iterator[str]:
-        with self._errors():
-            yield from (row.id for row in self._run("ids", topic))
+            return {
+                row.partition: Pointer(row.offset, row.next_position)
+                for row in self._run("pointers")
+                if row.topic == topic
+            }
 
     def expired(self, topic: str, day: date) -> Iterator[tuple[str, Head]]:
         with self._errors():
@@ -283,25 +271,12 @@ class CassandraStore(EntityStore):
         duration = None
         if after is not None:
             duration = self._driver.util.Duration(0, after // _DAY_NS, after % _DAY_NS)
+        row = head_row(topic, id, segment, head)
+        created = datetime.fromtimestamp(head.created_ms / 1000, UTC).date()
+        record_id = UUID(head.record_id)
         yield (
             self._statements["put_head"],
-            (
-                topic,
-                segment,
-                id,
-                head.partition,
-                head.offset,
-                head.segment_size,
-                head.seq_nr,
-                head.delete_to,
-                head.created_ms,
-                datetime.fromtimestamp(head.created_ms / 1000, UTC).date(),
-                head.updated_ms,
-                duration,
-                head.expire_on,
-                UUID(head.record_id),
-                head.origin or None,
-            ),
+            (*row[:10], duration, head.expire_on, record_id, head.origin or None, created),
         )
 
     def _put_pointer(self, topic: str, partition: int, pointer: Pointer) -> None:
@@ -336,13 +311,9 @@ class CassandraStore(EntityStore):
 
 
 def _head_of(row: Any) -> Head:
+    """Return the head of a row with READ_HEAD_COLUMNS."""
     after = row.expire_after
-    return Head(
-        partition=row.partition,
-        offset=row.offset,
-        seq_nr=row.seq_nr,
-        delete_to=row.delete_to,
-        segment_size=row.segment_size,
+    return Head._make(row[1:])._replace(
         expire_after_ns=None if after is None else after.days * _DAY_NS + after.nanoseconds,
         expire_on=None if row.expire_on is None else row.expire_on.date(),
         record_id=str(row.record_id),
@@ -354,45 +325,16 @@ def _head_of(row: Any) -> Head:
 
 def _event_parameters(row: EventRow) -> tuple[Any, ...]:
     """Return the parameters of `put_event`."""
-    return (
-        row.id,
-        row.topic,
-        row.segment,
-        row.seq_nr,
-        row.timestamp,
-        row.partition,
-        row.offset,
-        row.origin,
-        row.version,
-        UUID(row.meta_record_id),
-        set(json.loads(row.tags)) if row.tags else None,
-        row.payload_type,
-        row.payload_txt,
-        row.payload_bin,
-        row.metadata,
-    )
+    tags = set(json.loads(row.tags)) if row.tags else None
+    return (*row[:9], UUID(row.meta_record_id), tags, *row[11:])
 
 
-def _event_of(row: Any, topic: str, id: str, segment: int) -> EventRecord:
-    return event_of(
-        EventRow(
-            topic,
-            id,
-            row.seq_nr,
-            segment,
-            row.partition,
-            row.offset,
-            _milliseconds(row.timestamp),
-            row.origin,
-            row.version,
-            str(row.meta_record_id),
-            json.dumps(sorted(row.tags)) if row.tags else None,
-            row.payload_type,
-            row.payload_txt,
-            row.payload_bin,
-            row.metadata,
-        )
-    )
+def _event_of(row: Any) -> EventRecord:
+    """Return the event of a row with EVENT_COLUMNS."""
+    tags = json.dumps(sorted(row.tags)) if row.tags else None
+    time_ms, record_id = _milliseconds(row.timestamp), str(row.meta_record_id)
+    fields = (*row[:6], time_ms, *row[7:9], record_id, tags, *row[11:])
+    return event_of(EventRow._make(fields))
 
 
 def _milliseconds(when: datetime) -> int:

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from aerotape.archive.entity.stores.rows import EVENT_COLUMNS, HEAD_COLUMNS, READ_HEAD_COLUMNS
+
+PUT_HEAD_COLUMNS: Final = (*HEAD_COLUMNS, "created_date")
+_HEADS: Final = ", ".join(READ_HEAD_COLUMNS)
+_EVENTS: Final = ", ".join(EVENT_COLUMNS)
+
 TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS {keyspace}.metajournal (
         id text, topic text, segment bigint,
@@ -44,23 +50,17 @@ LOCKS: Final = "CREATE TABLE IF NOT EXISTS {keyspace}.locks (id text PRIMARY KEY
 """Has to exist before the lock of the tables can be taken. Locks expire by their TTL."""
 
 STATEMENTS: Final = {
-    "head": "SELECT id, partition, offset, segment_size, seq_nr, delete_to, created, updated,"
-    " expire_after, expire_on, record_id, origin FROM {keyspace}.metajournal"
-    " WHERE topic = ? AND segment = ? AND id = ?",
-    "put_head": "INSERT INTO {keyspace}.metajournal (topic, segment, id, partition, offset,"
-    " segment_size, seq_nr, delete_to, created, created_date, updated, expire_after, expire_on,"
-    " record_id, origin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "head": f"SELECT {_HEADS} FROM {{keyspace}}.metajournal WHERE topic = ? AND segment = ?"
+    " AND id = ?",
+    "put_head": f"INSERT INTO {{keyspace}}.metajournal ({', '.join(PUT_HEAD_COLUMNS)})"
+    f" VALUES ({', '.join('?' * len(PUT_HEAD_COLUMNS))})",
     "delete_head": "DELETE FROM {keyspace}.metajournal WHERE topic = ? AND segment = ? AND id = ?",
-    "ids": "SELECT id FROM {keyspace}.metajournal WHERE topic = ? ALLOW FILTERING",
-    "expired": "SELECT id, partition, offset, segment_size, seq_nr, delete_to, created, updated,"
-    " expire_after, expire_on, record_id, origin FROM {keyspace}.metajournal"
-    " WHERE topic = ? AND expire_on <= ? ALLOW FILTERING",
-    "events": "SELECT seq_nr, partition, offset, timestamp, origin, version, meta_record_id, tags,"
-    " payload_type, payload_txt, payload_bin, metadata FROM {keyspace}.journal"
+    "expired": f"SELECT {_HEADS} FROM {{keyspace}}.metajournal WHERE topic = ?"
+    " AND expire_on <= ? ALLOW FILTERING",
+    "events": f"SELECT {_EVENTS} FROM {{keyspace}}.journal"
     " WHERE id = ? AND topic = ? AND segment = ? AND seq_nr > ? AND seq_nr <= ?",
-    "put_event": "INSERT INTO {keyspace}.journal (id, topic, segment, seq_nr, timestamp, partition,"
-    " offset, origin, version, meta_record_id, tags, payload_type, payload_txt, payload_bin,"
-    " metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "put_event": f"INSERT INTO {{keyspace}}.journal ({_EVENTS})"
+    f" VALUES ({', '.join('?' * len(EVENT_COLUMNS))})",
     "delete_events": "DELETE FROM {keyspace}.journal"
     " WHERE id = ? AND topic = ? AND segment = ? AND seq_nr >= ? AND seq_nr <= ?",
     "delete_segment": "DELETE FROM {keyspace}.journal WHERE id = ? AND topic = ? AND segment = ?",

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 
-from aerotape.archive.entity.stores.base import (
-    SCHEMA_VERSION,
-    VERSION_SETTING,
-)
 from aerotape.archive.entity.stores.options import StoreOptions
 from aerotape.archive.entity.stores.sql import JOURNAL, METAJOURNAL, OTHERS, SqlStore
 from aerotape.archive.entity.stores.url import without_password
@@ -72,25 +67,17 @@ class PostgresqlStore(SqlStore):
 
     def _prepare(self) -> None:
         """Create the tables if there are none; check their version."""
-        namespace, setting = self.options.namespace, self.tables["setting"]
+        names = {**self.tables, "metajournal_index": "metajournal_expire_on"}
+        statements = [f'CREATE SCHEMA IF NOT EXISTS "{self.options.namespace}"']
+        # Ids are ordered as their bytes, as in the other stores.
+        statements += (
+            sql.format(**names, bytes="bytea").replace(" id text", ' id text COLLATE "C"')
+            for sql in (METAJOURNAL, JOURNAL, *OTHERS)
+        )
         with self._transaction():
             self._execute("SELECT pg_advisory_xact_lock(?)", (_DDL_LOCK,))
-            if self._query_in("SELECT to_regclass(?)", (setting,)) == [(None,)]:
-                self._execute(f'CREATE SCHEMA IF NOT EXISTS "{namespace}"')
-                # Ids are ordered as their bytes, as in the other stores.
-                for sql in (METAJOURNAL, JOURNAL, *OTHERS):
-                    names = {**self.tables, "metajournal_index": "metajournal_expire_on"}
-                    self._execute(
-                        sql.format(**names, bytes="bytea").replace(
-                            " id text", ' id text COLLATE "C"'
-                        )
-                    )
-                self._execute(
-                    f"INSERT INTO {setting} VALUES (?, ?, ?)",
-                    (VERSION_SETTING, SCHEMA_VERSION, time.time_ns() // 1_000_000),
-                )
-            rows = self._query_in(f"SELECT value FROM {setting} WHERE key = ?", (VERSION_SETTING,))
-            self.check_version(rows[0][0] if rows else None)
+            found = self._query_in("SELECT to_regclass(?)", (self.tables["setting"],))
+            self._create_tables(found == [(None,)], statements)
         for table in ("journal", "metajournal"):
             self._execute(f"CREATE TEMP TABLE staged_{table} (LIKE {self.tables[table]})")
 

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, cast
 from aerotape.archive.entity.records import EventRecord, Head
 from aerotape.archive.entity.transitions import Change
 from aerotape.codecs.entity.actions import Event, EventPayloadType, Events
-from aerotape.codecs.entity.durations import format_expire_after, parse_expire_after
+from aerotape.codecs.entity.durations import parse_expire_after
+from aerotape.codecs.entity.payload import metadata_of
 
 _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -26,18 +27,11 @@ READ_HEAD_COLUMNS: Final = (
 )  # fmt: skip
 """The id, and the columns of `metajournal` in the order of the fields of `Head`."""
 
-EVENT_COLUMNS: Final = (
-    "topic", "id", "seq_nr", "segment", "partition", "offset", "timestamp", "origin", "version",
-    "meta_record_id", "tags", "payload_type", "payload_txt", "payload_bin", "metadata",
-)  # fmt: skip
-"""Columns of `journal`; `tags` is a JSON array, null if there are none."""
-
-
 _NO_EVENTS: Final = Events(())
 
 
 class EventRow(NamedTuple):
-    """A row of `journal`, the attributes in the order of EVENT_COLUMNS."""
+    """A row of `journal`; `tags` is a JSON array, null if there are none."""
 
     topic: str
     id: str
@@ -54,6 +48,10 @@ class EventRow(NamedTuple):
     payload_txt: str | None
     payload_bin: bytes | None
     metadata: str | None
+
+
+EVENT_COLUMNS: Final = EventRow._fields
+"""Columns of `journal`."""
 
 
 def event_rows(topic: str, change: Change) -> Iterator[tuple[Any, ...]]:
@@ -186,19 +184,9 @@ def event_of(row: EventRow) -> EventRecord:
     )
 
 
-def payload_metadata(events: Events) -> dict[str, Any]:
-    """Return the metadata of the events of an append as their JSON form has it."""
-    about: dict[str, Any] = {}
-    if events.expire_after_ns is not None:
-        about["expireAfter"] = format_expire_after(events.expire_after_ns)
-    if events.metadata is not None:
-        about["data"] = events.metadata
-    return about
-
-
 def _metadata(metadata: Any, events: Events) -> str | None:
     """Return the metadata of an append and of its events, as kafka-journal nests them."""
-    of_events = payload_metadata(events)
+    of_events = metadata_of(events.expire_after_ns, events.metadata)
     if metadata is None and not of_events:
         return None
     return _json({"header": metadata, "payload": of_events})

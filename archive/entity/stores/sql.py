@@ -12,6 +12,8 @@ from typing import Any, Final
 from aerotape.archive.entity.records import EventRecord, Head, Pointer
 from aerotape.archive.entity.stores.base import (
     REPLICATOR_LOCK,
+    SCHEMA_VERSION,
+    VERSION_SETTING,
     EntityStore,
     is_dead,
 )
@@ -88,6 +90,19 @@ class SqlStore(EntityStore):
     tables: Mapping[str, str]
     """The names of the tables in SQL, by their names here."""
 
+    def _create_tables(self, is_new: bool, statements: Iterable[str]) -> None:
+        """Create the tables in the transaction if they are new; check their version."""
+        setting = self.tables["setting"]
+        if is_new:
+            for sql in statements:
+                self._execute(sql)
+            self._execute(
+                f"INSERT INTO {setting} VALUES (?, ?, ?)",
+                (VERSION_SETTING, SCHEMA_VERSION, time.time_ns() // 1_000_000),
+            )
+        rows = self._query_in(f"SELECT value FROM {setting} WHERE key = ?", (VERSION_SETTING,))
+        self.check_version(rows[0][0] if rows else None)
+
     # -- the database --------------------------------------------------------------------------
 
     @abstractmethod
@@ -129,20 +144,17 @@ class SqlStore(EntityStore):
         """Return the condition that an id is one of these, and its parameters."""
         return f"IN ({', '.join('?' * len(ids))})", ids
 
-    def events(
-        self, topic: str, id: str, from_seq_nr: int = 1, to_seq_nr: int | None = None
-    ) -> Iterator[EventRecord]:
+    def events(self, topic: str, id: str, from_seq_nr: int = 1) -> Iterator[EventRecord]:
         head = self.head(topic, id)
         if head is None:
             return
         after = max(from_seq_nr - 1, head.delete_to or 0)
-        until = (1 << 63) - 1 if to_seq_nr is None else to_seq_nr
         sql = (
             f"SELECT {_EVENTS} FROM {self.tables['journal']} WHERE topic = ? AND id = ?"
-            " AND seq_nr > ? AND seq_nr <= ? AND meta_record_id = ?"
+            " AND seq_nr > ? AND meta_record_id = ?"
             f" ORDER BY seq_nr LIMIT {_PAGE}"
         )
-        while rows := self._query(sql, (topic, id, after, until, head.record_id)):
+        while rows := self._query(sql, (topic, id, after, head.record_id)):
             for row in rows:
                 yield event_of(EventRow._make(row))
             if len(rows) < _PAGE:
@@ -154,23 +166,14 @@ class SqlStore(EntityStore):
         rows = self._query(f"{sql} WHERE topic = ?", (topic,))
         return {partition: Pointer(*fields) for partition, *fields in rows}
 
-    def topics(self) -> list[str]:
-        sql = f"SELECT DISTINCT topic FROM {self.tables['pointer2']} ORDER BY topic"
-        return [row[0] for row in self._query(sql)]
-
-    def ids(self, topic: str) -> Iterator[str]:
-        return (row[0] for row in self._pages(topic, "TRUE", ()))
-
     def expired(self, topic: str, day: date) -> Iterator[tuple[str, Head]]:
-        rows = self._pages(topic, "expire_on <= ?", (day.isoformat(),))
-        return ((row[0], head_of(row)) for row in rows)
-
-    def _pages(self, topic: str, where: str, parameters: tuple[Any, ...]) -> Iterator[Any]:
-        sql = f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ? AND id > ?"
-        sql += f" AND {where} ORDER BY id LIMIT {_PAGE}"
+        sql = (
+            f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ? AND id > ?"
+            f" AND expire_on <= ? ORDER BY id LIMIT {_PAGE}"
+        )
         after = ""
-        while rows := self._query(sql, (topic, after, *parameters)):
-            yield from rows
+        while rows := self._query(sql, (topic, after, day.isoformat())):
+            yield from ((row[0], head_of(row)) for row in rows)
             after = rows[-1][0]
 
     # -- writing -------------------------------------------------------------------------------

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from aerotape.archive.entity.stores.base import (
-    SCHEMA_VERSION,
-    VERSION_SETTING,
-)
 from aerotape.archive.entity.stores.options import StoreOptions
 from aerotape.archive.entity.stores.sql import JOURNAL, METAJOURNAL, OTHERS, SqlStore
 from aerotape.errors import EntityStoreError
@@ -71,19 +66,13 @@ class SqliteStore(SqlStore):
     def _prepare(self) -> None:
         """Create the tables if there are none; check their version."""
         name = f"{self.options.namespace}_setting"
+        # Rows in the order of the key: the events of a journal are adjacent.
+        statements = (METAJOURNAL + " WITHOUT ROWID", JOURNAL + " WITHOUT ROWID", *OTHERS)
         with self._transaction():
             found = self._query_in("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
-            setting = self.tables["setting"]
-            if not found:
-                # Rows in the order of the key: the events of a journal are adjacent.
-                for sql in (METAJOURNAL + " WITHOUT ROWID", JOURNAL + " WITHOUT ROWID", *OTHERS):
-                    self._execute(sql.format(**self.tables, bytes="blob"))
-                self._execute(
-                    f"INSERT INTO {setting} VALUES (?, ?, ?)",
-                    (VERSION_SETTING, SCHEMA_VERSION, time.time_ns() // 1_000_000),
-                )
-            rows = self._query_in(f"SELECT value FROM {setting} WHERE key = ?", (VERSION_SETTING,))
-            self.check_version(rows[0][0] if rows else None)
+            self._create_tables(
+                not found, (sql.format(**self.tables, bytes="blob") for sql in statements)
+            )
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

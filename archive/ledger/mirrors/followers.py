@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aerotape.archive.ledger.attachment import PurgeRequester
+from aerotape.archive.ledger.attachment import RemovalRequester
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aerotape.archive.replication.replications import Replications
     from aerotape.qualified_id import QualifiedId
 
-Truncate = Callable[[PurgeRequester, codecs.TruncateRecordingRequest], None]
+Truncate = Callable[[RemovalRequester, codecs.TruncateRecordingRequest], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +93,6 @@ class Follower:
             self.is_done = True
 
 
-class _TruncateRequester(PurgeRequester):
-    """Receives the responses to the request that truncates the recording of a ledger."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._is_deleted = False
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it was refused, or all files are gone."""
-        return bool(self.outcome) or self._is_deleted
-
-    def send_signal(self, *signal: object) -> None:
-        """Receive that the files are gone."""
-        self._is_deleted = True
-
-
 class Followers:
     """All ledgers that are being mirrored. For the conductor's thread."""
 
@@ -136,9 +119,6 @@ class Followers:
         """Replicate from the leader, from where the recording of the ledger is common to both.
 
         Ends once the recording has begun. A replication of the ledger in progress ends before.
-
-        Args:
-            metadata: the ledger's in this archive.
 
         Raises:
             ArchiveError: the replication has failed.
@@ -179,12 +159,12 @@ class Followers:
         carried = yield from self._worker.call(lambda: recording.carried_end(stop_position))
         position = max(carried, confirmed_position)
         if position < stop_position:
-            requester = _TruncateRequester()
+            requester = RemovalRequester()
             request = codecs.TruncateRecordingRequest(
                 correlation_id=NULL_VALUE, recording_id=metadata.recording_id, position=position
             )
             self._truncate(requester, request)
-            while not requester.is_done:
+            while not (requester.outcome or requester.is_deleted):
                 yield
             if requester.outcome:
                 code, message = requester.outcome

@@ -7,7 +7,6 @@ have, so a leader that comes back after a crash needs no mirror to have what it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.archive.ledger.mirrors.link import MirrorLink
@@ -25,19 +24,6 @@ Opening = Callable[[str], "Steps[ControlSession]"]
 """Returns the steps that open a session with the archive of a control channel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leader:
-    """How mirrors reach this archive.
-
-    Attributes:
-        control_channel: with an endpoint.
-        control_stream_id: of that channel.
-    """
-
-    control_channel: str
-    control_stream_id: int
-
-
 class MirroredLedger:
     """A ledger with mirrors, from when it has a writer or is being closed.
 
@@ -47,11 +33,7 @@ class MirroredLedger:
     """
 
     def __init__(self, metadata: LedgerMetadata, links: list[MirrorLink], confirmed: int) -> None:
-        """Begin without reports of the mirrors.
-
-        Args:
-            confirmed: a position that is known to be confirmed, bytes.
-        """
+        """Begin without reports of the mirrors, with a position that is known to be confirmed."""
         self.metadata = metadata
         self.links = links
         self._confirmed = self._acknowledged = confirmed
@@ -89,13 +71,7 @@ class MirroredLedger:
         return "; ".join(problems) or "the mirrors have not confirmed"
 
     def confirmed(self, own: int) -> int:
-        """Return the position up to which an ack quorum with this archive is on storage.
-
-        It never decreases.
-
-        Args:
-            own: that of this archive, bytes.
-        """
+        """Return up to where an ack quorum with this archive has synced; it never decreases."""
         values = (own, *(link.confirmed for link in self.links))
         self._confirmed = self._advanced(self._confirmed, own, values)
         return self._confirmed
@@ -137,9 +113,13 @@ class MirroredLedger:
 class Mirrors:
     """The ledgers of this archive that have mirrors and are in use. For the conductor's thread."""
 
-    def __init__(self, opening: Opening, leader: Leader, errors: ErrorLog) -> None:
+    def __init__(
+        self, opening: Opening, control_channel: str, control_stream_id: int, errors: ErrorLog
+    ) -> None:
+        """Begin without. Mirrors reach this archive by the control channel."""
         self._opening = opening
-        self._leader = leader
+        self._control_channel = control_channel
+        self._control_stream_id = control_stream_id
         self._errors = errors
         self._ledgers: dict[QualifiedId, MirroredLedger] = {}
 
@@ -195,12 +175,12 @@ class Mirrors:
             ledger_id=ledger_id,
             created_ms=metadata.created_ms,
             source_recording_id=metadata.recording_id,
-            source_stream_id=self._leader.control_stream_id,
+            source_stream_id=self._control_stream_id,
             ledger_type=metadata.type,
             digest_type=metadata.digest_type,
             confirmed_position=mirrored.last_confirmed,
             password_hash=metadata.password_hash,
-            source_channel=self._leader.control_channel,
+            source_channel=self._control_channel,
         )
 
     def end(self, ledger: QualifiedId) -> None:

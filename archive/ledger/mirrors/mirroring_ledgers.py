@@ -100,11 +100,7 @@ class MirroringLedgers(Ledgers):
         metadata: LedgerMetadata,
         source: MirrorSource,
     ) -> None:
-        """Replicate a ledger that another archive leads; OK once that has begun.
-
-        Args:
-            metadata: what the ledger has in this archive if it is new here.
-        """
+        """Replicate a ledger that another archive leads; OK once that has begun."""
         ledger = metadata.ledger
 
         def task() -> Task[None]:
@@ -141,9 +137,7 @@ class MirroringLedgers(Ledgers):
     ) -> None:
         """Mirror a ledger on another archive; OK once that is on storage.
 
-        Args:
-            mirror: control channel of the mirror that is replaced.
-            replacement: of the other one.
+        `mirror` and `replacement` are control channels.
         """
 
         def task() -> Task[None]:
@@ -175,13 +169,9 @@ class MirroringLedgers(Ledgers):
         self._begin(client, correlation_id, self._alone(ledger, task()))
 
     def _connected(self, metadata: LedgerMetadata, confirmed: int) -> MirroredLedger:
-        """Connect to the mirrors of a ledger, also if they are connected.
-
-        Args:
-            confirmed: a position that is known to be confirmed, bytes.
-        """
+        """Connect to the mirrors of a ledger, also if they are connected (see `Mirrors.begin`)."""
         if self._mirrors is None:
-            from aerotape.archive.ledger.mirrors.led_ledgers import Leader, Mirrors
+            from aerotape.archive.ledger.mirrors.led_ledgers import Mirrors
 
             if self._control_channel is None:
                 raise ConfigurationError(
@@ -189,8 +179,12 @@ class MirroringLedgers(Ledgers):
                     " aeron.archive.control.channel to a channel with an endpoint",
                     "aeron.archive.control.channel",
                 )
-            leader = Leader(self._control_channel, self._control_stream_id)
-            self._mirrors = Mirrors(self._replications.open_mirror, leader, self._errors)
+            self._mirrors = Mirrors(
+                self._replications.open_mirror,
+                self._control_channel,
+                self._control_stream_id,
+                self._errors,
+            )
         return self._mirrors.begin(metadata, confirmed)
 
     def _mirrored(self, ledger: QualifiedId) -> MirroredLedger | None:

@@ -52,12 +52,7 @@ class AddedColumns:
     """Adds the selected columns to the batches of a table that has the others."""
 
     def __init__(self, columns: Sequence[str], names: Iterable[str]) -> None:
-        """Prepare for any number of recordings.
-
-        Args:
-            columns: all columns of the table, in output order.
-            names: those of them that this class adds.
-        """
+        """Prepare for all columns of a table, of which this class adds those in `names`."""
         self._columns = tuple(columns)
         self._names = frozenset(names).intersection(columns)
         self._own_scopes: dict[str, int] = {}

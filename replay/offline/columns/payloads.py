@@ -173,21 +173,12 @@ class PayloadColumns:
             sources[unique] = name
         return sources
 
-    def __getstate__(self) -> dict[str, object]:
-        return {"schema": self.schema, "others": self.others}
-
 
 class PayloadReader:
     """Converts batches of a scan to batches of a table with typed columns."""
 
     def __init__(self, payloads: TypedColumns, columns: Sequence[str], mode: Mode) -> None:
-        """Prepare for any number of recordings.
-
-        Args:
-            payloads: the available typed columns.
-            columns: names of columns in output order, including those of the scan; validated.
-            mode: treatment of payloads that do not match their schema.
-        """
+        """Prepare for any number of recordings; `columns` include those of the scan."""
         self._columns = tuple(columns)
         self._own = [name for name in columns if name in _native.SCAN_COLUMNS]
         self._sources = {name: payloads.source(name) for name in columns if name not in self._own}

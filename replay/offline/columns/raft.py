@@ -83,9 +83,6 @@ class RaftColumns:
         chosen = None if kept is None else pyarrow.array(kept)
         return DecodedMessages(pyarrow.record_batch(batch), chosen, problems)
 
-    def __getstate__(self) -> dict[str, object]:
-        return {"others": self.others}
-
 
 def raft_columns(payload: str) -> RaftColumns:
     """Return the columns for a value of the option `payload` (ConfigurationError)."""

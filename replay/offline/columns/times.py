@@ -40,14 +40,7 @@ def points_in(recording: Recording | None, part: RecordingRange) -> TimePoints:
 def recorded_between(
     recording: Recording, part: RecordingRange, first_us: int, last_us: int
 ) -> RecordingRange:
-    """Limit a range to positions whose `recorded_time` may be in a range of times.
-
-    Args:
-        recording: of the range.
-        part: the range.
-        first_us: the earliest time, microseconds since 1970.
-        last_us: the latest time.
-    """
+    """Limit a range to positions whose `recorded_time` may be from `first_us` to `last_us`."""
     begin, end = points_in(recording, part).positions_between(first_us, last_us)
     begin = min(max(begin, part.from_position), part.to_position)
     return part.part(begin, max(begin, min(end, part.to_position)))
@@ -56,13 +49,7 @@ def recorded_between(
 def time_column(
     points: TimePoints, positions: pyarrow.Array, kind: pyarrow.DataType
 ) -> pyarrow.Array:
-    """Return the times of messages.
-
-    Args:
-        points: of their recording.
-        positions: of the messages, ascending.
-        kind: the column's type, a timestamp in microseconds.
-    """
+    """Return the times of messages at ascending positions, as timestamps in microseconds."""
     import pyarrow
 
     count = len(positions)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
+from support.daemon.archives import KINDS, ServedArchive, serve
 from support.entity.memory_store import MemoryStore
 from support.entity.model import Model
 from support.entity.topics import events, new_topic
@@ -12,6 +14,14 @@ from support.entity.topics import events, new_topic
 import aerotape
 from aerotape.archive.entity.entities import Entities
 from aerotape.archive.entity.records import EventRecord
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def archive(request: pytest.FixtureRequest) -> Iterator[ServedArchive]:
+    """Our archive, and the Java one."""
+    with serve(request.param) as served:
+        yield served
+
 
 IDS = ("a", "b", "C", "polygenelubricants")
 STEPS = 150

@@ -27,7 +27,7 @@ from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.stores.url import open_store
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity.actions import Event
-from aerotape.errors import ConfigurationError, EntityError, EntityStoreError, StoreLockedError
+from aerotape.errors import ConfigurationError, EntityError, EntityStoreError
 
 TOPICS = (f"replicated-{number}" for number in itertools.count())
 
@@ -129,7 +129,8 @@ def test_random_histories(
                     assert numbers(journal.read(id)) == model.kept[id]
                     assert journal.statistics.passes == passes
                     replicate(archive, topic, url)  # the reader's mark
-            assert sorted(store.ids(topic)) == sorted(model.last)
+            ids = [f"id-{index}" for index in range(4)]
+            assert sorted(store.heads(topic, ids)) == sorted(model.last)
 
 
 def test_follows(
@@ -163,19 +164,6 @@ def test_follows(
         thread.join(20)
         assert not thread.is_alive()
     assert sum(each.events for each in found) >= 29
-
-
-def test_two_replicators(
-    archive: ServedArchive, client: aerotape.ArchiveClient, topic: str, sqlite_url: str
-) -> None:
-    """A second replicator of a namespace is refused; one of another namespace is not."""
-    with client.entities(topic) as journal:
-        journal.append("id", events(1))
-        with open_store(sqlite_url) as store, store.replicating():
-            with pytest.raises(StoreLockedError, match="namespace journal of sqlite:"):
-                replicate(archive, topic, sqlite_url)
-            (done,) = replicate(archive, topic, f"{sqlite_url}?namespace=other")
-    assert done.events == 1
 
 
 def test_topic_without_recordings(archive: ServedArchive, topic: str, sqlite_url: str) -> None:
@@ -352,24 +340,14 @@ def test_purge_expired(
         assert done == {"short": True, "moved": False}
         assert numbers(journal.read("short")) == []
         replicate(archive, topic, sqlite_url)
-        assert sorted(store.ids(topic)) == ["long", "moved", "never"]
+        assert sorted(store.heads(topic, ["long", "moved", "never", "short"])) == [
+            "long",
+            "moved",
+            "never",
+        ]
         moved = store.head(topic, "moved")
         assert moved is not None
         assert moved.expire_on is None
-
-
-def test_unreplicated_tail_only(
-    archive: ServedArchive, client: aerotape.ArchiveClient, topic: str, sqlite_url: str
-) -> None:
-    """With a replicated log, a read takes nothing from it; deletes not replicated do not leak."""
-    with open_store(sqlite_url) as store, client.entities(topic, 1, store) as journal:
-        journal.append("id", events(1, 2, 3, 4, 5))
-        replicate(archive, topic, sqlite_url)
-        journal.delete("id", 3)
-        assert numbers(journal.read("id")) == [4, 5]
-        journal.purge("id")
-        assert numbers(journal.read("id")) == []
-        assert numbers(store.events(topic, "id")) == [1, 2, 3, 4, 5]
 
 
 def test_stores_are_closed_on_errors(

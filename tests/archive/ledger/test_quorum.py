@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from aerotape.archive.ledger.quorum import last_add_confirmed, quorum_value
+from aerotape.archive.ledger.quorum import last_add_confirmed
 from aerotape.errors import ConfigurationError
 
 
@@ -27,7 +27,6 @@ def test_the_quorum_rule_gives_the_worked_values(
 ) -> None:
     """In any order of the archives."""
     for ordered in itertools.permutations(synced):
-        assert quorum_value(ordered, write_quorum, ack_quorum) == expected
         assert last_add_confirmed(-1, 100, ordered, write_quorum, ack_quorum) == expected
 
 
@@ -36,7 +35,7 @@ def test_an_ack_quorum_has_what_is_confirmed() -> None:
     for count in range(1, 5):
         for synced in itertools.product(range(-1, 4), repeat=count):
             for ack_quorum in range(1, count + 1):
-                value = quorum_value(synced, count, ack_quorum)
+                value = last_add_confirmed(-1, 9, synced, count, ack_quorum)
                 assert sum(each >= value for each in synced) >= ack_quorum
                 assert sum(each > value for each in synced) < ack_quorum
 
@@ -51,4 +50,4 @@ def test_the_last_add_confirmed_neither_decreases_nor_passes_the_last_add_pushed
 def test_impossible_quorums_are_refused(quorums: tuple[int, int]) -> None:
     """Of three archives."""
     with pytest.raises(ConfigurationError, match="3 archives"):
-        quorum_value((1, 2, 3), *quorums)
+        last_add_confirmed(-1, 9, (1, 2, 3), *quorums)

@@ -98,19 +98,6 @@ def test_a_type_never_changes(tmp_path: Path, column: str) -> None:
         connection.execute(f"UPDATE ledgers SET {column} = 'PD_JOURNAL'")
 
 
-def test_metadata_without_a_type_is_that_of_a_durable_ledger(tmp_path: Path) -> None:
-    """As all ledgers were before they had types."""
-    store = LedgerStore.create(tmp_path)
-    store.add(FIRST)
-    store.close()
-    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
-        connection.execute("DROP TRIGGER immutable")
-        connection.execute("UPDATE ledgers SET type = NULL")
-    store = LedgerStore.open(tmp_path)
-    assert store.get(FIRST.ledger) == replace(FIRST, type=LedgerType.PD_JOURNAL)
-    store.close()
-
-
 def test_keys_are_in_the_unsigned_order_of_ids(tmp_path: Path) -> None:
     """Keys are 16 big-endian bytes; a listing has one scope, ascending, page by page."""
     ids = [

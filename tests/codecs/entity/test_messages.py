@@ -96,16 +96,6 @@ def test_header_needs_no_valid_payload() -> None:
     assert read_header(start) == ActionHeader(ActionKind.APPEND, b"k", 2, 3, 0)
 
 
-def test_later_schema_version_with_a_longer_block() -> None:
-    """Fields that a later version adds to the block are skipped."""
-    message = encode(Delete(id="key", to_seq_nr=9))
-    later = (32 + 8).to_bytes(2, "little") + message[2:40] + bytes(8) + message[40:]
-    assert decode(later) == Delete(id="key", to_seq_nr=9)
-    assert read_header(later) == read_header(message)
-    assert Selector("key").header(later) == read_header(message)
-    assert Selector("kay").header(later) is None
-
-
 @pytest.mark.parametrize(
     "action",
     [

@@ -192,12 +192,3 @@ def test_bad_arguments_are_refused_before_a_query(archive_dir: Path) -> None:
     """A template without a schema and a mode without a checksum are refused."""
     with pytest.raises(ConfigurationError, match="give the schema that defines it"):
         scan_polars(archive_dir, template="Order")
-
-
-def test_duckdb_reads_the_arrow_stream(archive_dir: Path) -> None:
-    """DuckDB reads a recording's batches as a table."""
-    duckdb = pytest.importorskip("duckdb")
-    batches = open_directory(archive_dir).recording(1).to_batches()
-    counted = duckdb.from_arrow(batches).aggregate("count(*), sum(length)").fetchall()
-    rows = [row for row in rows_of(archive_dir) if row["recording_id"] == 1]
-    assert counted == [(len(rows), sum(row["length"] for row in rows))]

@@ -128,22 +128,6 @@ def test_cut_ranges_have_the_same_rows(
     assert [row for part in parts for row in part] == whole
 
 
-def test_columns_are_selected_as_without_a_mode(
-    built: SegmentBuilder, victims: list[int], tmp_path: Path
-) -> None:
-    """`_corrupt` and the payload can be selected separately; in other modes `_corrupt` is null."""
-    table = recording(tmp_path).to_arrow(
-        checksum="crc-32", mode="PERMISSIVE", columns=["_corrupt", "length"]
-    )
-    assert table.column_names == ["_corrupt", "length"]
-    assert table.column("_corrupt").null_count == 197
-    assert table.column("length").to_pylist() == [len(m.payload) for m in built.messages]
-    table = recording(tmp_path).to_arrow(checksum="crc-32", mode="PERMISSIVE", columns=["payload"])
-    assert table.column("payload").null_count == 3
-    table = recording(tmp_path).to_arrow(columns=["_corrupt"])
-    assert table.column("_corrupt").null_count == 200
-
-
 def test_damage_outside_of_complete_messages_is_no_row(tmp_path: Path) -> None:
     """A damaged first fragment of an incomplete message is counted as an omitted fragment."""
     builder = fill(SegmentBuilder(checksum=crc32), 5)

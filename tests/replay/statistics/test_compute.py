@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from support.damage.overwriting import overwrite
 
 from aerotape.errors import CatalogError, ConfigurationError
 from aerotape.replay.offline.directory import Recording, open_directory
-from aerotape.replay.statistics.compute import position_edges
 
 
 def built(tmp_path: Path, builder: SegmentBuilder, *, live: bool = False) -> Recording:
@@ -222,18 +220,6 @@ def test_histogram_in_powers_of_two(tmp_path: Path) -> None:
         stats.histogram(3)
     with pytest.raises(ConfigurationError, match=r"share must be .* got 1\.5"):
         stats.quantile_bytes(1.5)
-
-
-@pytest.mark.parametrize(
-    ("length", "bins", "expected"), [(0, 5, 0), (32, 5, 1), (20, 5, 1), (320, 100, 10), (999, 0, 0)]
-)
-def test_bins_are_no_shorter_than_a_frame(length: int, bins: int, expected: int) -> None:
-    """Edges ascend from start to end for any number of bins."""
-    edges = position_edges(96, 96 + length, bins)
-    assert max(len(edges) - 1, 0) == expected
-    if expected:
-        assert (edges[0], edges[-1]) == (96, 96 + length)
-        assert all(a < b for a, b in pairwise(edges))
 
 
 def test_bad_arguments(tmp_path: Path) -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
-from support.daemon import archives
-from support.daemon.recording import wait_until
 
-import aerotape
-from aerotape import RecordingSignal
 from aerotape.catalog.time_index.file import (
     Provenance,
     time_index_path,
@@ -128,43 +123,3 @@ def test_a_recording_without_a_time_index(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="over must be position or time, got 'age'"):
         directory.recording(0).stats(over="age")  # type: ignore[arg-type]
     assert directory.recording(1).stats(over="time").bins == ()
-
-
-def send_recorded(
-    client: aerotape.ArchiveClient, publication: aerotape.ExclusivePublication, count: int
-) -> int:
-    """Send messages, wait until they are in recording 0, and return where they end."""
-    for _ in range(count):
-        publication.send(bytes(64))
-    end = publication.position
-    wait_until(lambda: client.recording_position(0) == end, "the recording")
-    return end
-
-
-def test_the_time_index_of_an_archive() -> None:
-    """The index of an archive shows a pause, and its times are those of this test."""
-    with archives.serve("aerotape", {"aerotape.time.index.interval": "1ms"}) as served:
-        with served.connect() as client:
-            before = time.time_ns()
-            publication = client.add_recorded_exclusive_publication("aeron:ipc", 77)
-            assert client.await_signal(RecordingSignal.START).recording_id == 0
-            half = send_recorded(client, publication, 500)
-            time.sleep(0.5)
-            send_recorded(client, publication, 500)
-            after = time.time_ns()
-        recording = open_directory(served.archive_dir).recording(0)
-        [whole] = recording.stats(over="time", bins=1).bins
-        assert whole.from_time_ns is not None and whole.to_time_ns is not None
-        # Bins of at most 20 ms, however long a busy machine took: a pause has many bins.
-        duration_ns = whole.to_time_ns - whole.from_time_ns
-        stats = recording.stats(over="time", bins=max(50, duration_ns // 20_000_000 + 1))
-    assert stats.messages == sum(b.messages for b in stats.bins) == 1000
-    first, last = stats.bins[0].from_time_ns, stats.bins[-1].to_time_ns
-    assert first is not None and last is not None
-    # The start timestamp has milliseconds only.
-    assert before - 1_000_000 <= first < last <= after + SECOND
-    assert last - first >= SECOND // 2
-    pause = [i for i, b in enumerate(stats.bins) if not b.messages]
-    middle = next(i for i, b in enumerate(stats.bins) if b.to_position > half)
-    assert len(pause) > 5
-    assert abs(middle - max(i for i in pause if i <= middle + 1)) <= 1

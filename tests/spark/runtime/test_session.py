@@ -50,8 +50,6 @@ def test_a_job_on_another_thread_uses_the_active_context(spark: SparkSession) ->
 IN_A_NEW_PROCESS = """
 import json
 import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pyspark import SparkContext
 from aerotape.spark.runtime.session import job_context
 
@@ -63,32 +61,21 @@ def found(_):
     import aerotape, pyspark_aerotape
     return [name for name in ("archive", "catalog", "replay", "spark", "tools") if find_spec(name)]
 
-def second():
-    with job_context("local[1]", "second") as context:
-        entered.set()
-        assert ended.wait(60)
-        return context.parallelize([0], 1).map(found).collect()
-
 os.environ["PYTHONPATH"] = ""
 SparkContext("local[1]", "the user's").stop()
 levels = []
 for whole_log in (True, False):
     with job_context("local[1]", "job", whole_log=whole_log) as context:
         levels.append(level(context))
-
-ended, entered = threading.Event(), threading.Event()
-with job_context("local[1]", "first"):
-    outcome = ThreadPoolExecutor(1).submit(second)
-    assert entered.wait(60)
-ended.set()
-print(json.dumps([levels, outcome.result(), SparkContext._active_spark_context is None]))
+        folders = context.parallelize([0], 1).map(found).collect()
+print(json.dumps([levels, folders, SparkContext._active_spark_context is None]))
 """
 
 
 @pytest.mark.spark
 def test_jobs_in_a_new_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a JVM that was started before, a job logs errors only. Concurrent jobs share a context,
-    which the last one stops. Local workers import the package and not the folders next to it."""
+    """In a JVM that was started before, a job logs errors only, and stops its context. Local
+    workers import the package and not the folders next to it."""
     pytest.importorskip("pyspark")
     monkeypatch.chdir(tmp_path)
     run = run_script(IN_A_NEW_PROCESS)

@@ -52,12 +52,6 @@ def test_partitions_are_contiguous_and_split_at_terms(
     assert all(0 < part.length <= max(partition_bytes, length // 1000) + term for part in parts)
 
 
-def test_partitions_are_roughly_equal() -> None:
-    """A recording slightly larger than a partition is split into halves."""
-    parts = cut(whole(0, 65 * 65_536), 64 * 65_536)
-    assert [part.length // 65_536 for part in parts] == [33, 32]
-
-
 def test_small_recordings_share_partitions() -> None:
     """Many small recordings become few partitions, each within the size limit."""
     ranges = [whole(0, 10_000, id=id) for id in range(1000)]
@@ -91,16 +85,6 @@ def test_recordings_are_chosen_by_id_stream_and_channel(tmp_path: Path) -> None:
     assert chosen(channel="ipc") == []
     with pytest.raises(UnknownRecordingError, match="7"):
         chosen(recording_ids=(1, 7))
-
-
-def test_empty_ranges_are_left_out(tmp_path: Path) -> None:
-    """Empty recordings, and those that end before `fromPosition`, have no partition."""
-    add_recording(tmp_path, SegmentBuilder())
-    add_recording(tmp_path, fill(SegmentBuilder(), 3))
-    add_recording(tmp_path, fill(SegmentBuilder(), 300))
-    options = ReadOptions(archive_dir=str(tmp_path), from_position=100_000)
-    ranges = plan_ranges(choose_recordings(open_directory(tmp_path), options), options)
-    assert [(r.recording_id, r.from_position) for r in ranges] == [(2, 100_000)]
 
 
 def test_a_damaged_recording_is_left_out_and_named(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from aerotape.replay.offline.seek import SeekTarget
 from aerotape.spark.source.options import ReadOptions
 
 pytest.importorskip("pyspark")
-from pyspark.sql.types import StructType
 
 try:
     from pyspark.sql.datasource import (
@@ -34,8 +33,7 @@ except ImportError:
     pytest.skip("this PySpark pushes no filters down", allow_module_level=True)
 
 from aerotape.spark.data_source import AerotapeDataSource
-from aerotape.spark.source.batch_reader import FilteringReader
-from aerotape.spark.source.pushdown import Selection, Values
+from aerotape.spark.source.pushdown import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,19 +80,6 @@ def test_inexact_filters_are_left_to_spark_too(filter: Filter, positions: tuple[
     assert options is not None
     assert (options.from_position, options.to_position) == positions
     assert left_to_spark == [filter]
-
-
-def test_filters_and_options_combine() -> None:
-    """The narrower of option and filter applies, at both ends."""
-    options = ReadOptions(archive_dir="/a", from_position=100, to_position=200)
-    selection, _ = Selection().narrow(
-        [GreaterThan(("position",), 49), LessThan(("position",), 150)]
-    )
-    both = selection.positions(options)
-    assert both is not None
-    assert (both.from_position, both.to_position) == (100, 150)
-    outside, _ = Selection().narrow([GreaterThanOrEqual(("position",), 200)])
-    assert outside.positions(options) is None
 
 
 @pytest.mark.parametrize(
@@ -151,27 +136,6 @@ def test_other_filters_are_left_to_spark(filter: Filter) -> None:
     assert Selection().narrow([filter]) == (Selection(), [filter])
 
 
-@pytest.mark.parametrize(
-    ("filter", "column"),
-    [
-        (Not(EqualTo(("recording_id",), 1)), "recording_id"),
-        (Not(In(("position",), (0, 64))), "position"),
-        (EqualTo(("position",), 64), ""),
-        (In(("position",), (0, 64)), ""),
-        (IsNotNull(("position",)), ""),
-        (Not(EqualTo(("length",), 1)), ""),
-    ],
-)
-def test_filters_that_limit_nothing_are_warned_about(filter: Filter, column: str) -> None:
-    """Those on recording id and position, because other ones on these do limit what is read."""
-    reader = FilteringReader(ReadOptions(archive_dir="/a"), StructType())
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        reader.pushFilters([filter])
-    expected = f"a filter on {column} does not limit what aerotape reads: {filter}"
-    assert [str(each.message).partition(";")[0] for each in caught] == [expected] * bool(column)
-
-
 def test_a_plan_without_pushdown_is_warned_about(tmp_path: Path) -> None:
     """Unless the setting, which is in a variable of Spark's worker, is on, or options select."""
 
@@ -187,16 +151,6 @@ def test_a_plan_without_pushdown_is_warned_about(tmp_path: Path) -> None:
     assert planned(True) == []
     for options in ({"recordingIds": "0"}, {"toPosition": "64"}, {"fromTime": "0s"}):
         assert planned(False, **options) == []
-
-
-def test_values_intersect() -> None:
-    """Several filters on one column must all hold."""
-    selection, left_to_spark = Selection().narrow(
-        [In(("stream_id",), (1, 2, 3)), GreaterThan(("stream_id",), 1), In(("stream_id",), (3, 4))]
-    )
-    assert left_to_spark == []
-    assert selection.stream_id == Values(lowest=2, among=frozenset({3}))
-    assert [value for value in range(6) if value in selection.stream_id] == [3]
 
 
 @pytest.fixture(scope="module")

@@ -87,12 +87,6 @@ def test_polars_and_duckdb_have_the_rows_of_spark(spark: SparkSession, archive_d
         assert expected
 
 
-def test_register_explicitly(spark: SparkSession, archive_dir: Path) -> None:
-    """`register` has no effect where the source has been found already."""
-    aerotape.spark.register(spark)
-    assert load(spark, archive_dir, recordingIds="1").count() == 300
-
-
 def test_options_choose_recordings_positions_and_columns(
     spark: SparkSession, archive_dir: Path
 ) -> None:
@@ -105,12 +99,6 @@ def test_options_choose_recordings_positions_and_columns(
     assert table.columns == ["length", "position"]
     rows = [(row.length, row.position) for row in table.collect()]
     assert rows == [(m.length, m.position) for m in messages[100:200]]
-
-
-def test_a_user_schema_selects_columns(spark: SparkSession, archive_dir: Path) -> None:
-    """`spark.read.schema(...)` selects columns, also with other nullability."""
-    reader = spark.read.format("aerotape").schema("payload binary, recording_id long")
-    assert {row.recording_id for row in reader.load(str(archive_dir)).collect()} == {0, 1}
 
 
 def test_nothing_to_read_is_an_empty_table(spark: SparkSession, archive_dir: Path) -> None:

@@ -61,24 +61,6 @@ def test_a_table_by_location(spark: SparkSession, archive_dir: Path) -> None:
     assert count(spark, "taped") == 30
 
 
-def test_a_table_of_the_default_source(spark: SparkSession, archive_dir: Path) -> None:
-    """`spark.sql.sources.default` may name the data source."""
-    spark.conf.set("spark.sql.sources.default", "aerotape")
-    try:
-        spark.sql(f"CREATE TABLE taped OPTIONS (path '{archive_dir}')")
-    finally:
-        spark.conf.unset("spark.sql.sources.default")
-    assert count(spark, "taped") == 50
-
-
-def test_a_table_of_the_catalog_api(spark: SparkSession, archive_dir: Path) -> None:
-    """`spark.catalog.createTable` creates a table too, an external one."""
-    table = spark.catalog.createTable(
-        "taped", source="aerotape", path=str(archive_dir), recordingIds="1"
-    )
-    assert table.count() == 20
-
-
 def test_views_and_copies_of_a_table(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:

@@ -121,15 +121,6 @@ def test_a_user_schema(spark: SparkSession, archive_dir: Path, ir: Path) -> None
         reader.schema("price int").load(str(archive_dir)).collect()
 
 
-def test_all_templates(spark: SparkSession, archive_dir: Path, ir: Path) -> None:
-    """Without a template there are structs, and a column with the name of the message."""
-    table = load(spark, archive_dir, schema=ir, recordingIds="1")
-    counts = {row.template: row["count"] for row in table.groupBy("template").count().collect()}
-    assert counts == {"Cancel": 4, "Order": 4, "Position": 1}
-    [size] = table.where("template = 'Position'").select("sbe_Position.size").collect()
-    assert size == (-3,)
-
-
 def test_malformed_payloads(spark: SparkSession, ir: Path, tmp_path: Path) -> None:
     """Modes apply to payloads too, with and without a checksum."""
     builder = SegmentBuilder()
@@ -150,46 +141,6 @@ def test_malformed_payloads(spark: SparkSession, ir: Path, tmp_path: Path) -> No
     [row] = permissive.where("_corrupt IS NOT NULL").collect()
     assert (row.position, row.orderId, row.note) == (bad, None, None)
     assert f"position {bad}" in row["_corrupt"]
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"template": "Trade"}, "has no message 'Trade'; it has Order"),
-        ({"template": "9"}, "has no message 9"),
-        ({"columns": "Price"}, "unknown column 'Price', do you mean price"),
-        ({"schema": "/nowhere/orders.xml"}, "cannot read the SBE schema /nowhere/orders.xml"),
-    ],
-)
-def test_schema_errors_reach_the_user(
-    spark: SparkSession, archive_dir: Path, ir: Path, options: dict[str, str], complaint: str
-) -> None:
-    """Spark's exception has the error of the schema or template."""
-    with pytest.raises(Exception, match=complaint):
-        load(spark, archive_dir, **{"schema": str(ir), "template": "Order", **options}).count()
-
-
-def test_filters_are_pushed_down_as_without_a_schema(
-    spark: SparkSession, archive_dir: Path, ir: Path
-) -> None:
-    """Filters on the recording's columns are pushed down; those on fields are not."""
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    try:
-        table = load(spark, archive_dir, schema=ir, template="Order")
-        last = open_directory(archive_dir).recording(0).recorded_position - 65_536
-        chosen = table.where(
-            f"recording_id = 0 AND position >= {last} AND sbe_position > 500000000"
-        )
-        rows = [row.orderId for row in chosen.collect()]
-    finally:
-        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
-    everything = open_directory(archive_dir).recording(0).to_arrow(schema=ir, template="Order")
-    assert rows == [
-        row["orderId"]
-        for row in everything.to_pylist()
-        if row["position"] >= last and row["sbe_position"] > 500_000_000
-    ]
-    assert rows
 
 
 def test_streaming_queries_have_typed_columns(

@@ -343,8 +343,11 @@ def test_foreign_checkpoints(tmp_path: Path, offset: Row, complaint: str) -> Non
         ({"startingPosition": "newest"}, "startingPosition: 'newest' is not one of earliest, lat"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss: 'maybe' is not one of true, false"),
         ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger: '0' is not a positive number"),
-        ({"maxMessagesPerTrigger": "-1"}, "maxMessagesPerTrigger: '-1' is not a positive whole"),
-        ({"maxMessagesPerTrigger": "1" * 5000}, "is not a positive whole number"),
+        (
+            {"maxMessagesPerTrigger": "-1"},
+            "maxMessagesPerTrigger: '-1' is not a whole number",
+        ),
+        ({"maxMessagesPerTrigger": "1" * 5000}, "is not a whole number"),
         ({"maxBytePerTrigger": "1"}, "do you mean maxBytesPerTrigger"),
     ],
 )

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyarrow import parquet
 from support.builders.built_archive import add_recording, fill
-from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
+from support.builders.segment_builder import SegmentBuilder, crc32
 
 import aerotape
-from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
+from aerotape.errors import AerotapeError
 from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import recording_range
 from aerotape.spark.source.options import ReadOptions
@@ -109,22 +109,6 @@ def read_messages_with_payload(archive_dir: Path) -> Any:
     return (message.position for message in recording.messages() if message.length)
 
 
-def test_omitted_fragments_are_a_warning(spark: SparkSession, tmp_path: Path) -> None:
-    """A stopped recording that ends within a message causes a warning, a live one does not."""
-    archive_dir = tmp_path / "archive"
-    archive_dir.mkdir()
-    for live in (False, True):
-        builder = fill(SegmentBuilder(), 5)
-        builder.frame(b"the rest never came", flags=BEGIN)
-        add_recording(archive_dir, builder, live=live)
-    report = job(archive_dir, tmp_path / "out")
-    assert [recording.messages for recording in report.recordings] == [5, 5]
-    assert report.recordings[0].warnings == (
-        "1 fragments of incompletely recorded messages left out",
-    )
-    assert report.recordings[1].warnings == ()
-
-
 def test_a_repeated_attempt_replaces_its_own_file(archive_dir: Path, tmp_path: Path) -> None:
     """A file in an object store is named by its content, others are unique; a task that fails
     leaves none.
@@ -154,21 +138,6 @@ def test_a_repeated_attempt_replaces_its_own_file(archive_dir: Path, tmp_path: P
     assert sum(1 for _ in out.rglob("*.parquet")) == 2
 
 
-def test_bad_places_are_refused_before_spark_starts(archive_dir: Path, tmp_path: Path) -> None:
-    """A file in place of the folder, an unknown place, an unknown recording: a clear error."""
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(ConfigurationError, match="is a file"):
-        job(archive_dir, tmp_path / "file")
-    with pytest.raises(ConfigurationError, match="nowhere://bucket: "):
-        job(archive_dir, "nowhere://bucket/table")
-    with pytest.raises(UnknownRecordingError):
-        convert(
-            JobOptions(read=ReadOptions(archive_dir=str(archive_dir), recording_ids=(9,))),
-            ParquetFolder(tmp_path / "out"),
-        )
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_failed_job_leaves_no_files_and_reports_the_reason(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:
@@ -181,21 +150,6 @@ def test_a_failed_job_leaves_no_files_and_reports_the_reason(
     with pytest.raises(AerotapeError, match=r"Spark job failed: OSError: .*File name too long"):
         job(archive_dir, out)
     assert not list(out.rglob("*.parquet"))
-
-
-def test_an_unreadable_recording_does_not_stop_the_others(
-    spark: SparkSession, archive_dir: Path, tmp_path: Path
-) -> None:
-    """A live recording whose segment cannot be read is named; the others are converted."""
-    builder = fill(SegmentBuilder(), 5)
-    add_recording(archive_dir, builder, live=True)
-    segment = builder.segment_path(archive_dir, 0)
-    segment.unlink()
-    segment.mkdir()
-    report = job(archive_dir, tmp_path / "out")
-    assert [recording.error is None for recording in report.recordings] == [True, True, True, False]
-    assert "recording 3" in str(report.recordings[3].error)
-    assert str(segment) in str(report.recordings[3].error)
 
 
 def command(*arguments: object, name: str = "parquet") -> subprocess.CompletedProcess[str]:

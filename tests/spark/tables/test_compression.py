@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import random
 import struct
-from pathlib import Path
 
 import pytest
-from support.builders.built_archive import add_recording
-from support.builders.segment_builder import SegmentBuilder
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 pytest.importorskip("deltalake")
 
 import pyarrow
-from pyarrow import dataset
-from support.spark.table_rig import run_here
 
 from aerotape.spark.tables.writer import payload_level
 
@@ -38,16 +33,3 @@ def test_without_a_sample() -> None:
     assert payload_level(column([])) == 1
     assert payload_level(column([b""])) == 1
     assert payload_level(column([None])) == 1
-
-
-@pytest.mark.parametrize("payloads", [NUMBERS[:500], WORDS[:500], [b""] * 20])
-def test_payloads_are_read_with_either_compression(
-    archive_dir: Path, out: Path, payloads: list[bytes]
-) -> None:
-    builder = SegmentBuilder()
-    for payload in payloads:
-        builder.message(payload)
-    add_recording(archive_dir, builder)
-    run_here("folder", archive_dir, out)
-    table = dataset.dataset(out, format="parquet").to_table(["position", "payload"])
-    assert table.sort_by("position").column("payload").to_pylist() == payloads

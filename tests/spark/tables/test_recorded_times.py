@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ pytest.importorskip("deltalake")
 import pyarrow
 from deltalake import DeltaTable
 from support.spark.table_rig import KINDS, Kind, expected_rows, rows_of, run_here
-
-from aerotape.spark.tables import plan
 
 both = pytest.mark.parametrize("kind", KINDS)
 
@@ -93,26 +90,3 @@ def floored(time: datetime) -> datetime:
 
 def ceiled(time: datetime) -> datetime:
     return floored(time + timedelta(microseconds=999))
-
-
-@both
-def test_a_table_without_the_column_is_continued_without_it(
-    kind: Kind, built: Built, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As it was written by an earlier version."""
-    with monkeypatch.context() as earlier:
-        earlier.setattr(plan, "added_names", lambda payloads: ())
-        run_here(kind, built.archive_dir, out)
-    add_recording(built.archive_dir, fill(SegmentBuilder(), 30))
-    report = run_here(kind, built.archive_dir, out)
-    assert [each.result for each in report.recordings] == ["up to date", "converted"]
-    rows = expected_rows(built.archive_dir)
-    for row in rows:
-        del row["recorded_time"]
-    assert rows_of(kind, out) == rows
-    if kind == "delta":
-        run_here(kind, built.archive_dir, out, overwrite=True)
-        assert rows_of(kind, out) == rows
-    shutil.rmtree(out)
-    run_here(kind, built.archive_dir, out)
-    assert rows_of(kind, out) == expected_rows(built.archive_dir)

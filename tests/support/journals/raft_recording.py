@@ -9,7 +9,7 @@ from pathlib import Path
 from aerotape.codecs.raft.record import encode_record
 from support.builders.built_archive import add_recording
 from support.builders.segment_builder import SegmentBuilder
-from support.journals.raft_entries import application, configuration, initial
+from support.journals.raft_bytes import application, configuration, initial
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,15 @@ def records(count: int, seed: int = 1, first_index: int = 1) -> list[tuple[int, 
         if kind == "application":
             own = asqn + rng.randint(1, 4)
             asqn = own + rng.randint(0, 3)
-            blob = application(term, own, asqn, rng.randbytes(rng.choice((0, 5, 90, 3000))))
+            data = rng.randbytes(rng.choice((0, 5, 90, 3000)))
+            blob = application(own, asqn, data, term, 2)
         elif kind == "initial":
             term += 1
-            blob = initial(term)
+            blob = initial(term, 2)
         else:
-            blob = configuration(term, 1_700_000_000_000 + index, [(3, 5, "0"), (1, 6, "näher")])
+            members = [(3, 5, b"0"), (1, 6, "näher".encode())]
+            time_ms = 1_700_000_000_000 + index
+            blob = configuration(time_ms, members, [], term=term, version=2)
         found.append((index, own, encode_record(index, own, blob)))
     return found
 

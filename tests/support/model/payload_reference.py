@@ -147,7 +147,7 @@ def _integer(kind: Enum | BitSet, block: bytes) -> int:
 
 def _scalar(kind: Encoding, block: bytes) -> Scalar:
     raw = _cut(block, kind.primitive.size)
-    value: Scalar = struct.unpack(kind.byte_order.struct_prefix + kind.primitive.code, raw)[0]
+    value: Scalar = struct.unpack("<>"[kind.byte_order] + kind.primitive.code, raw)[0]
     return value
 
 

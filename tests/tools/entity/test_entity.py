@@ -140,7 +140,7 @@ def test_errors(cli: CommandLine) -> None:
     no_text = b"\xff".decode(errors="surrogateescape")
     assert "is not UTF-8" in cli.error(*append[:-1], no_text, "{}", code=2)
     assert "nested too deeply" in cli.error(*append, "[" * 100_000, code=2)
-    assert "event 0: expected a sequence number from 1 to" in cli.error(*append, '{"seq_nr": 0}')
+    assert "expected sequence numbers that rise" in cli.error(*append, '{"seq_nr": 0}')
     assert "rise" in cli.error(*append, '{"seq_nr": 2}', '{"seq_nr": 1}')
     assert "not a topic's name" in cli.error("entity", "purge", *journal("a|b"), code=2)
     assert "not between" in cli.error("entity", "delete", *order, "--to", 0, code=2)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.daemon.command_line import CommandLine
 from support.daemon.recording import recorded, wait_until
-from support.journals.raft_entries import application
+from support.journals.raft_bytes import application
 from support.journals.raft_recording import records
 from support.journals.written_journal import files, write_journal
 
@@ -130,7 +130,7 @@ def test_a_record_that_is_too_long_leaves_no_recording(
     """The recording is purged, because it is not complete."""
     directory, stream_id = tmp_path / "journal", next(_stream_ids)
     (index, asqn, record), *_ = (each for each in records(9) if each[1] >= 0)
-    long = encode_record(index + 1, asqn + 9, application(1, asqn + 9, asqn + 9, bytes(9000)))
+    long = encode_record(index + 1, asqn + 9, application(asqn + 9, asqn + 9, bytes(9000)))
     write_journal(
         directory, found=[(index, asqn, record), (index + 1, asqn + 9, long)], first_index=index
     )

