@@ -6,6 +6,7 @@ not imported before that.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -124,7 +125,15 @@ class FilteringReader(BatchReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Limit the plan to what can pass the filters; return those that Spark must apply."""
-        from aerotape.spark.source.pushdown import Selection
+        from aerotape.spark.source.pushdown import Selection, ignored_column
 
         self._selection, left_to_spark = Selection().narrow(filters)
+        for filter in left_to_spark:
+            if column := ignored_column(filter):
+                warnings.warn(
+                    f"a filter on {column} does not limit what aerotape reads: {filter}; "
+                    "comparisons with constants do: =, IN, <, <=, >, >=",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
         return left_to_spark

@@ -21,8 +21,10 @@ from pyspark.sql.datasource import (
     GreaterThan,
     GreaterThanOrEqual,
     In,
+    IsNotNull,
     LessThan,
     LessThanOrEqual,
+    Not,
 )
 
 from aerotape.replay.offline.columns.raft import RaftColumns
@@ -147,6 +149,17 @@ class Selection:
 
 
 _EVERYTHING: Final = Values()
+_LIMITING: Final = (("recording_id",), ("position",))
+
+
+def ignored_column(filter: Filter) -> str:
+    """Return the column of a filter that limits nothing although others on it do, or ""."""
+    plain = filter.child if isinstance(filter, Not) else filter
+    path: tuple[str, ...] = getattr(plain, "attribute", ())
+    # Spark adds IsNotNull to comparisons.
+    if path not in _LIMITING or isinstance(filter, IsNotNull) or _column_values(filter)[0]:
+        return ""
+    return path[0]
 
 
 def _column_values(filter: Filter) -> tuple[str, Values, bool]:

@@ -16,6 +16,7 @@ from aerotape.replay.offline.seek import SeekTarget
 from aerotape.spark.source.options import ReadOptions
 
 pytest.importorskip("pyspark")
+from pyspark.sql.types import StructType
 
 try:
     from pyspark.sql.datasource import (
@@ -33,6 +34,7 @@ except ImportError:
     pytest.skip("this PySpark pushes no filters down", allow_module_level=True)
 
 from aerotape.spark.data_source import AerotapeDataSource
+from aerotape.spark.source.batch_reader import FilteringReader
 from aerotape.spark.source.pushdown import Selection
 
 if TYPE_CHECKING:
@@ -134,6 +136,27 @@ def test_a_session_of_aerotape_pushes_filters_down(spark: SparkSession) -> None:
 def test_other_filters_are_left_to_spark(filter: Filter) -> None:
     """A filter of another kind, column or value changes nothing and is returned."""
     assert Selection().narrow([filter]) == (Selection(), [filter])
+
+
+@pytest.mark.parametrize(
+    ("filter", "column"),
+    [
+        (Not(EqualTo(("recording_id",), 1)), "recording_id"),
+        (Not(In(("position",), (0, 64))), "position"),
+        (EqualTo(("position",), 64), ""),
+        (In(("position",), (0, 64)), ""),
+        (IsNotNull(("position",)), ""),
+        (Not(EqualTo(("length",), 1)), ""),
+    ],
+)
+def test_filters_that_limit_nothing_are_warned_about(filter: Filter, column: str) -> None:
+    """Those on recording id and position, because other ones on these do limit what is read."""
+    reader = FilteringReader(ReadOptions(archive_dir="/a"), StructType())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        reader.pushFilters([filter])
+    expected = f"a filter on {column} does not limit what aerotape reads: {filter}"
+    assert [str(each.message).partition(";")[0] for each in caught] == [expected] * bool(column)
 
 
 def test_a_plan_without_pushdown_is_warned_about(tmp_path: Path) -> None:
