@@ -191,16 +191,6 @@ mod tests {
     }
 
     #[test]
-    fn fragments_become_one_message_with_the_first_header() {
-        let messages = run(&[
-            (b"abc", 0, FLAG_BEGIN),
-            (b"def", 64, 0),
-            (b"g", 128, FLAG_END),
-        ]);
-        assert_eq!(messages, [(b"abcdefg".to_vec(), 0, 192)]);
-    }
-
-    #[test]
     fn a_tail_without_its_beginning_is_dropped() {
         let messages = run(&[(b"tail", 0, FLAG_END), (b"whole", 64, FLAGS_UNFRAGMENTED)]);
         assert_eq!(messages, [(b"whole".to_vec(), 64, 128)]);

@@ -281,7 +281,7 @@ def test_counters_are_visible_to_all_clients(client: _native.AeronClient) -> Non
     with pytest.raises(AeronError, match="no counter"):
         client.counters().value(client.counters().max_counter_id + 1)
     with pytest.raises(AeronError, match="no counter"):
-        client.counters().label(-1)
+        client.counters().key(-1)
 
 
 def test_everything_is_closed_with_the_client(client: _native.AeronClient) -> None:

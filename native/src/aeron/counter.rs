@@ -234,8 +234,6 @@ const ALLOCATED: i32 = 1;
 const AWAIT_PARK: Duration = Duration::from_micros(50);
 /// Bytes of key in a counter's metadata record.
 const KEY_LENGTH: usize = 112;
-/// Most bytes of label in a counter's metadata record.
-const LABEL_LENGTH: usize = 380;
 
 type Row = (i32, i32, Cow<'static, [u8]>, String, i64, i64, i64, i64);
 
@@ -392,25 +390,6 @@ impl CountersReader {
                 c::aeron_counters_reader_metadata_key(reader, counter_id, &mut key);
                 std::slice::from_raw_parts(key, KEY_LENGTH).to_vec().into()
             }
-        })
-    }
-
-    fn label(&self, counter_id: i32) -> Result<String> {
-        self.checked(counter_id)?;
-        self.with(|reader| {
-            let mut label = [0u8; LABEL_LENGTH];
-            // SAFETY: the id is in range and the buffer has the given length.
-            let length = unsafe {
-                c::aeron_counters_reader_counter_label(
-                    reader,
-                    counter_id,
-                    label.as_mut_ptr().cast(),
-                    LABEL_LENGTH,
-                )
-            };
-            let length = usize::try_from(length).unwrap_or(0).min(LABEL_LENGTH);
-            let label = label.get(..length).unwrap_or(&label);
-            String::from_utf8_lossy(label).into_owned()
         })
     }
 }

@@ -98,35 +98,9 @@ enum LimitArgument {
     Foreign(i32, i64),
 }
 
-/// Longest time of a block, total bytes and total time, as Python passes them.
-type TrafficArgument = (CounterHandle, CounterHandle, CounterHandle);
-
-/// Longest duty cycle, count of those longer than the threshold, and that threshold in nanoseconds.
-type CycleArgument = (CounterHandle, CounterHandle, u64);
-
 /// Path and header of a time index, whether it replaces a file, nanoseconds and bytes between its
 /// points.
 type TimeIndexArgument = (PathBuf, Vec<u8>, bool, u64, i64);
-
-fn traffic(counters: Option<TrafficArgument>) -> Traffic {
-    Traffic::new(
-        counters.map(|(max_time, total_bytes, total_time)| TrafficCounters {
-            max_time,
-            total_bytes,
-            total_time,
-        }),
-    )
-}
-
-fn cycle_time(counters: Option<CycleArgument>) -> CycleTime {
-    CycleTime::new(
-        counters.map(|(max_time, exceeded_count, threshold_ns)| CycleCounters {
-            max_time,
-            exceeded_count,
-            threshold: Duration::from_nanos(threshold_ns),
-        }),
-    )
-}
 
 #[pymethods]
 impl SessionWorker {
@@ -158,9 +132,9 @@ impl SessionWorker {
         record_checksum: &str,
         replay_checksum: &str,
         idle: (u32, u32, u64, u64),
-        write_counters: Option<TrafficArgument>,
-        read_counters: Option<TrafficArgument>,
-        cycle_counters: Option<CycleArgument>,
+        write_counters: Option<TrafficCounters>,
+        read_counters: Option<TrafficCounters>,
+        cycle_counters: Option<CycleCounters>,
     ) -> PyResult<Self> {
         let sync_level = SyncLevel::parse(file_sync_level).ok_or_else(|| {
             PyValueError::new_err(format!("file_sync_level={file_sync_level}: use 0, 1 or 2"))
@@ -196,9 +170,9 @@ impl SessionWorker {
             replays: Vec::new(),
             scratch: Vec::new(),
             replay_buffer: Vec::new(),
-            written: traffic(write_counters),
-            read: traffic(read_counters),
-            cycle_time: cycle_time(cycle_counters),
+            written: Traffic::new(write_counters),
+            read: Traffic::new(read_counters),
+            cycle_time: CycleTime::new(cycle_counters),
         };
         let thread = spawn(name, mailbox, move || duty_cycle.run())?;
         Ok(Self {
@@ -302,7 +276,7 @@ impl SessionWorker {
         segment_length,
         term_length,
         stream_id,
-        connect_timeout_ms,
+        connect_timeout_ns,
         limit_counter = None,
         file_io_max_length = None,
         answer = None,
@@ -324,7 +298,7 @@ impl SessionWorker {
         segment_length: i64,
         term_length: i64,
         stream_id: i32,
-        connect_timeout_ms: u64,
+        connect_timeout_ns: u64,
         limit_counter: Option<LimitArgument>,
         file_io_max_length: Option<usize>,
         answer: Option<(Bound<'_, ExclusivePublication>, Vec<u8>)>,
@@ -348,7 +322,7 @@ impl SessionWorker {
             segment_length,
             term_length,
             stream_id,
-            connect_timeout: Duration::from_millis(connect_timeout_ms),
+            connect_timeout: Duration::from_nanos(connect_timeout_ns),
             file_io_max_length,
             limit,
             publication,

@@ -12,6 +12,8 @@ from support.damage.sync_shim import build_shim
 from support.model.messages import messages
 from support.worker_rig import WorkerRig
 
+from aerotape.errors import ClosedError
+
 TESTS = Path(__file__).resolve().parents[2]
 
 
@@ -82,6 +84,8 @@ def test_closing_the_worker_confirms_its_ledgers(rig: WorkerRig) -> None:
         end = len(recording.log.data)
         assert rig.event("recording_stopped", recording.recording_id)[2:] == (end, 0, None)
         rig.await_confirmed(recording, end)
+    with pytest.raises(ClosedError, match="worker is closed"):
+        worker.stop_recording(0)
 
 
 def test_a_request_for_a_recording_that_is_not_synced_is_ignored(rig: WorkerRig) -> None:

@@ -185,7 +185,7 @@ class _Client:
                 encoded_credentials=b"ask:bob",
             )
         )
-        return self.raw.await_message(lambda e: isinstance(e, codecs.Challenge)) if wait else None
+        return self.raw.await_message(codecs.Challenge) if wait else None
 
     def answer(self) -> None:
         """Respond to the challenge."""
@@ -201,9 +201,7 @@ class _Client:
     def list(self) -> None:
         """Receive the first descriptors of a listing that does not fit into the response stream."""
         self.request(codecs.ListRecordingSubscriptionsRequest)
-        self.raw.await_message(
-            lambda each: isinstance(each, codecs.RecordingSubscriptionDescriptor)
-        )
+        self.raw.await_message(codecs.RecordingSubscriptionDescriptor)
 
     def replay(self) -> None:
         """Receive the first messages of a replay that continues."""
@@ -217,7 +215,7 @@ class _Client:
         """Publish to a live recording."""
         self.request(codecs.StartRecordingRequest2)
         publication = self.aeron.add_exclusive_publication(IPC, self.task.stream_id)
-        self.raw.await_message(lambda each: isinstance(each, codecs.RecordingSignalEvent))
+        self.raw.await_message(codecs.RecordingSignalEvent)
         for _ in range(300):
             publication.offer_within(b"x" * 992, 5_000_000_000)
 
@@ -225,11 +223,7 @@ class _Client:
         """Replicate until the replica grows; report the replication's id."""
         replication = self.raw.response(self.request(codecs.ReplicateRequest2))
         self.raw.await_message(
-            lambda each: (
-                isinstance(each, codecs.RecordingSignalEvent)
-                and each.signal is codecs.RecordingSignal.EXTEND
-            ),
-            timeout_s=20,
+            codecs.RecordingSignalEvent, 20, signal=codecs.RecordingSignal.EXTEND
         )
         self.report(replication.relevant_id)
 
