@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,50 +71,6 @@ def test_an_error_is_reported_once(
         _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), "aeron.threading.mode": "SHARED"})
     assert "nonsense" not in str(failed.value)
     assert str(aeron_dir) in str(failed.value)
-
-
-def test_slices_of_a_buffer_are_sent_as_messages(client: _native.AeronClient) -> None:
-    """Each slice is a message with the common prefix, as far as there is space for them."""
-    subscription = client.add_subscription("aeron:ipc", 8)
-    publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", 8)
-    source = bytes(range(200)) * 100
-    bodies = [(0, 5), (100, 0), (7, 3000), (19_999, 1)]
-    slices = array("q", [value for slice in bodies for value in slice])
-    sent = (0, NOT_CONNECTED)
-    while sent == (0, NOT_CONNECTED):
-        sent = publication.offer_slices(b"<", source, slices)
-    assert sent == (4, publication.position)
-    expected = [b"<" + source[begin : begin + length] for begin, length in bodies]
-    assert [message[0] for message in receive(subscription, 4)] == expected
-
-    assert publication.offer_slices(b"<", source, array("q", [10, 6]), skip=2)[0] == 1
-    assert receive(subscription, 1)[0][0] == b"<" + source[12:16]
-
-    many = array("q", [0, 1000] * 500)
-    count, result = publication.offer_slices(b"", source, many, patience_ns=1000)
-    assert 0 < count < 100
-    assert result == BACK_PRESSURED
-    assert len(receive(subscription, count)) == count
-
-    too_long = array("q", [0, 10, 0, 9000])
-    assert publication.max_message_length < 9000
-    assert publication.offer_slices(b"", source, too_long, patience_ns=SECOND_NS) == (1, 0)
-    publication.close()
-    assert publication.offer_slices(b"", source, slices) == (0, CLOSED)
-
-
-@pytest.mark.parametrize(
-    "place", [(0, 20_001), (-1, 5), (20_000, 1), (0, -1), (1 << 62, 1 << 62), (0, 4)]
-)
-def test_a_slice_outside_of_its_buffer_sends_nothing(
-    client: _native.AeronClient, place: tuple[int, int]
-) -> None:
-    """Invalid slices are an error before the first message is sent."""
-    publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", 9)
-    slices = array("q", [0, 5, *place])
-    with pytest.raises(ValueError, match="not an offset and length within 20000 bytes"):
-        publication.offer_slices(b"", bytes(20_000), slices, skip=5)
-    assert publication.position == 0
 
 
 @pytest.mark.parametrize("length", [0, 1, 1376, 1377, 8000])

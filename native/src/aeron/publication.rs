@@ -3,7 +3,7 @@
 mod handle;
 
 use super::bulk_offer::{offer_patiently, slice_all};
-use super::client::{ADD_TIMEOUT_NS, ClientHandle};
+use super::client::{ADD_TIMEOUT_NS, AeronClient};
 use super::deferred_response::DeferredResponse;
 use super::destination::PendingDestination;
 use super::guarded::Guarded;
@@ -171,7 +171,7 @@ macro_rules! publication_class {
         }
 
         impl $class {
-            pub(super) fn new(client: ClientHandle, publication: *mut c::$ctype) -> Self {
+            pub(super) fn new(client: AeronClient, publication: *mut c::$ctype) -> Self {
                 let handle = $handle::new(client, publication);
                 Self { constants: handle.constants.clone(), slot: Slot::new(handle) }
             }

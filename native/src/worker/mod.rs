@@ -19,12 +19,12 @@ mod statistics;
 mod sync_pool;
 mod time_index;
 
-use crate::aeron::{CounterHandle, ExclusivePublication, ForeignCounter, Image, lock};
+use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image, lock};
 use crate::checksum::Checksum;
 use crate::errors::Error;
 use crate::fork;
 use crate::idle::Backoff;
-use crate::mailbox::{Event, MailboxHandle};
+use crate::mailbox::{Event, Mailbox};
 use duty_cycle::{Command, DutyCycle};
 use events::{EventMessages, EventStream};
 use pyo3::exceptions::PyValueError;
@@ -94,7 +94,7 @@ impl ReplayProgress {
 /// Where a replay's end comes from, as Python passes it.
 #[derive(FromPyObject)]
 enum LimitArgument {
-    Counter(CounterHandle),
+    Counter(Counter),
     Foreign(i32, i64),
 }
 
@@ -124,7 +124,7 @@ impl SessionWorker {
         reason = "keyword arguments of the Python contract"
     )]
     fn new(
-        mailbox: MailboxHandle,
+        mailbox: Mailbox,
         name: String,
         archive_dir: PathBuf,
         file_io_max_length: usize,
@@ -208,22 +208,15 @@ impl SessionWorker {
     fn record(
         &self,
         image: &Image,
-        position_counter: CounterHandle,
+        position_counter: Counter,
         recording_id: i64,
         start_position: i64,
         segment_length: i64,
         events: Option<(Vec<u8>, Vec<u8>, Vec<u8>)>,
         time_index: Option<TimeIndexArgument>,
-        durability: Option<&str>,
-        confirmed_counter: Option<CounterHandle>,
+        durability: Option<Durability>,
+        confirmed_counter: Option<Counter>,
     ) -> PyResult<()> {
-        let durability = durability
-            .map(|name| {
-                Durability::parse(name).ok_or_else(|| {
-                    PyValueError::new_err(format!("durability={name:?}: use \"pd\" or \"vd\""))
-                })
-            })
-            .transpose()?;
         if durability.is_none() && confirmed_counter.is_some() {
             let why = "confirmed_counter: only for a recording with a durability";
             return Err(PyValueError::new_err(why));
@@ -351,7 +344,7 @@ impl SessionWorker {
 /// Start a thread; that it has panicked is posted to the mailbox.
 fn spawn(
     name: String,
-    mailbox: MailboxHandle,
+    mailbox: Mailbox,
     run: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {
     Builder::new().name(name.clone()).spawn(move || {
@@ -396,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_thread_is_posted() {
-        let mailbox = MailboxHandle::default();
+        let mailbox = Mailbox::default();
         let thread = spawn("recorder".into(), mailbox.clone(), || panic!("on purpose"));
         thread.expect("a thread").join().expect("no panic is left");
         let events = mailbox.posted();

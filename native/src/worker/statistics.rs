@@ -4,13 +4,13 @@
 //! counters now and then, one that comes to rest at once.
 
 use super::sync_pool::SyncTime;
-use crate::aeron::CounterHandle;
+use crate::aeron::Counter;
 use std::time::{Duration, Instant};
 
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Of what recordings write, or replays read: longest time of a block, total bytes, total time.
-pub type TrafficCounters = (CounterHandle, CounterHandle, CounterHandle);
+pub type TrafficCounters = (Counter, Counter, Counter);
 
 /// Bytes moved and nanoseconds spent on it: in all, and at most for one block.
 pub struct Traffic {
@@ -71,7 +71,7 @@ impl Traffic {
 
 /// Longest duty cycle, count of those longer than the threshold, and that threshold in nanoseconds.
 /// Other workers may use them too.
-pub type CycleCounters = (CounterHandle, CounterHandle, u64);
+pub type CycleCounters = (Counter, Counter, u64);
 
 /// Times the duty cycles of a thread, from the beginning of one to that of the next.
 pub struct CycleTime {

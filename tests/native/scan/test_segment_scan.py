@@ -222,28 +222,6 @@ def test_invalid_headers_are_reported(
     assert caught.value.position == victim.position
 
 
-@given(st.data())
-@settings(max_examples=150, deadline=None)
-def test_random_damage_never_crashes(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    """Any bytes anywhere in a segment produce messages or a SegmentError, nothing else."""
-    builder, good = _shared(tmp_path_factory, 0)
-    archive_dir = tmp_path_factory.mktemp("damaged")
-    content = bytearray((good / "0-0.rec").read_bytes())
-    for _ in range(data.draw(st.integers(1, 5))):
-        at = data.draw(st.integers(0, len(content) - 64))
-        content[at : at + 64] = data.draw(st.binary(min_size=64, max_size=64))
-    (archive_dir / "0-0.rec").write_bytes(content)
-    part = builder.scan(archive_dir, to_position=131_072, limit_position=131_072)
-    try:
-        rows = tuples(part)
-    except SegmentError as error:
-        assert 0 <= error.position <= 131_072
-    else:
-        assert all(row[0] < row[1] <= 131_072 for row in rows)
-
-
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [

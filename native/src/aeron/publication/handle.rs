@@ -1,6 +1,6 @@
 //! Open publications of the C client, for any thread.
 
-use super::super::client::ClientHandle;
+use super::super::client::AeronClient;
 use super::super::guarded::Guarded;
 use super::super::last_error;
 use crate::errors::{Error, Result};
@@ -82,7 +82,7 @@ macro_rules! publication_handle {
         }
 
         impl $handle {
-            pub(super) fn new(client: ClientHandle, publication: *mut c::$ctype) -> Self {
+            pub(super) fn new(client: AeronClient, publication: *mut c::$ctype) -> Self {
                 let mut raw = MaybeUninit::<c::aeron_publication_constants_t>::uninit();
                 // SAFETY: C has just given us the publication and fills in the struct.
                 let constants = unsafe {
@@ -175,7 +175,7 @@ publication_handle!(
 );
 
 impl ExclusivePublicationHandle {
-    pub fn client(&self) -> &ClientHandle {
+    pub fn client(&self) -> &AeronClient {
         self.cell.client()
     }
 
