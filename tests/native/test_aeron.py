@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.own_process import run_script
+from support.own_process import run_python
 
 from aerotape import _native
 from aerotape.errors import AeronError, ClosedError
@@ -146,7 +146,7 @@ def test_threads_that_find_a_dead_driver_do_not_crash(
     cnc = (Path(driver.aeron_dir) / "cnc.dat").read_bytes()
     (tmp_path / "cnc.dat").write_bytes(first_bytes + cnc[len(first_bytes) :])
     time.sleep(0.2)
-    done = run_script(CONNECT_IN_THREADS.format(aeron_dir=str(tmp_path)))
+    done = run_python("-c", CONNECT_IN_THREADS.format(aeron_dir=str(tmp_path)))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"80 {{-1000}} cannot connect to a media driver in {tmp_path}: ")
     assert reason in done.stdout

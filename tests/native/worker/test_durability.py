@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from support.damage.sync_shim import build_shim
 from support.model.messages import messages
+from support.own_process import run_python
 from support.worker_rig import WorkerRig
 
 from aerotape.errors import ClosedError
-
-TESTS = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -32,19 +28,10 @@ def test_syncs(scenario: str, shim: Path, aeron_dir: Path, tmp_path: Path) -> No
     archive_dir, control = tmp_path / "archive", tmp_path / "control"
     archive_dir.mkdir()
     control.mkdir()
-    command = [sys.executable, "-m", "support.damage.held_sync", scenario]
-    done = subprocess.run(
-        [*command, *map(str, (aeron_dir, archive_dir, control))],
-        env=os.environ
-        | {
-            "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)]),
-            "LD_PRELOAD": str(shim),
-            "SYNC_CONTROL": str(control),
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    done = run_python(
+        *("-m", "support.damage.held_sync", scenario, aeron_dir, archive_dir, control),
+        LD_PRELOAD=str(shim),
+        SYNC_CONTROL=str(control),
     )
     assert done.returncode == 0, done.stderr
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -22,7 +21,7 @@ from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import BooleanType, SourceLocation
 from support.daemon.control_rig import RawClient
-from support.jvm.java import ROOT
+from support.own_process import run_python
 
 IPC = "aeron:ipc?term-length=64k"
 SEGMENT = 65_536
@@ -301,13 +300,9 @@ def main() -> None:
 
 def run(aeron_dir: Path, control_channel: str, tasks: Mapping[str, Task]) -> dict[str, int]:
     """Run each task in a client that is killed; return their reports by name."""
-    done = subprocess.run(
-        [sys.executable, "-m", "support.daemon.killable_client", str(aeron_dir), control_channel],
-        input=json.dumps({name: asdict(task) for name, task in tasks.items()}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
+    done = run_python(
+        *("-m", "support.daemon.killable_client", aeron_dir, control_channel),
+        stdin=json.dumps({name: asdict(task) for name, task in tasks.items()}),
     )
     assert done.returncode == 0, done.stderr
     reported: dict[str, int] = {}

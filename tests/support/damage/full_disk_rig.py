@@ -42,12 +42,12 @@ class Rig:
         self.signal(response.correlation_id, RecordingSignal.START)
         return response.correlation_id, publication
 
-    def try_start(self, stream_id: int) -> Any:
+    def try_start(self, stream_id: int, channel: str = IPC) -> Any:
         return self.raw.call(
             codecs.StartRecordingRequest,
             stream_id=stream_id,
             source_location=SourceLocation.LOCAL,
-            channel=IPC,
+            channel=channel,
         )
 
     def signal(self, correlation_id: int, signal: RecordingSignal) -> Any:
