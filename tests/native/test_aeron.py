@@ -73,26 +73,6 @@ def test_an_error_is_reported_once(
     assert str(aeron_dir) in str(failed.value)
 
 
-@pytest.mark.parametrize("length", [0, 1, 1376, 1377, 8000])
-def test_message_arrives_whole_with_its_header(client: _native.AeronClient, length: int) -> None:
-    """Payloads below and above the MTU arrive as sent, with the header of their first frame."""
-    subscription = client.add_subscription("aeron:ipc", 7)
-    publication = client.add_exclusive_publication("aeron:ipc", 7)
-    payload = bytes(i % 251 for i in range(length))
-    assert publication.offer_within(b"first", SECOND_NS) == 64
-    end = publication.offer_within(payload, SECOND_NS, 42)
-    first, message = receive(subscription, 2)
-    assert first[0] == b"first"
-    got, end_position, session_id, stream_id, term_id, term_offset, flags, reserved, begin = message
-    assert got == payload
-    assert (begin, end_position) == (64, end)
-    assert end == publication.position
-    assert (session_id, stream_id) == (publication.session_id, 7)
-    assert (term_id, term_offset) == (publication.initial_term_id, 64)
-    assert flags == (0xC0 if length <= publication.max_payload_length else 0x80)
-    assert reserved == 42
-
-
 def test_buffers_other_than_bytes_can_be_offered(client: _native.AeronClient) -> None:
     """bytearray and memoryview are sent as their bytes; a strided view is refused."""
     subscription = client.add_subscription("aeron:ipc", 7)
@@ -256,39 +236,6 @@ def test_everything_is_closed_with_the_client(client: _native.AeronClient) -> No
         subscription.poll()
     with pytest.raises(ClosedError):
         client.next_correlation_id()
-
-
-def test_closing_while_others_poll_and_offer_is_safe(driver: _native.MediaDriver) -> None:
-    """Threads inside calls when the client closes get a closed result, ten times."""
-    for _ in range(10):
-        client = _native.AeronClient(driver.aeron_dir)
-        subscription = client.add_subscription("aeron:ipc", 7)
-        publication = client.add_publication("aeron:ipc", 7)
-        ends: list[str] = []
-
-        def poll(subscription: _native.Subscription, ends: list[str]) -> None:
-            try:
-                while True:
-                    subscription.poll(10, 1_000_000)
-            except ClosedError:
-                ends.append("poll")
-
-        def offer(publication: _native.Publication, ends: list[str]) -> None:
-            while publication.offer(b"x") != CLOSED:
-                pass
-            ends.append("offer")
-
-        threads = [
-            threading.Thread(target=poll, args=(subscription, ends)),
-            threading.Thread(target=offer, args=(publication, ends)),
-        ]
-        for thread in threads:
-            thread.start()
-        subscription.poll(10, SECOND_NS)
-        client.close()
-        for thread in threads:
-            thread.join(10)
-        assert sorted(ends) == ["offer", "poll"]
 
 
 def test_refused_adds_can_be_polled_and_cancelled(client: _native.AeronClient) -> None:

@@ -271,16 +271,6 @@ def test_a_flipped_bit_is_detected_by_the_checksum(
     assert received == recording.messages[: len(received)]
 
 
-def test_closing_the_worker_ends_its_replays(
-    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
-) -> None:
-    """Each replay reports its end."""
-    rig.replay(worker, stopped)
-    rig.event("replay_ready", 1)
-    worker.close()
-    assert rig.event("replay_done", 1)[3:] == (0, None)
-
-
 def test_invalid_replay_parameters_are_refused(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:
