@@ -1,7 +1,7 @@
 """Stub of the native core: Aeron's driver and clients, the conductor's mailbox."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from typing_extensions import Buffer
 
@@ -15,10 +15,8 @@ class MediaDriver:
     @staticmethod
     def launch(properties: Mapping[str, str]) -> MediaDriver:
         """Start a driver in this process from `aeron.*` properties (names as the C driver's)."""
-    @property
-    def aeron_dir(self) -> str: ...
-    @property
-    def is_closed(self) -> bool: ...
+    aeron_dir: Final[str]
+    is_closed: Final[bool]
     def close(self) -> None: ...
 
 # ---- aeron/client.rs ---------------------------------------------------------------------------
@@ -41,12 +39,9 @@ class AeronClient:
         """Connect. With a mailbox, the client's own events (errors, unavailable counters,
         close by the driver) are posted there.
         """
-    @property
-    def aeron_dir(self) -> str: ...
-    @property
-    def client_id(self) -> int: ...
-    @property
-    def is_closed(self) -> bool: ...
+    aeron_dir: Final[str]
+    client_id: Final[int]
+    is_closed: Final[bool]
     def next_correlation_id(self) -> int: ...
     def counters(self) -> CountersReader: ...
     # The asynchronous adds return at once; poll the result until it is there.
@@ -87,8 +82,7 @@ class AeronClient:
         """Close the client and all objects created by it. Idempotent."""
 
 class _Pending(Generic[_T]):
-    @property
-    def registration_id(self) -> int: ...
+    registration_id: Final[int]
     def poll(self) -> _T | None:
         """Return the object once the driver has responded, None before; raise AeronError when
         the driver refused. Must not be called again after it returned an object or raised.
@@ -104,39 +98,26 @@ PendingCounter = _Pending[Counter]
 class PendingDestination:
     """A destination being added or removed. The driver does it, whether this is polled or not."""
 
-    @property
-    def registration_id(self) -> int: ...
+    registration_id: Final[int]
     def poll(self) -> bool:
         """Return True once the driver has done it, False before; raise AeronError when the
         driver refused. Must not be called again after it returned True or raised.
         """
 
 class _PublicationBase:
-    @property
-    def channel(self) -> str: ...
-    @property
-    def stream_id(self) -> int: ...
-    @property
-    def session_id(self) -> int: ...
-    @property
-    def registration_id(self) -> int: ...
-    @property
-    def initial_term_id(self) -> int: ...
-    @property
-    def term_buffer_length(self) -> int: ...
-    @property
-    def max_message_length(self) -> int: ...
-    @property
-    def max_payload_length(self) -> int: ...
-    @property
-    def position(self) -> int:
-        """Position of the publisher, or -1 once closed."""
-    @property
-    def position_limit(self) -> int: ...
-    @property
-    def is_connected(self) -> bool: ...
-    @property
-    def is_closed(self) -> bool: ...
+    channel: Final[str]
+    stream_id: Final[int]
+    session_id: Final[int]
+    registration_id: Final[int]
+    initial_term_id: Final[int]
+    term_buffer_length: Final[int]
+    max_message_length: Final[int]
+    max_payload_length: Final[int]
+    position: Final[int]
+    """Position of the publisher, or -1 once closed."""
+    position_limit: Final[int]
+    is_connected: Final[bool]
+    is_closed: Final[bool]
     def offer(self, data: bytes | bytearray | memoryview, reserved_value: int = 0) -> int:
         """Try once. Return the new position (> 0) or one of Aeron's negative results:
         -1 not connected, -2 back pressured, -3 admin action, -4 closed,
@@ -151,9 +132,7 @@ class _PublicationBase:
         """As `offer`, retrying (interpreter released) while not connected, back pressured or
         on admin action, until the timeout; returns the last result.
         """
-    # For channels with control-mode=manual. The asynchronous forms return at once.
-    def async_add_destination(self, channel: str) -> PendingDestination: ...
-    def async_remove_destination(self, channel: str) -> PendingDestination: ...
+    # For channels with control-mode=manual.
     def add_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
     def remove_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
     def close(self) -> None: ...
@@ -187,34 +166,21 @@ class ExclusivePublication(_PublicationBase):
 class Image:
     """A stream of one publication, as a subscription sees it. Keeps its log buffers mapped."""
 
-    @property
-    def correlation_id(self) -> int: ...
-    @property
-    def session_id(self) -> int: ...
-    @property
-    def subscription_registration_id(self) -> int: ...
-    @property
-    def source_identity(self) -> str: ...
-    @property
-    def join_position(self) -> int: ...
-    @property
-    def initial_term_id(self) -> int: ...
-    @property
-    def term_buffer_length(self) -> int: ...
-    @property
-    def mtu_length(self) -> int: ...
-    @property
-    def position(self) -> int: ...
-    @property
-    def is_closed(self) -> bool: ...
-    @property
-    def is_end_of_stream(self) -> bool: ...
-    @property
-    def active_transport_count(self) -> int:
-        """Number of transports that receive the stream: each destination is one."""
-    @property
-    def is_publication_revoked(self) -> bool:
-        """Whether the publisher revoked the stream, unread parts included."""
+    correlation_id: Final[int]
+    session_id: Final[int]
+    subscription_registration_id: Final[int]
+    source_identity: Final[str]
+    join_position: Final[int]
+    initial_term_id: Final[int]
+    term_buffer_length: Final[int]
+    mtu_length: Final[int]
+    position: Final[int]
+    is_closed: Final[bool]
+    is_end_of_stream: Final[bool]
+    active_transport_count: Final[int]
+    """Number of transports that receive the stream: each destination is one."""
+    is_publication_revoked: Final[bool]
+    """Whether the publisher revoked the stream, unread parts included."""
     def skip_to(self, position: int, fragment_limit: int) -> int:
         """Skip up to `fragment_limit` fragments that begin before `position`, and padding;
         return how many.
@@ -240,9 +206,8 @@ class MessageReader:
     """
 
     def __init__(self) -> None: ...
-    @property
-    def position(self) -> int:
-        """Position after the last fragment that was read, -1 before the first."""
+    position: Final[int]
+    """Position after the last fragment that was read, -1 before the first."""
     def poll(
         self,
         image: Image,
@@ -260,18 +225,12 @@ class MessageReader:
 
 @final
 class Subscription:
-    @property
-    def channel(self) -> str: ...
-    @property
-    def stream_id(self) -> int: ...
-    @property
-    def registration_id(self) -> int: ...
-    @property
-    def is_connected(self) -> bool: ...
-    @property
-    def is_closed(self) -> bool: ...
-    @property
-    def image_count(self) -> int: ...
+    channel: Final[str]
+    stream_id: Final[int]
+    registration_id: Final[int]
+    is_connected: Final[bool]
+    is_closed: Final[bool]
+    image_count: Final[int]
     def images(self) -> list[Image]: ...
     def image_by_session_id(self, session_id: int) -> Image | None: ...
     def poll(
@@ -296,12 +255,9 @@ class Subscription:
 
 @final
 class Counter:
-    @property
-    def id(self) -> int: ...
-    @property
-    def registration_id(self) -> int: ...
-    @property
-    def is_closed(self) -> bool: ...
+    id: Final[int]
+    registration_id: Final[int]
+    is_closed: Final[bool]
     def get(self) -> int: ...
     def set(self, value: int) -> None: ...
     def add(self, delta: int) -> int:
@@ -317,8 +273,7 @@ _CounterRow = tuple[int, int, bytes, str, int, int, int, int]
 
 @final
 class CountersReader:
-    @property
-    def max_counter_id(self) -> int: ...
+    max_counter_id: Final[int]
     def rows(self, type_id: int | None = None) -> list[_CounterRow]:
         """Allocated counters, all or those of one type."""
     def value(self, counter_id: int) -> int: ...
@@ -335,7 +290,6 @@ class CountersReader:
     def type_id(self, counter_id: int) -> int: ...
     def registration_id(self, counter_id: int) -> int: ...
     def key(self, counter_id: int) -> bytes: ...
-    def label(self, counter_id: int) -> str: ...
 
 # ---- mailbox/ ----------------------------------------------------------------------------------
 
@@ -401,15 +355,11 @@ class Sending:
     ) -> None: ...
     def offer(self) -> int:
         """Offer the next messages, as many as a wait does at once; return how many were sent."""
-    @property
-    def sent(self) -> int:
-        """The number of messages sent so far."""
-    @property
-    def is_over(self) -> bool:
-        """Whether all are sent, or the next one never can be."""
-    @property
-    def result(self) -> int:
-        """Of the last offer; 0 where the next message is longer than `max_message_length`."""
-    @property
-    def failure(self) -> str | None:
-        """The error of the last offer, whose result is then -6."""
+    sent: Final[int]
+    """The number of messages sent so far."""
+    is_over: Final[bool]
+    """Whether all are sent, or the next one never can be."""
+    result: Final[int]
+    """Of the last offer; 0 where the next message is longer than `max_message_length`."""
+    failure: Final[str | None]
+    """The error of the last offer, whose result is then -6."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Literal, Protocol, final
+from typing import Final, Literal, Protocol, final
 
 from typing_extensions import Buffer
+
+from aerotape.catalog.segment.checks import SegmentTask
 
 ChecksumName = Literal["none", "crc-32", "crc-32c"]
 
@@ -71,40 +73,28 @@ def find_descriptors(
 class SegmentWalk:
     """What a walk over the frames of a segment file found. Offsets are bytes in the file."""
 
-    @property
-    def file_length(self) -> int: ...
-    @property
-    def end_offset(self) -> int:
-        """Offset after the last frame that is structurally whole."""
-    @property
-    def end(self) -> Literal["limit", "unwritten", "file-end", "invalid"]:
-        """Why the walk ended there."""
-    @property
-    def problem(self) -> str | None:
-        """What is wrong at `end_offset` when the walk ended as "invalid"."""
-    @property
-    def frames(self) -> int:
-        """Whole frames, padding ones too."""
-    @property
-    def last_frame_offset(self) -> int:
-        """Offset of the last whole frame, or -1."""
-    @property
-    def last_frame_length(self) -> int:
-        """Its length as in its header, not aligned; -1 when there is none."""
-    @property
-    def last_frame_is_padding(self) -> bool: ...
-    @property
-    def checksum_passes(self) -> int: ...
-    @property
-    def checksum_failures(self) -> int: ...
-    @property
-    def failed_offsets(self) -> list[int]:
-        """Offsets of the first 100 data frames whose checksum is wrong."""
-    @property
-    def failed_tail_offset(self) -> int:
-        """Offset of the first of the failing frames that no good frame follows, or -1."""
+    file_length: Final[int]
+    end_offset: Final[int]
+    """Offset after the last frame that is structurally whole."""
+    end: Final[Literal["limit", "unwritten", "file-end", "invalid"]]
+    """Why the walk ended there."""
+    problem: Final[str | None]
+    """What is wrong at `end_offset` when the walk ended as "invalid"."""
+    frames: Final[int]
+    """Whole frames, padding ones too."""
+    last_frame_offset: Final[int]
+    """Offset of the last whole frame, or -1."""
+    last_frame_length: Final[int]
+    """Its length as in its header, not aligned; -1 when there is none."""
+    last_frame_is_padding: Final[bool]
+    checksum_passes: Final[int]
+    checksum_failures: Final[int]
+    failed_offsets: Final[list[int]]
+    """Offsets of the first 100 data frames whose checksum is wrong."""
+    failed_tail_offset: Final[int]
+    """Offset of the first of the failing frames that no good frame follows, or -1."""
 
-def walk_segment(task: _SegmentTask, *, checksum: ChecksumName = "none") -> SegmentWalk:
+def walk_segment(task: SegmentTask, *, checksum: ChecksumName = "none") -> SegmentWalk:
     """Walk the frames of a segment file from its `start_offset` to at most `end_offset`.
 
     Ends where nothing has been written, where the file ends, or at the first frame that is not
@@ -117,68 +107,35 @@ def walk_segment(task: _SegmentTask, *, checksum: ChecksumName = "none") -> Segm
 class BadFrame:
     """A place of a segment file without a good frame."""
 
-    @property
-    def offset(self) -> int:
-        """Where it begins in the file, bytes."""
-    @property
-    def length(self) -> int:
-        """Bytes up to the next good frame, or to the end of what was checked."""
-    @property
-    def kind(self) -> Literal["frame", "checksum", "unwritten", "file-end"]: ...
-    @property
-    def detail(self) -> str: ...
+    offset: Final[int]
+    """Where it begins in the file, bytes."""
+    length: Final[int]
+    """Bytes up to the next good frame, or to the end of what was checked."""
+    kind: Final[Literal["frame", "checksum", "unwritten", "file-end"]]
+    detail: Final[str]
 
 @final
 class SegmentCheck:
     """What a check of a segment file found. Offsets are bytes in the file."""
 
-    @property
-    def file_length(self) -> int: ...
-    @property
-    def frames(self) -> int:
-        """Frames that are sound but for their checksum, padding ones too."""
-    @property
-    def payload_bytes(self) -> int: ...
-    @property
-    def checksum_passes(self) -> int: ...
-    @property
-    def checksum_failures(self) -> int: ...
-    @property
-    def bad(self) -> list[BadFrame]:
-        """The first bad places, at least a thousand if there are so many."""
-    @property
-    def bad_places(self) -> int:
-        """How many there are."""
-    @property
-    def last_frame_offset(self) -> int:
-        """Offset of the last sound frame, or -1."""
-    @property
-    def last_frame_length(self) -> int:
-        """Its length as in its header, not aligned; -1 when there is none."""
-    @property
-    def behind(self) -> SegmentWalk | None:
-        """A walk over the frames after `end_offset`, if requested."""
-    @property
-    def error(self) -> str | None:
-        """Why the file could not be read."""
-
-class _SegmentTask(Protocol):
-    @property
-    def path(self) -> PathLike[str]: ...
-    @property
-    def start_offset(self) -> int: ...
-    @property
-    def end_offset(self) -> int: ...
-    @property
-    def limit(self) -> int: ...
-    @property
-    def base_position(self) -> int: ...
-    @property
-    def term_length(self) -> int: ...
-    @property
-    def initial_term_id(self) -> int: ...
-    @property
-    def stream_id(self) -> int: ...
+    file_length: Final[int]
+    frames: Final[int]
+    """Frames that are sound but for their checksum, padding ones too."""
+    payload_bytes: Final[int]
+    checksum_passes: Final[int]
+    checksum_failures: Final[int]
+    bad: Final[list[BadFrame]]
+    """The first bad places, at least a thousand if there are so many."""
+    bad_places: Final[int]
+    """How many there are."""
+    last_frame_offset: Final[int]
+    """Offset of the last sound frame, or -1."""
+    last_frame_length: Final[int]
+    """Its length as in its header, not aligned; -1 when there is none."""
+    behind: Final[SegmentWalk | None]
+    """A walk over the frames after `end_offset`, if requested."""
+    error: Final[str | None]
+    """Why the file could not be read."""
 
 def list_segments(
     directory: str | PathLike[str],
@@ -191,7 +148,7 @@ def list_segments(
     """
 
 def check_segments(
-    tasks: Sequence[_SegmentTask],
+    tasks: Sequence[SegmentTask],
     *,
     checksum: ChecksumName = "none",
     progress: Callable[[int], None] | None = None,
@@ -208,47 +165,36 @@ def check_segments(
 class ReferenceCheck:
     """What Aeron's ArchiveTool makes of a segment file. Offsets are bytes in the file."""
 
-    @property
-    def end_offset(self) -> int:
-        """Where its frames end, going by their lengths alone."""
-    @property
-    def doubtful_offset(self) -> int:
-        """Offset of the last frame if it may be torn, else -1."""
-    @property
-    def invalid_offset(self) -> int:
-        """Offset of the first frame that makes the file invalid, or -1."""
-    @property
-    def invalid(self) -> str:
-        """Why it does."""
+    end_offset: Final[int]
+    """Where its frames end, going by their lengths alone."""
+    doubtful_offset: Final[int]
+    """Offset of the last frame if it may be torn, else -1."""
+    invalid_offset: Final[int]
+    """Offset of the first frame that makes the file invalid, or -1."""
+    invalid: Final[str]
+    """Why it does."""
 
-def reference_check(task: _SegmentTask, *, checksum: ChecksumName = "none") -> ReferenceCheck:
+def reference_check(task: SegmentTask, *, checksum: ChecksumName = "none") -> ReferenceCheck:
     """Check the frames of a segment file as ArchiveTool does (StorageError)."""
 
 @final
 class RewrittenSegment:
     """What was done to the checksums of a segment file. Offsets are bytes in the file."""
 
-    @property
-    def frames(self) -> int:
-        """Data frames."""
-    @property
-    def changed(self) -> int:
-        """Those that had another checksum."""
-    @property
-    def changed_kind(self) -> int:
-        """Those of them whose checksum of the other kind was right."""
-    @property
-    def without(self) -> int:
-        """Those of them that had the session id, and so no checksum."""
-    @property
-    def end_offset(self) -> int:
-        """Where the frames ended."""
-    @property
-    def problem(self) -> str | None:
-        """Why, when that was not the end of the frames."""
-    @property
-    def error(self) -> str | None:
-        """Why the file could not be rewritten."""
+    frames: Final[int]
+    """Data frames."""
+    changed: Final[int]
+    """Those that had another checksum."""
+    changed_kind: Final[int]
+    """Those of them whose checksum of the other kind was right."""
+    without: Final[int]
+    """Those of them that had the session id, and so no checksum."""
+    end_offset: Final[int]
+    """Where the frames ended."""
+    problem: Final[str | None]
+    """Why, when that was not the end of the frames."""
+    error: Final[str | None]
+    """Why the file could not be rewritten."""
 
 class _RewriteTask(Protocol):
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Literal, Protocol, final
+from typing import Final, Literal, Protocol, final
 
 from aerotape._native._scan import ArrowArray, ArrowRecordBatch, ArrowSchema
 
@@ -18,50 +18,35 @@ class RaftRecords:
     Numbers are unsigned, in the machine's order of bytes, except where noted.
     """
 
-    @property
-    def rows(self) -> int:
-        """Number of records."""
-    @property
-    def index(self) -> bytes: ...
-    @property
-    def asqn(self) -> bytes:
-        """Signed; -1 for none."""
-    @property
-    def checksum(self) -> bytes:
-        """Signed."""
-    @property
-    def term(self) -> bytes:
-        """2^64 - 1 if the data is not a raft entry."""
-    @property
-    def entry_type(self) -> bytes:
-        """One byte each: the type of the raft entry; 255 if the data is not one."""
-    @property
-    def lowest_asqn(self) -> bytes:
-        """2^64 - 1 except in application entries."""
-    @property
-    def highest_asqn(self) -> bytes:
-        """2^64 - 1 except in application entries."""
-    @property
-    def offset(self) -> bytes:
-        """Of the record's frame in the file."""
-    @property
-    def length(self) -> bytes:
-        """Of the record, frame included."""
-    @property
-    def data(self) -> bytes:
-        """The records one after the other; empty unless requested."""
-    @property
-    def next_offset(self) -> int:
-        """Where the scan continues."""
-    @property
-    def next_index(self) -> int:
-        """The index that the record there must have."""
-    @property
-    def ended(self) -> bool:
-        """Whether the records of the segment end there."""
-    @property
-    def problem(self) -> _RaftFinding | None:
-        """Why the scan cannot continue, if it cannot."""
+    rows: Final[int]
+    """Number of records."""
+    index: Final[bytes]
+    asqn: Final[bytes]
+    """Signed; -1 for none."""
+    checksum: Final[bytes]
+    """Signed."""
+    term: Final[bytes]
+    """2^64 - 1 if the data is not a raft entry."""
+    entry_type: Final[bytes]
+    """One byte each: the type of the raft entry; 255 if the data is not one."""
+    lowest_asqn: Final[bytes]
+    """2^64 - 1 except in application entries."""
+    highest_asqn: Final[bytes]
+    """2^64 - 1 except in application entries."""
+    offset: Final[bytes]
+    """Of the record's frame in the file."""
+    length: Final[bytes]
+    """Of the record, frame included."""
+    data: Final[bytes]
+    """The records one after the other; empty unless requested."""
+    next_offset: Final[int]
+    """Where the scan continues."""
+    next_index: Final[int]
+    """The index that the record there must have."""
+    ended: Final[bool]
+    """Whether the records of the segment end there."""
+    problem: Final[_RaftFinding | None]
+    """Why the scan cannot continue, if it cannot."""
 
 def scan_raft_records(
     path: str | PathLike[str],
@@ -89,32 +74,23 @@ def scan_raft_records(
 class RaftSegmentCheck:
     """The result of a check of a segment's records."""
 
-    @property
-    def records(self) -> int:
-        """Sound records."""
-    @property
-    def end_offset(self) -> int:
-        """Where the check ended."""
-    @property
-    def next_index(self) -> int:
-        """The index after the last record's."""
-    @property
-    def is_complete(self) -> bool:
-        """Whether the check reached the end of the records."""
-    @property
-    def first_asqn(self) -> tuple[int, int, int] | None:
-        """Offset, index and asqn of the first record that has one."""
-    @property
-    def last_asqn(self) -> int:
-        """The highest asqn, -1 if there is none."""
-    @property
-    def first_lowest(self) -> tuple[int, int, int] | None:
-        """Offset, index and lowest asqn of the first application entry."""
-    @property
-    def last_highest(self) -> int | None:
-        """The highest asqn of the last application entry."""
-    @property
-    def findings(self) -> list[_RaftFinding]: ...
+    records: Final[int]
+    """Sound records."""
+    end_offset: Final[int]
+    """Where the check ended."""
+    next_index: Final[int]
+    """The index after the last record's."""
+    is_complete: Final[bool]
+    """Whether the check reached the end of the records."""
+    first_asqn: Final[tuple[int, int, int] | None]
+    """Offset, index and asqn of the first record that has one."""
+    last_asqn: Final[int]
+    """The highest asqn, -1 if there is none."""
+    first_lowest: Final[tuple[int, int, int] | None]
+    """Offset, index and lowest asqn of the first application entry."""
+    last_highest: Final[int | None]
+    """The highest asqn of the last application entry."""
+    findings: Final[list[_RaftFinding]]
 
 class _RaftSegmentTask(Protocol):
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Literal, final
+from typing import Final, Literal, final
 
 from typing_extensions import Buffer
 
@@ -15,9 +15,8 @@ from aerotape._native._files import ChecksumName
 class ReplayProgress:
     """The position of a replay; it stays readable when the replay has ended."""
 
-    @property
-    def position(self) -> int:
-        """Position of the next frame to replay."""
+    position: Final[int]
+    """Position of the next frame to replay."""
 
 @final
 class SessionWorker:
@@ -109,7 +108,7 @@ class SessionWorker:
         segment_length: int,
         term_length: int,
         stream_id: int,
-        connect_timeout_ms: int,
+        connect_timeout_ns: int,
         limit_counter: Counter | tuple[int, int] | None = None,
         file_io_max_length: int | None = None,
         answer: tuple[ExclusivePublication, bytes] | None = None,
@@ -205,17 +204,12 @@ class LedgerWriter:
         Entries carry it from then on. It never decreases. With more than a million unconfirmed
         entries it may be lower than that of the position, until all are confirmed.
         """
-    @property
-    def last_add_pushed(self) -> int:
-        """The last entry id added, -1 for none."""
-    @property
-    def last_add_confirmed(self) -> int: ...
-    @property
-    def position(self) -> int:
-        """After the last entry, bytes; -1 once the publication is closed."""
-    @property
-    def length(self) -> int:
-        """Payload bytes of the ledger."""
-    @property
-    def max_payload_length(self) -> int:
-        """Bytes."""
+    last_add_pushed: Final[int]
+    """The last entry id added, -1 for none."""
+    last_add_confirmed: Final[int]
+    position: Final[int]
+    """After the last entry, bytes; -1 once the publication is closed."""
+    length: Final[int]
+    """Payload bytes of the ledger."""
+    max_payload_length: Final[int]
+    """Bytes."""

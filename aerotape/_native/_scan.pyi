@@ -1,7 +1,7 @@
 """Stub of the native core: reading recordings offline, decoding payloads."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, final
+from typing import Final, Literal, Protocol, final
 
 from aerotape._native._files import ChecksumName
 
@@ -92,15 +92,13 @@ class SegmentScan:
         None and `wanted` is not, the caller has to `give` bytes of the recording, or to `refuse`,
         and to request the batch again. `archive_dir` then only appears in errors.
         """
-    @property
-    def wanted(self) -> int | None:
-        """Position of the first byte that is to be given, None when none is needed."""
+    wanted: Final[int | None]
+    """Position of the first byte that is to be given, None when none is needed."""
     def give(self, data: bytes) -> None:
         """Give any number of bytes from `wanted` on (ValueError when none are)."""
     def refuse(self, reason: str) -> None:
         """End the scan, as these bytes cannot be had: SegmentError after the last message."""
-    @property
-    def schema(self) -> ArrowSchema: ...
+    schema: Final[ArrowSchema]
     def next_batch(self) -> ArrowRecordBatch | None:
         """Return the next batch with the requested columns, None at the end."""
     def next_messages(self) -> list[_RecordedMessage] | None:
@@ -108,21 +106,16 @@ class SegmentScan:
 
         ValueError in mode PERMISSIVE, as a tuple has no column for the reason.
         """
-    @property
-    def position(self) -> int:
-        """Position after the last frame that was read."""
-    @property
-    def rows(self) -> int:
-        """Messages given so far."""
-    @property
-    def dropped_messages(self) -> int:
-        """Damaged messages left out so far, in mode DROPMALFORMED."""
-    @property
-    def skipped_fragments(self) -> int:
-        """Fragments so far that belong to no whole message."""
-    @property
-    def unfinished_fragments(self) -> int:
-        """Fragments of a message that has begun but not ended at the limit."""
+    position: Final[int]
+    """Position after the last frame that was read."""
+    rows: Final[int]
+    """Messages given so far."""
+    dropped_messages: Final[int]
+    """Damaged messages left out so far, in mode DROPMALFORMED."""
+    skipped_fragments: Final[int]
+    """Fragments so far that belong to no whole message."""
+    unfinished_fragments: Final[int]
+    """Fragments of a message that has begun but not ended at the limit."""
 
 @final
 class RecordingPass:
@@ -140,9 +133,8 @@ class RecordingPass:
         """
     def advance(self, length: int) -> bool:
         """Continue for about `length` bytes; return whether the range is done."""
-    @property
-    def position(self) -> int:
-        """Position after the last frame that was read."""
+    position: Final[int]
+    """Position after the last frame that was read."""
     def counts(self) -> RecordingCounts:
         """Return what was counted, once the range is done."""
 
@@ -150,49 +142,32 @@ class RecordingPass:
 class RecordingCounts:
     """What a pass has counted. What crosses an edge counts where it begins, gaps on both sides."""
 
-    @property
-    def messages(self) -> int: ...
-    @property
-    def payload_bytes(self) -> int: ...
-    @property
-    def fragments(self) -> int:
-        """Frames of whole messages."""
-    @property
-    def fragmented_messages(self) -> int: ...
-    @property
-    def skipped_fragments(self) -> int: ...
-    @property
-    def unfinished_fragments(self) -> int: ...
-    @property
-    def padding_frames(self) -> int: ...
-    @property
-    def padding_bytes(self) -> int: ...
-    @property
-    def filler_frames(self) -> int:
-        """Padding frames that do not reach to the end of their term."""
-    @property
-    def filler_bytes(self) -> int: ...
-    @property
-    def shortest_bytes(self) -> int: ...
-    @property
-    def longest_bytes(self) -> int: ...
-    @property
-    def lengths(self) -> list[tuple[int, int, int, int]]:
-        """Buckets of message lengths that hold any, ascending: first length, first length beyond,
-        messages, bytes. A bucket is at most 1/128 of its first length wide.
-        """
-    @property
-    def gap_count(self) -> int: ...
-    @property
-    def gap_bytes(self) -> int: ...
-    @property
-    def gaps(self) -> list[tuple[int, int, Literal["missing", "unwritten", "damaged"], str]]:
-        """The first 1000: positions from and to, kind, the error that a reader would get there."""
-    @property
-    def bins(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
-        """Positions from and to; messages, payload bytes, padding bytes, gap bytes; lengths of
-        messages: shortest, median, 99th percentile, longest (0 without messages).
-        """
+    messages: Final[int]
+    payload_bytes: Final[int]
+    fragments: Final[int]
+    """Frames of whole messages."""
+    fragmented_messages: Final[int]
+    skipped_fragments: Final[int]
+    unfinished_fragments: Final[int]
+    padding_frames: Final[int]
+    padding_bytes: Final[int]
+    filler_frames: Final[int]
+    """Padding frames that do not reach to the end of their term."""
+    filler_bytes: Final[int]
+    shortest_bytes: Final[int]
+    longest_bytes: Final[int]
+    lengths: Final[list[tuple[int, int, int, int]]]
+    """Buckets of message lengths that hold any, ascending: first length, first length beyond,
+    messages, bytes. A bucket is at most 1/128 of its first length wide.
+    """
+    gap_count: Final[int]
+    gap_bytes: Final[int]
+    gaps: Final[list[tuple[int, int, Literal["missing", "unwritten", "damaged"], str]]]
+    """The first 1000: positions from and to, kind, the error that a reader would get there."""
+    bins: Final[list[tuple[int, int, int, int, int, int, int, int, int, int]]]
+    """Positions from and to; messages, payload bytes, padding bytes, gap bytes; lengths of
+    messages: shortest, median, 99th percentile, longest (0 without messages).
+    """
 
 # ---- sbe/ (payloads of users' own schemas) -----------------------------------------------------
 
@@ -216,8 +191,7 @@ class SbeDecoder:
         self, plan: object, *, template_column: str | None = None, error_column: str | None = None
     ) -> None:
         """Adopt a plan. ValueError, TypeError or OverflowError if it is not one."""
-    @property
-    def schema(self) -> ArrowSchema: ...
+    schema: Final[ArrowSchema]
     def decode(self, payloads: ArrowArray) -> ArrowRecordBatch:
         """Decode a binary array (Arrow's Binary, else TypeError); null stays null.
 

@@ -287,7 +287,7 @@ class Replays:
                 segment_length=descriptor.segment_file_length,
                 term_length=descriptor.term_buffer_length,
                 stream_id=descriptor.stream_id,
-                connect_timeout_ms=self.config.connect_timeout_ns // 1_000_000,
+                connect_timeout_ns=self.config.connect_timeout_ns,
                 limit_counter=limit_counter,
                 file_io_max_length=file_io_max_length if file_io_max_length > 0 else None,
                 answer=session.requester.ok_to_send(session.correlation_id, replay_id),

@@ -170,11 +170,7 @@ mod tests {
     use super::*;
 
     fn run(fragments: &[(&[u8], i64, u8)]) -> Vec<(Vec<u8>, i64, i64)> {
-        run_keeping(usize::MAX, fragments)
-    }
-
-    fn run_keeping(max_length: usize, fragments: &[(&[u8], i64, u8)]) -> Vec<(Vec<u8>, i64, i64)> {
-        let mut assembler = Assembler::keeping(max_length);
+        let mut assembler = Assembler::default();
         let mut out = Vec::new();
         for &(payload, position, flags) in fragments {
             let header = Header {
@@ -191,37 +187,9 @@ mod tests {
     }
 
     #[test]
-    fn fragments_become_one_message_with_the_first_header() {
-        let messages = run(&[
-            (b"abc", 0, FLAG_BEGIN),
-            (b"def", 64, 0),
-            (b"g", 128, FLAG_END),
-        ]);
-        assert_eq!(messages, [(b"abcdefg".to_vec(), 0, 192)]);
-    }
-
-    #[test]
     fn a_tail_without_its_beginning_is_dropped() {
         let messages = run(&[(b"tail", 0, FLAG_END), (b"whole", 64, FLAGS_UNFRAGMENTED)]);
         assert_eq!(messages, [(b"whole".to_vec(), 64, 128)]);
-    }
-
-    #[test]
-    fn a_message_that_is_too_long_loses_its_end_and_the_next_is_whole() {
-        let messages = run_keeping(
-            4,
-            &[
-                (b"abc", 0, FLAG_BEGIN),
-                (b"def", 64, 0),
-                (b"g", 128, FLAG_END),
-                (b"ab", 192, FLAG_BEGIN),
-                (b"c", 256, FLAG_END),
-            ],
-        );
-        assert_eq!(
-            messages,
-            [(b"abcd".to_vec(), 0, 192), (b"abc".to_vec(), 192, 320)]
-        );
     }
 
     #[test]

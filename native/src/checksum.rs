@@ -95,32 +95,3 @@ fn checksum(name: &str, data: &[u8]) -> PyResult<i32> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(checksum, module)?)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_runs_have_the_sums_of_their_short_pieces() {
-        assert_eq!(
-            crc32c_append(0, b"123456789"),
-            0xE306_9283,
-            "the check value of CRC-32C"
-        );
-        let bytes: Vec<u8> = (0..3 * SHORT_LENGTH)
-            .map(|n| (n * 31 % 251) as u8)
-            .collect();
-        for start in 0..9 {
-            for end in start..bytes.len() {
-                let run = &bytes[start..end];
-                let in_pieces = run.chunks(SHORT_LENGTH).fold(0, crc32c_append);
-                assert_eq!(crc32c_append(0, run), in_pieces, "{start}..{end}");
-                let (first, second) = run.split_at(run.len() / 3);
-                assert_eq!(
-                    Checksum::Crc32c.compute_two(first, second),
-                    in_pieces as i32
-                );
-            }
-        }
-    }
-}

@@ -78,27 +78,3 @@ impl FrameHeader {
 pub const fn align(length: usize) -> usize {
     (length + FRAME_ALIGNMENT - 1) & !(FRAME_ALIGNMENT - 1)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn header_fields_are_read_from_their_offsets() {
-        let mut bytes = [0u8; 32];
-        bytes[..4].copy_from_slice(&100i32.to_le_bytes());
-        bytes[5] = FLAGS_UNFRAGMENTED;
-        bytes[6] = 1;
-        bytes[8..12].copy_from_slice(&64i32.to_le_bytes());
-        bytes[12..16].copy_from_slice(&(-7i32).to_le_bytes());
-        bytes[16..20].copy_from_slice(&10i32.to_le_bytes());
-        bytes[20..24].copy_from_slice(&9i32.to_le_bytes());
-        bytes[24..].copy_from_slice(&(-1i64).to_le_bytes());
-        let header = FrameHeader::read(&bytes).expect("32 bytes");
-        assert_eq!(header.aligned_length(), 128);
-        assert_eq!((header.term_offset, header.session_id), (64, -7));
-        assert_eq!((header.stream_id, header.term_id), (10, 9));
-        assert_eq!(header.reserved_value, -1);
-        assert!(FrameHeader::read(&bytes[..31]).is_none());
-    }
-}

@@ -84,7 +84,6 @@ pub fn starting_precise_sleepers<T>(start: impl FnOnce() -> T) -> T {
 }
 
 /// How much later than asked the sleeps of a thread may end; its children have it from it.
-#[cfg(target_os = "linux")]
 mod timer_slack {
     use nix::sys::prctl;
 
@@ -103,15 +102,6 @@ mod timer_slack {
             let _ = prctl::set_timerslack(slack_ns);
         }
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod timer_slack {
-    pub fn shorten() -> Option<()> {
-        None
-    }
-
-    pub fn set(_: Option<()>) {}
 }
 
 #[cfg(test)]

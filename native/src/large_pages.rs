@@ -20,18 +20,3 @@ pub fn with_capacity(capacity: usize) -> Vec<u8> {
     }
     bytes
 }
-
-#[cfg(test)]
-mod tests {
-    use super::with_capacity;
-
-    #[test]
-    fn memory_of_any_size_can_be_written() {
-        for capacity in [0, 1, 2 << 20, (4 << 20) - 1, 7 << 20] {
-            let mut bytes = with_capacity(capacity);
-            assert!(bytes.is_empty() && bytes.capacity() >= capacity);
-            bytes.resize(capacity, 7);
-            assert!(bytes.iter().all(|byte| *byte == 7));
-        }
-    }
-}

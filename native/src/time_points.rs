@@ -166,30 +166,3 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(last_times_us, module)?)?;
     module.add_function(wrap_pyfunction!(running_extremes, module)?)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_so_far_and_the_smallest_from_here() {
-        assert_eq!(
-            extremes(&[3, 1, 4, 1, 5]),
-            (vec![3, 3, 4, 4, 5], vec![1, 1, 1, 1, 5])
-        );
-        assert_eq!(extremes(&[]), (vec![], vec![]));
-    }
-
-    #[test]
-    fn the_last_time_at_or_before_each_position() {
-        let found = last_times(&[1_999, 5_000, -1], &[10, 20, 20], &[3, 10, 19, 20, 99]);
-        assert_eq!(found, vec![1, 1, -1, -1]);
-        assert_eq!(last_times(&[], &[], &[7]), Vec::<i64>::new());
-    }
-
-    #[test]
-    fn what_is_behind_the_end_or_too_short_is_no_point() {
-        assert_eq!(decode(&[0; 40], 64), Points::default());
-        assert_eq!(decode(&[0; 95], 64), Points::default());
-    }
-}

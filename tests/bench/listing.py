@@ -1,14 +1,12 @@
 """Benchmark: listing all recordings, ours against the Java archive, in the same run.
 
-    python tests/bench/listing.py [--rounds N] [--recordings 1000 10000] [--together] [--json]
+    python tests/bench/listing.py [--rounds N] [--recordings 1000 10000] [--json]
 
 One Java client lists the whole catalog repeatedly, over IPC and over UDP, then requests each
 recording by its id, once and in random order (`by id`), and the recordings of one channel and
-stream, one in seven (`for uri`). Both archives serve a catalog of the same recordings, on the same
-kind of media driver, alternately: each with a separate driver and client, or, with `--together`,
-both on one driver with one client, which removes differences between starts of a driver. Figures
-are medians of descriptors per second; the ratio is the median of the rounds, ours to theirs (above
-1: ours is faster).
+stream, one in seven (`for uri`). Each archive serves a catalog of the same recordings, with a
+separate driver and client, alternately. Figures are medians of descriptors per second; the ratio is
+the median of the rounds, ours to theirs (above 1: ours is faster).
 """
 
 from __future__ import annotations
@@ -17,22 +15,21 @@ import shutil
 import statistics
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.archives import BenchedArchive, media_driver, run_java_client
-from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
+from bench.running import NAMES, Report, in_turns, median_ratio, memory_folder, options_parser
 
 from aerotape.catalog.file.catalog import Catalog
 
 IPC = "aeron:ipc"
-# Control streams: over UDP, and over IPC, where each archive has its own.
+# Control streams: over UDP, and over IPC.
 STREAM_ID = 10
-FIRST_LOCAL_STREAM_ID = 110
+LOCAL_STREAM_ID = 110
 WAYS = ("all", "by id", "for uri")
 LINE = (
     "{media} {recordings:6} recordings, {way:7}: aerotape {aerotape_per_s:9.0f}/s, "
@@ -64,26 +61,16 @@ def make_catalog(archive_dir: Path, recordings: int) -> None:
 
 
 def list_recordings(
-    names: Sequence[str], media: str, recordings: int, folder: Path, options: Namespace, turns: int
-) -> dict[str, dict[str, list[float]]]:
-    """Start archives on one driver, list them alternately by a Java client; return the rates."""
-    aeron_dir = folder / "aeron"
-    archive_dirs = [folder / f"archive-{name}" for name in names]
+    name: str, media: str, recordings: int, folder: Path, options: Namespace
+) -> list[float]:
+    """Start an archive, and list its recordings by a Java client; return the rates by way."""
+    aeron_dir, archive_dir = folder / "aeron", folder / f"archive-{name}"
+    make_catalog(archive_dir, recordings)
+    archive = BenchedArchive(name, aeron_dir, archive_dir)
+    local = {"aeron.archive.local.control.stream.id": str(LOCAL_STREAM_ID)}
+    address = (IPC, LOCAL_STREAM_ID) if media == "ipc" else (archive.control_channel, STREAM_ID)
     try:
-        with ExitStack() as stack:
-            stack.enter_context(media_driver(aeron_dir))
-            channels: list[object] = []
-            for index, (name, archive_dir) in enumerate(zip(names, archive_dirs, strict=True)):
-                make_catalog(archive_dir, recordings)
-                archive = BenchedArchive(name, aeron_dir, archive_dir)
-                local_stream_id = FIRST_LOCAL_STREAM_ID + index
-                local = {"aeron.archive.local.control.stream.id": str(local_stream_id)}
-                stack.enter_context(archive.start("external", local))
-                channels += (
-                    [IPC, local_stream_id]
-                    if media == "ipc"
-                    else [archive.control_channel, STREAM_ID]
-                )
+        with media_driver(aeron_dir), archive.start("external", local):
             printed = run_java_client(
                 "Listing",
                 aeron_dir,
@@ -91,32 +78,12 @@ def list_recordings(
                 recordings,
                 options.warm_up,
                 options.measure,
-                turns,
-                *channels,
-                timeout_s=120 + 10 * len(names) * turns * options.measure,
+                *address,
+                timeout_s=120 + 10 * options.measure,
             )
     finally:
-        for archive_dir in archive_dirs:
-            shutil.rmtree(archive_dir, ignore_errors=True)
-    rows = [[float(rate) for rate in line.split()] for line in printed.splitlines()]
-    return {
-        name: dict(zip(WAYS, (row[:-2], row[-2:-1], row[-1:]), strict=True))
-        for name, row in zip(names, rows, strict=True)
-    }
-
-
-def measured(
-    media: str, recordings: int, folder: Path, options: Namespace
-) -> dict[str, dict[str, list[float]]]:
-    """Return the rates of all rounds by archive and way."""
-    if options.together:
-        return list_recordings(NAMES, media, recordings, folder, options, options.rounds)
-    rates: dict[str, dict[str, list[float]]] = {name: {way: [] for way in WAYS} for name in NAMES}
-    for name in turns(options.rounds):
-        found = list_recordings([name], media, recordings, folder, options, 1)
-        for way in WAYS:
-            rates[name][way] += found[name][way]
-    return rates
+        shutil.rmtree(archive_dir, ignore_errors=True)
+    return [float(rate) for rate in printed.split()]
 
 
 def main() -> int:
@@ -126,15 +93,21 @@ def main() -> int:
     parser.add_argument("--media", nargs="+", choices=RESPONSE_CHANNELS, default=["ipc", "udp"])
     parser.add_argument("--warm-up", type=float, default=3.0, help="seconds")
     parser.add_argument("--measure", type=float, default=3.0, help="seconds")
-    parser.add_argument("--together", action="store_true", help="both archives on one driver")
     options = parser.parse_args()
     report = Report("listing", LINE, as_json=options.json)
     with memory_folder() as folder:
         for media in options.media:
             for recordings in options.recordings:
-                rates = measured(media, recordings, folder, options)
-                for way in WAYS:
-                    ours, theirs = (rates[name][way] for name in NAMES)
+                measure = partial(
+                    list_recordings,
+                    media=media,
+                    recordings=recordings,
+                    folder=folder,
+                    options=options,
+                )
+                rates = in_turns(options.rounds, measure)
+                for number, way in enumerate(WAYS):
+                    ours, theirs = ([each[number] for each in rates[name]] for name in NAMES)
                     report.add(
                         {
                             "media": media,

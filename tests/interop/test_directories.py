@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.daemon.archives import KINDS
+from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 from support.model.messages import digest, messages
@@ -58,13 +58,6 @@ def changes(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[Any
     ]
 
 
-def await_stopped(client: JavaClient, recording_id: int) -> None:
-    """Wait for the stop position, which is written after the response to the stop."""
-    deadline = time.monotonic() + 60
-    while client.call("getStopPosition", recording_id) == -1:
-        assert time.monotonic() < deadline, "the recording does not stop"
-
-
 def replayed(client: JavaClient, recording_id: int, end: int) -> str:
     replay = client.call("replay", recording_id, 0, end, "aeron:ipc?term-length=64k", 99)
     polled = client.poll(replay, COUNT + 1)
@@ -95,7 +88,7 @@ def test_the_other_archive_takes_over(
             made.append(record(client, 10 + seed, seed))
             assert made[-1]["id"] == seed
             client.call("stopRecording", "aeron:ipc?term-length=64k", 10 + seed)
-            await_stopped(client, seed)
+            await_true(lambda: client.call("getStopPosition", seed) != -1)  # noqa: B023
             before = listed(client)
     directory = open_directory(tmp_path / "archive")
     for seed, recording in enumerate(directory.recordings()):
@@ -212,12 +205,9 @@ def test_archive_tool_truncates_padding_at_the_end(
         # It does not fit into the rest of the term, and is not offered again.
         while publication.offer(bytes(8_000)) != ADMIN_ACTION:
             pass
-        deadline = time.monotonic() + 60
-        while client.recording_position(0) != term_length:
-            assert time.monotonic() < deadline
+        await_true(lambda: client.recording_position(0) == term_length)
         publication.close()
-        while client.stop_position(0) != term_length:
-            assert time.monotonic() < deadline
+        await_true(lambda: client.stop_position(0) == term_length)
     segment = (tmp_path / "archive" / "0-0.rec").read_bytes()
     frame = struct.unpack_from("<iBBHiiii", segment, padding)
     assert frame[0] == term_length - padding > 4_096

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.control_rig import await_true
 from support.jvm.java import JavaArchive, JavaArchiveException, JavaClient, free_port
 
 pytestmark = pytest.mark.jvm
@@ -46,10 +46,7 @@ def attempt(client: JavaClient, method: str, *args: Any) -> Any:
 
 def await_stopped(client: JavaClient, *recording_ids: int) -> None:
     """Wait for stop positions, which are written some time after the response to a stop."""
-    deadline = time.monotonic() + 60
-    for recording_id in recording_ids:
-        while client.call("getStopPosition", recording_id) == -1:
-            assert time.monotonic() < deadline, "the recording does not stop"
+    await_true(lambda: all(client.call("getStopPosition", each) != -1 for each in recording_ids))
 
 
 def record(client: JavaClient, channel: str, stream_id: int, seed: int, count: int) -> Any:
@@ -84,18 +81,18 @@ def run_on_both(start_archive: StartArchive, tmp_path: Path, aeron_dir: Path) ->
 def signals_until(client: JavaClient, count: int) -> list[Any]:
     """Wait for a number of recording signals; return their fields."""
     taken: list[Any] = []
-    deadline = time.monotonic() + 60
-    while len(taken) < count:
-        assert time.monotonic() < deadline, f"only {taken}"
-        taken += [(row["signal"], row["recordingId"]) for row in client.call("takeSignals")]
+
+    def have_come() -> bool:
+        taken.extend((row["signal"], row["recordingId"]) for row in client.call("takeSignals"))
+        return len(taken) >= count
+
+    await_true(have_come)
     return taken
 
 
 def await_recordings(client: JavaClient, count: int) -> None:
     """Wait until the catalog has this number of recordings."""
-    deadline = time.monotonic() + 60
-    while not client.call("listRecording", count - 1):
-        assert time.monotonic() < deadline, "not recorded"
+    await_true(lambda: bool(client.call("listRecording", count - 1)))
 
 
 def test_several_images_of_one_subscription(run_on_both: Callable[..., Any]) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from aerotape import _native
 from aerotape.codecs.entry import Entry, decode
-from aerotape.errors import AeronError
 
 SECOND_NS = 1_000_000_000
 BACK_PRESSURED, CLOSED = -2, -4
@@ -49,22 +48,6 @@ class Ledger:
 @pytest.fixture
 def ledger(client: _native.AeronClient) -> Ledger:
     return Ledger(client)
-
-
-def test_entries_are_numbered_and_carry_the_running_length(ledger: Ledger) -> None:
-    """One at a time and many at once."""
-    payloads = [b"", b"x", b"hello", bytes(3_000)]
-    for entry_id, payload in enumerate(payloads[:2]):
-        assert ledger.writer.add(payload) == (entry_id, ledger.publication.position)
-    assert ledger.writer.add_many(payloads[2:]) == (3, ledger.publication.position)
-    assert ledger.writer.add_many([]) == (3, ledger.publication.position)
-    lengths = [0, 1, 6, 3_006]
-    assert ledger.read(4) == [
-        Entry(LEDGER, entry_id, -1, length, payload, "HMAC", SCOPE)
-        for entry_id, (length, payload) in enumerate(zip(lengths, payloads, strict=True))
-    ]
-    assert ledger.writer.length == 3_006
-    assert (ledger.writer.last_add_pushed, ledger.writer.last_add_confirmed) == (3, -1)
 
 
 def test_confirmed_positions_confirm_entries(ledger: Ledger) -> None:
@@ -125,18 +108,3 @@ def test_a_slow_reader_gets_all(ledger: Ledger) -> None:
     reader.join()
     assert [entry.payload for entry in read] == payloads
     assert [entry.entry_id for entry in read] == list(range(3_000))
-
-
-def test_a_closed_publication_and_a_long_payload_are_reported(ledger: Ledger) -> None:
-    """A payload that is too long adds nothing, also not those before it."""
-    longest = ledger.writer.max_payload_length
-    assert longest == ledger.publication.max_message_length - 68
-    with pytest.raises(AeronError, match=f"{longest + 1} bytes is too long"):
-        ledger.writer.add(bytes(longest + 1))
-    with pytest.raises(AeronError, match="too long"):
-        ledger.writer.add_many([b"x", bytes(longest + 1)])
-    assert ledger.writer.last_add_pushed == -1
-    assert ledger.writer.add(bytes(longest), SECOND_NS)[0] == 0
-    ledger.publication.close()
-    assert ledger.writer.add(b"x", SECOND_NS) == (0, CLOSED)
-    assert ledger.writer.add_many([b"x"], SECOND_NS) == (0, CLOSED)

@@ -6,10 +6,9 @@ as a wrong value or as a crash of that process, not of the test run.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from support.own_process import run_python
 
 PREAMBLE = """
 import gc, os, sys, threading, time
@@ -51,23 +50,10 @@ def client_threads():
 
 def run(script: str, aeron_dir: Path, *arguments: str) -> None:
     """Run a script after the preamble; it must end without an error."""
-    root = Path(__file__).parents[2]
-    finished = subprocess.run(
-        [
-            sys.executable,
-            "-P",
-            "-X",
-            "faulthandler",
-            "-c",
-            PREAMBLE + script,
-            str(aeron_dir),
-            *arguments,
-        ],
-        env={**os.environ, "MALLOC_PERTURB_": "165", "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
+    finished = run_python(
+        *("-P", "-X", "faulthandler", "-c", PREAMBLE + script, aeron_dir, *arguments),
+        timeout_s=90,
+        MALLOC_PERTURB_="165",
     )
     assert finished.returncode == 0, finished.stderr[-4000:]
 

@@ -68,25 +68,6 @@ def test_a_wait_ends_when_all_messages_are_sent(
     source.close()
 
 
-def test_a_wait_resumes_at_the_next_message(
-    streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
-) -> None:
-    """Without a reader the wait ends at its timeout, after sending what fits."""
-    publication, subscription = streams
-    numbers = list(range(3_000))
-    sending = _native.Sending(publication, b"<", source, slices(*numbers))
-    mailbox = _native.Mailbox()
-    read: list[bytes] = []
-    results = []
-    while sending.sent < len(numbers):
-        mailbox.wait([], 1_000_000, 10, [sending])
-        results.append(sending.result)
-        read += taken(subscription, sending.sent - len(read))
-    assert BACK_PRESSURED in results
-    assert results[-1] > 0
-    assert read == bodies(*numbers)
-
-
 def test_events_end_the_wait(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
@@ -115,26 +96,6 @@ def test_the_last_message_does_not_end_the_wait(
     late = _native.Sending(publication, b"<", source, slices(7), is_last=True)
     assert mailbox.wait([subscription], 60 * SECOND_NS, 0, [late]) == []
     assert (late.sent, late.result) == (0, CLOSED)
-
-
-def test_two_streams_take_turns(
-    client: _native.AeronClient,
-    streams: tuple[_native.ExclusivePublication, _native.Subscription],
-    source: mmap.mmap,
-) -> None:
-    """A stream without a reader does not delay another."""
-    publication, _ = streams
-    other = client.add_exclusive_publication("aeron:ipc?term-length=64k", 9)
-    reading = client.add_subscription("aeron:ipc", 9)
-    assert other.offer_within(b"first", SECOND_NS) > 0
-    taken(reading, 1)
-    stuck = _native.Sending(publication, b"<", source, slices(*range(5_000)))
-    mailbox = _native.Mailbox()
-    mailbox.wait([], 1_000_000, 10, [stuck])
-    sending = _native.Sending(other, b"<", source, slices(1, 2, 3))
-    assert mailbox.wait([], 60 * SECOND_NS, 10, [stuck, sending]) == []
-    assert stuck.result == BACK_PRESSURED
-    assert (sending.sent, taken(reading, 3)) == (3, bodies(1, 2, 3))
 
 
 def test_a_message_that_cannot_be_sent_ends_the_wait(

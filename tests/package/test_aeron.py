@@ -62,6 +62,8 @@ def test_messages_arrive(aeron: aerotape.Aeron, channel: str, exclusive: bool) -
             assert [each.reserved_value for each in received] == list(range(100))
             assert {each.session_id for each in received} == {publication.session_id}
             assert {each.stream_id for each in received} == {11}
+            whole = [len(each.payload) <= publication.max_payload_length for each in received]
+            assert [each.flags == 0xC0 for each in received] == whole
             assert received[0].position == 0
             assert received[0].term_id == publication.initial_term_id
             assert publication.position == sent[-1]

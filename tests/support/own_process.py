@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-import aerotape
+from support.processes import ROOT
 
 
-def run_script(script: str) -> subprocess.CompletedProcess[str]:
-    """Run a script that can import this aerotape, and return what it printed and its exit code."""
-    root = Path(aerotape.__file__).parents[1]
+def run_python(
+    *arguments: object, stdin: str | None = None, timeout_s: float = 120.0, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run Python with arguments and environment variables; it can import aerotape and `support`.
+
+    Returns:
+        What it printed, and its exit code.
+    """
     return subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, *map(str, arguments)],
+        input=stdin,
         capture_output=True,
         text=True,
+        timeout=timeout_s,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", **variables},
     )

@@ -161,7 +161,7 @@ class WorkerRig:
             segment_length=recording.segment_length,
             term_length=term_length,
             stream_id=recording.log.stream_id,
-            **{"connect_timeout_ms": 5_000} | options,
+            **{"connect_timeout_ns": 5_000_000_000} | options,
         )
         return subscription
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from support.builders.scoped_store import build, payloads
 from support.daemon.archives import ServedArchive, serve
-from support.daemon.command_line import Outputs
 from support.daemon.command_line import aerotape as command
+from support.damage.tool_commands import Done
 
 import aerotape
 from aerotape.replay.offline.directory import open_directory
@@ -30,7 +30,7 @@ class Ledger:
 
     archive: ServedArchive
 
-    def done(self, *args: object, code: int = 0) -> Outputs:
+    def done(self, *args: object, code: int = 0) -> Done:
         """Run an action and check its exit code."""
         connection = (
             "--aeron-dir",

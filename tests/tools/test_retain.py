@@ -18,6 +18,7 @@ from support.builders.streams import TERM_LENGTH, record, segment_files
 from support.daemon import command_line
 from support.daemon.command_line import CommandLine
 from support.daemon.recording import start_recording, stop, wait_until
+from support.damage.tool_commands import Done
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
 import aerotape
@@ -47,7 +48,7 @@ def policy(tmp_path: Path) -> Path:
     return path
 
 
-def retain(directory: Path, policy: Path, *options: str, expect: int = 0) -> command_line.Outputs:
+def retain(directory: Path, policy: Path, *options: str, expect: int = 0) -> Done:
     return command_line.aerotape("retain", directory, policy, *options, expect=expect)
 
 

@@ -11,7 +11,7 @@ use super::subscription::Subscription;
 use super::{c_string, last_error, lock, read, write};
 use crate::errors::{Error, Result};
 use crate::fork;
-use crate::mailbox::{Event, MailboxHandle};
+use crate::mailbox::{Event, Mailbox};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::cell::Cell;
@@ -23,15 +23,16 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// A shared client; the C client is freed by `close` or with the last handle.
+#[pyclass(frozen, module = "aerotape._native")]
 #[derive(Clone)]
-pub struct ClientHandle(Arc<Shared>);
+pub struct AeronClient(Arc<Shared>);
 
 /// A weak handle, for what the client itself owns.
 pub(super) struct WeakClient(Weak<Shared>);
 
 impl WeakClient {
-    pub fn upgrade(&self) -> Option<ClientHandle> {
-        self.0.upgrade().map(ClientHandle)
+    pub fn upgrade(&self) -> Option<AeronClient> {
+        self.0.upgrade().map(AeronClient)
     }
 }
 
@@ -53,7 +54,7 @@ struct Raw {
 }
 
 struct Listener {
-    mailbox: Option<MailboxHandle>,
+    mailbox: Option<Mailbox>,
 }
 
 // SAFETY: `aeron_t` with a conductor thread accepts calls from several threads; the RwLock in
@@ -76,7 +77,7 @@ impl Entered<'_> {
     }
 }
 
-impl ClientHandle {
+impl AeronClient {
     #[inline]
     pub(super) fn enter(&self) -> Option<Entered<'_>> {
         if !self.0.process.is_this() {
@@ -121,17 +122,11 @@ impl ClientHandle {
         drop(forgotten);
     }
 
-    pub fn is_closed(&self) -> bool {
-        // SAFETY: the pointer is valid while entered.
-        self.enter()
-            .is_none_or(|entered| unsafe { c::aeron_is_closed(entered.aeron()) })
-    }
-
     fn connect(
         aeron_dir: &str,
         client_name: &str,
         driver_timeout_ms: u64,
-        mailbox: Option<MailboxHandle>,
+        mailbox: Option<Mailbox>,
     ) -> Result<Self> {
         let dir = c_string(aeron_dir, "the Aeron directory")?;
         let name = c_string(client_name, "the client name")?;
@@ -185,10 +180,6 @@ impl ClientHandle {
                 process: fork::Process::this(),
             })))
         }
-    }
-
-    fn close(&self) {
-        self.0.close();
     }
 }
 
@@ -324,11 +315,6 @@ unsafe extern "C" fn on_close(clientd: *mut c_void) {
     }
 }
 
-#[pyclass(frozen, module = "aerotape._native")]
-pub struct AeronClient {
-    handle: ClientHandle,
-}
-
 pub(super) const ADD_TIMEOUT_NS: u64 = 10_000_000_000;
 
 #[pymethods]
@@ -340,42 +326,42 @@ impl AeronClient {
         aeron_dir: &str,
         client_name: &str,
         driver_timeout_ms: u64,
-        mailbox: Option<MailboxHandle>,
+        mailbox: Option<Mailbox>,
     ) -> PyResult<Self> {
-        let handle = py
-            .detach(|| ClientHandle::connect(aeron_dir, client_name, driver_timeout_ms, mailbox))?;
-        Ok(Self { handle })
+        Ok(py.detach(|| Self::connect(aeron_dir, client_name, driver_timeout_ms, mailbox))?)
     }
 
     #[getter]
     fn aeron_dir(&self) -> &str {
-        &self.handle.0.aeron_dir
+        &self.0.aeron_dir
     }
 
     #[getter]
     fn client_id(&self) -> Result<i64> {
-        let entered = self.handle.enter_or_closed()?;
+        let entered = self.enter_or_closed()?;
         // SAFETY: the pointer is valid while entered.
         Ok(unsafe { c::aeron_client_id(entered.aeron()) })
     }
 
     #[getter]
     fn is_closed(&self) -> bool {
-        self.handle.is_closed()
+        // SAFETY: the pointer is valid while entered.
+        self.enter()
+            .is_none_or(|entered| unsafe { c::aeron_is_closed(entered.aeron()) })
     }
 
     fn next_correlation_id(&self) -> Result<i64> {
-        let entered = self.handle.enter_or_closed()?;
+        let entered = self.enter_or_closed()?;
         // SAFETY: the pointer is valid while entered.
         Ok(unsafe { c::aeron_next_correlation_id(entered.aeron()) })
     }
 
     fn counters(&self) -> CountersReader {
-        CountersReader::new(self.handle.clone())
+        CountersReader::new(self.clone())
     }
 
     fn async_add_publication(&self, channel: &str, stream_id: i32) -> Result<PendingPublication> {
-        PendingPublication::start(&self.handle, channel, stream_id)
+        PendingPublication::start(self, channel, stream_id)
     }
 
     fn async_add_exclusive_publication(
@@ -383,7 +369,7 @@ impl AeronClient {
         channel: &str,
         stream_id: i32,
     ) -> Result<PendingExclusivePublication> {
-        PendingExclusivePublication::start(&self.handle, channel, stream_id)
+        PendingExclusivePublication::start(self, channel, stream_id)
     }
 
     #[pyo3(signature = (channel, stream_id, mailbox=None, *, tells_losses=true))]
@@ -391,18 +377,18 @@ impl AeronClient {
         &self,
         channel: &str,
         stream_id: i32,
-        mailbox: Option<MailboxHandle>,
+        mailbox: Option<Mailbox>,
         tells_losses: bool,
     ) -> Result<PendingSubscription> {
         let audience = mailbox.map(|mailbox| Audience {
             mailbox,
             with_losses: tells_losses,
         });
-        PendingSubscription::start(&self.handle, channel, stream_id, audience)
+        PendingSubscription::start(self, channel, stream_id, audience)
     }
 
     fn async_add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<PendingCounter> {
-        PendingCounter::start(&self.handle, type_id, key, label)
+        PendingCounter::start(self, type_id, key, label)
     }
 
     #[pyo3(signature = (channel, stream_id, timeout_ns=ADD_TIMEOUT_NS))]
@@ -413,7 +399,7 @@ impl AeronClient {
         stream_id: i32,
         timeout_ns: u64,
     ) -> PyResult<Publication> {
-        let pending = PendingPublication::start(&self.handle, channel, stream_id)?;
+        let pending = PendingPublication::start(self, channel, stream_id)?;
         pending.wait(py, timeout_ns, channel)
     }
 
@@ -425,7 +411,7 @@ impl AeronClient {
         stream_id: i32,
         timeout_ns: u64,
     ) -> PyResult<ExclusivePublication> {
-        let pending = PendingExclusivePublication::start(&self.handle, channel, stream_id)?;
+        let pending = PendingExclusivePublication::start(self, channel, stream_id)?;
         pending.wait(py, timeout_ns, channel)
     }
 
@@ -435,14 +421,14 @@ impl AeronClient {
         py: Python<'_>,
         channel: &str,
         stream_id: i32,
-        mailbox: Option<MailboxHandle>,
+        mailbox: Option<Mailbox>,
         timeout_ns: u64,
     ) -> PyResult<Subscription> {
         let audience = mailbox.map(|mailbox| Audience {
             mailbox,
             with_losses: true,
         });
-        let pending = PendingSubscription::start(&self.handle, channel, stream_id, audience)?;
+        let pending = PendingSubscription::start(self, channel, stream_id, audience)?;
         pending.wait(py, timeout_ns, channel)
     }
 
@@ -455,11 +441,11 @@ impl AeronClient {
         label: &str,
         timeout_ns: u64,
     ) -> PyResult<Counter> {
-        let pending = PendingCounter::start(&self.handle, type_id, key, label)?;
+        let pending = PendingCounter::start(self, type_id, key, label)?;
         pending.wait(py, timeout_ns, label)
     }
 
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.handle.close());
+        py.detach(|| self.0.close());
     }
 }

@@ -10,7 +10,7 @@
 //! `aeron_init`: a client that is created with it does not accept commands from several threads.
 
 use crate::idle::{Backoff, sleep_precisely};
-use crate::mailbox::MailboxHandle;
+use crate::mailbox::Mailbox;
 use rusteron_client::bindings as c;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ impl ConductorThread {
     pub unsafe fn start(
         aeron: *mut c::aeron_t,
         context: *mut c::aeron_context_t,
-        mailbox: Option<MailboxHandle>,
+        mailbox: Option<Mailbox>,
     ) -> std::io::Result<Self> {
         // SAFETY: as promised by the caller. This cannot fail, as C starts no thread.
         unsafe {
@@ -90,7 +90,7 @@ fn conduct(
     aeron: AeronPointer,
     is_stopping: &AtomicBool,
     awaited: &AtomicUsize,
-    mailbox: Option<&MailboxHandle>,
+    mailbox: Option<&Mailbox>,
 ) {
     sleep_precisely();
     let mut idle = Backoff::default();

@@ -1,6 +1,6 @@
 //! Counters: those of this client, and those that any client allocated in the driver.
 
-use super::client::ClientHandle;
+use super::client::AeronClient;
 use super::guarded::Guarded;
 use crate::errors::{Error, Result};
 use crate::idle::{Backoff, sleep_precisely};
@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A counter of this client, shared between the threads that write and read it.
+#[pyclass(frozen, from_py_object, module = "aerotape._native")]
 #[derive(Clone)]
-pub struct CounterHandle(Arc<Shared>);
+pub struct Counter(Arc<Shared>);
 
 struct Shared {
     cell: Guarded<c::aeron_counter_t>,
@@ -34,15 +35,37 @@ unsafe fn value<'a>(counter: *mut c::aeron_counter_t) -> &'a AtomicI64 {
     unsafe { AtomicI64::from_ptr(c::aeron_counter_addr(counter)) }
 }
 
-impl CounterHandle {
-    pub fn id(&self) -> i32 {
+impl Counter {
+    pub(super) fn new(client: AeronClient, counter: *mut c::aeron_counter_t) -> Self {
+        let mut raw = MaybeUninit::<c::aeron_counter_constants_t>::zeroed();
+        // SAFETY: C has just given us the counter; the zeroed struct is valid when C fails.
+        let constants = unsafe {
+            c::aeron_counter_constants(counter, raw.as_mut_ptr());
+            raw.assume_init()
+        };
+        Self(Arc::new(Shared {
+            cell: Guarded::new(client, counter, "counter"),
+            id: constants.counter_id,
+            registration_id: constants.registration_id,
+            last: AtomicI64::new(0),
+            closed: AtomicBool::new(false),
+        }))
+    }
+}
+
+#[pymethods]
+impl Counter {
+    #[getter]
+    fn id(&self) -> i32 {
         self.0.id
     }
 
-    pub fn registration_id(&self) -> i64 {
+    #[getter]
+    fn registration_id(&self) -> i64 {
         self.0.registration_id
     }
 
+    #[getter]
     pub fn is_closed(&self) -> bool {
         self.0.closed.load(Ordering::Acquire) || !self.0.cell.is_open()
     }
@@ -59,6 +82,7 @@ impl CounterHandle {
     }
 
     #[inline]
+    #[pyo3(name = "set")]
     pub fn set_release(&self, new: i64) {
         self.0.last.store(new, Ordering::Release);
         // SAFETY: the pointer is valid within the call.
@@ -68,7 +92,7 @@ impl CounterHandle {
     }
 
     /// Store what the counter belongs to, which readers see beside its value.
-    pub fn set_reference_id(&self, reference_id: i64) {
+    fn set_reference_id(&self, reference_id: i64) {
         // SAFETY: the value is the first field of its whole record in the mapped counters file,
         // in which this client owns the reference id.
         self.0.cell.with(|counter| unsafe {
@@ -96,7 +120,7 @@ impl CounterHandle {
             .with(|counter| unsafe { value(counter).fetch_max(candidate, Ordering::AcqRel) });
     }
 
-    pub fn close(&self) {
+    fn close(&self) {
         self.0.close();
     }
 }
@@ -121,82 +145,6 @@ impl Drop for Shared {
     }
 }
 
-#[pyclass(frozen, module = "aerotape._native")]
-pub struct Counter {
-    handle: CounterHandle,
-}
-
-impl Counter {
-    pub(super) fn new(client: ClientHandle, counter: *mut c::aeron_counter_t) -> Self {
-        let mut raw = MaybeUninit::<c::aeron_counter_constants_t>::zeroed();
-        // SAFETY: C has just given us the counter; the zeroed struct is valid when C fails.
-        let constants = unsafe {
-            c::aeron_counter_constants(counter, raw.as_mut_ptr());
-            raw.assume_init()
-        };
-        let shared = Shared {
-            cell: Guarded::new(client, counter, "counter"),
-            id: constants.counter_id,
-            registration_id: constants.registration_id,
-            last: AtomicI64::new(0),
-            closed: AtomicBool::new(false),
-        };
-        Self {
-            handle: CounterHandle(Arc::new(shared)),
-        }
-    }
-}
-
-impl<'py> FromPyObject<'_, 'py> for CounterHandle {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(object.cast::<Counter>()?.get().handle.clone())
-    }
-}
-
-#[pymethods]
-impl Counter {
-    #[getter]
-    fn id(&self) -> i32 {
-        self.handle.id()
-    }
-
-    #[getter]
-    fn registration_id(&self) -> i64 {
-        self.handle.registration_id()
-    }
-
-    #[getter]
-    fn is_closed(&self) -> bool {
-        self.handle.is_closed()
-    }
-
-    fn get(&self) -> i64 {
-        self.handle.get()
-    }
-
-    fn set(&self, value: i64) {
-        self.handle.set_release(value);
-    }
-
-    fn set_reference_id(&self, reference_id: i64) {
-        self.handle.set_reference_id(reference_id);
-    }
-
-    fn add(&self, delta: i64) -> i64 {
-        self.handle.add(delta)
-    }
-
-    fn propose_max(&self, candidate: i64) {
-        self.handle.propose_max(candidate);
-    }
-
-    fn close(&self) {
-        self.handle.close();
-    }
-}
-
 /// A counter that another client allocated, known by its id and registration id.
 pub struct ForeignCounter {
     counters: CountersReader,
@@ -205,7 +153,7 @@ pub struct ForeignCounter {
 }
 
 impl ForeignCounter {
-    pub fn new(client: &ClientHandle, counter_id: i32, registration_id: i64) -> Self {
+    pub fn new(client: &AeronClient, counter_id: i32, registration_id: i64) -> Self {
         Self {
             counters: CountersReader::new(client.clone()),
             counter_id,
@@ -234,19 +182,17 @@ const ALLOCATED: i32 = 1;
 const AWAIT_PARK: Duration = Duration::from_micros(50);
 /// Bytes of key in a counter's metadata record.
 const KEY_LENGTH: usize = 112;
-/// Most bytes of label in a counter's metadata record.
-const LABEL_LENGTH: usize = 380;
 
 type Row = (i32, i32, Cow<'static, [u8]>, String, i64, i64, i64, i64);
 
 /// Reads the counters that all clients of the driver share.
 #[pyclass(frozen, module = "aerotape._native")]
 pub struct CountersReader {
-    client: ClientHandle,
+    client: AeronClient,
 }
 
 impl CountersReader {
-    pub(super) fn new(client: ClientHandle) -> Self {
+    pub(super) fn new(client: AeronClient) -> Self {
         Self { client }
     }
 
@@ -392,25 +338,6 @@ impl CountersReader {
                 c::aeron_counters_reader_metadata_key(reader, counter_id, &mut key);
                 std::slice::from_raw_parts(key, KEY_LENGTH).to_vec().into()
             }
-        })
-    }
-
-    fn label(&self, counter_id: i32) -> Result<String> {
-        self.checked(counter_id)?;
-        self.with(|reader| {
-            let mut label = [0u8; LABEL_LENGTH];
-            // SAFETY: the id is in range and the buffer has the given length.
-            let length = unsafe {
-                c::aeron_counters_reader_counter_label(
-                    reader,
-                    counter_id,
-                    label.as_mut_ptr().cast(),
-                    LABEL_LENGTH,
-                )
-            };
-            let length = usize::try_from(length).unwrap_or(0).min(LABEL_LENGTH);
-            let label = label.get(..length).unwrap_or(&label);
-            String::from_utf8_lossy(label).into_owned()
         })
     }
 }

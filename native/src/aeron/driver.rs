@@ -127,15 +127,6 @@ fn launch(properties: &BTreeMap<String, String>) -> Result<(Running, String)> {
 }
 
 impl MediaDriver {
-    pub(super) fn start(properties: &BTreeMap<String, String>) -> Result<Self> {
-        let (running, aeron_dir) = launch(properties)?;
-        Ok(Self {
-            running: Mutex::new(Some(running)),
-            aeron_dir,
-            process: fork::Process::this(),
-        })
-    }
-
     fn stop(&self) {
         if !self.process.is_this() {
             // The driver's threads run in the process that this one was forked from.
@@ -163,7 +154,12 @@ impl Drop for MediaDriver {
 impl MediaDriver {
     #[staticmethod]
     fn launch(py: Python<'_>, properties: BTreeMap<String, String>) -> PyResult<Self> {
-        Ok(py.detach(|| Self::start(&properties))?)
+        let (running, aeron_dir) = py.detach(|| launch(&properties))?;
+        Ok(Self {
+            running: Mutex::new(Some(running)),
+            aeron_dir,
+            process: fork::Process::this(),
+        })
     }
 
     #[getter]

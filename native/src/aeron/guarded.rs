@@ -1,13 +1,13 @@
 //! A C object that can be closed while other threads call it.
 
-use super::client::{ClientHandle, Entered};
+use super::client::{AeronClient, Entered};
 use super::{read, write};
 use crate::errors::{Error, Result};
 use std::sync::RwLock;
 
 /// A pointer into the C client, valid until it is taken or its client closes.
 pub(super) struct Guarded<T> {
-    client: ClientHandle,
+    client: AeronClient,
     pointer: RwLock<Option<Pointer<T>>>,
     what: &'static str,
 }
@@ -22,7 +22,7 @@ unsafe impl<T> Send for Pointer<T> {}
 unsafe impl<T> Sync for Pointer<T> {}
 
 impl<T> Guarded<T> {
-    pub fn new(client: ClientHandle, pointer: *mut T, what: &'static str) -> Self {
+    pub fn new(client: AeronClient, pointer: *mut T, what: &'static str) -> Self {
         Self {
             client,
             pointer: RwLock::new(Some(Pointer(pointer))),
@@ -30,7 +30,7 @@ impl<T> Guarded<T> {
         }
     }
 
-    pub fn client(&self) -> &ClientHandle {
+    pub fn client(&self) -> &AeronClient {
         &self.client
     }
 

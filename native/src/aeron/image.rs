@@ -1,6 +1,6 @@
 //! Images: the stream of one publication as a subscription sees it.
 
-use super::client::ClientHandle;
+use super::client::AeronClient;
 use super::{last_error, lock, read, write};
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
@@ -41,7 +41,7 @@ struct Retained {
 
 /// One count of a C image.
 struct Count {
-    client: ClientHandle,
+    client: AeronClient,
     image: *mut c::aeron_image_t,
 }
 
@@ -100,7 +100,7 @@ impl ImageHandle {
     /// Call on the client's conductor thread from an available-image callback. (On another
     /// thread the image may leave the list meanwhile, and C then returns 0 without having counted.)
     pub(super) unsafe fn retain(
-        client: ClientHandle,
+        client: AeronClient,
         subscription: *mut c::aeron_subscription_t,
         image: *mut c::aeron_image_t,
     ) -> Option<Self> {
@@ -119,7 +119,7 @@ impl ImageHandle {
     /// # Safety
     /// `subscription` is open, and one count of `image` is the caller's to give away.
     pub(super) unsafe fn adopt(
-        client: ClientHandle,
+        client: AeronClient,
         subscription: *mut c::aeron_subscription_t,
         image: *mut c::aeron_image_t,
     ) -> Option<Self> {

@@ -5,11 +5,11 @@
 //! its images is retained decrements that image's count twice, which frees it while it is in use:
 //! so each image is taken away from its holders before the C subscription is closed.
 
-use super::client::{ClientHandle, WeakClient, in_callback};
+use super::client::{AeronClient, WeakClient, in_callback};
 use super::image::{ImageHandle, WeakImage};
 use super::lock;
 use crate::assembly::Assembler;
-use crate::mailbox::{Event, MAX_MESSAGE_LENGTH, MailboxHandle};
+use crate::mailbox::{Event, MAX_MESSAGE_LENGTH, Mailbox};
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -30,7 +30,7 @@ pub(super) struct ImageListener {
 
 /// Where available and, optionally, unavailable images are reported.
 pub struct Audience {
-    pub mailbox: MailboxHandle,
+    pub mailbox: Mailbox,
     pub with_losses: bool,
 }
 
@@ -68,7 +68,7 @@ type OnImage =
 
 impl ImageListener {
     /// For a subscription about to be added; with an audience, C's callbacks point here.
-    pub fn new(client: &ClientHandle, audience: Option<Audience>) -> Arc<Self> {
+    pub fn new(client: &AeronClient, audience: Option<Audience>) -> Arc<Self> {
         let has_callbacks = audience.is_some();
         let listening = Arc::new(Self {
             client: client.downgrade(),

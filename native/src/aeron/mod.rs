@@ -22,15 +22,15 @@ mod subscription;
 mod waiting;
 
 pub use bulk_offer::Sending;
-pub use client::{AeronClient, ClientHandle};
-pub use counter::{Counter, CounterHandle, ForeignCounter};
+pub use client::AeronClient;
+pub use counter::{Counter, ForeignCounter};
 pub use deferred_response::DeferredResponse;
 pub use image::{Image, ImageHandle};
 pub use publication::{
     CLOSED, ExclusivePublication, ExclusivePublicationHandle, Lent, NOT_CONNECTED, int64s,
     is_held_up, retry_within,
 };
-pub use subscription::{Subscription, SubscriptionHandle};
+pub use subscription::Subscription;
 
 use crate::errors::Error;
 use pyo3::prelude::*;

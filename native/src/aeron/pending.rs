@@ -1,6 +1,6 @@
 //! Asynchronous commands: those to which the driver has not responded yet.
 
-use super::client::{ClientHandle, Entered};
+use super::client::{AeronClient, Entered};
 use super::conductor::Awaiting;
 use super::counter::Counter;
 use super::image_listener::{Audience, ImageListener, on_closed};
@@ -23,7 +23,7 @@ type RegistrationId = unsafe extern "C" fn(*mut Record) -> i64;
 
 /// A C command without a response of the driver yet; cancelled when dropped before that.
 pub(super) struct Outstanding {
-    client: ClientHandle,
+    client: AeronClient,
     command: Mutex<Option<Command>>,
     registration_id: i64,
     what: String,
@@ -50,7 +50,7 @@ pub(super) enum Withdraw {
 impl Outstanding {
     /// Let `ask` pass a command to C.
     fn ask(
-        client: &ClientHandle,
+        client: &AeronClient,
         what: String,
         registration_id: RegistrationId,
         withdraw: Withdraw,
@@ -78,7 +78,7 @@ impl Outstanding {
 
     /// For the `record` of a command that C has accepted.
     pub fn new(
-        client: &ClientHandle,
+        client: &AeronClient,
         entered: &Entered<'_>,
         what: String,
         record: *mut Record,
@@ -265,7 +265,7 @@ type AddPublication =
 
 /// Add a shared or an exclusive publication, with the C functions of its kind.
 fn add_publication(
-    client: &ClientHandle,
+    client: &AeronClient,
     (channel, stream_id): (&str, i32),
     kind: &str,
     add: AddPublication,
@@ -284,7 +284,7 @@ fn add_publication(
 }
 
 impl PendingPublication {
-    pub fn start(client: &ClientHandle, channel: &str, stream_id: i32) -> Result<Self> {
+    pub fn start(client: &AeronClient, channel: &str, stream_id: i32) -> Result<Self> {
         let outstanding = add_publication(
             client,
             (channel, stream_id),
@@ -298,7 +298,7 @@ impl PendingPublication {
 }
 
 impl PendingExclusivePublication {
-    pub fn start(client: &ClientHandle, channel: &str, stream_id: i32) -> Result<Self> {
+    pub fn start(client: &AeronClient, channel: &str, stream_id: i32) -> Result<Self> {
         let outstanding = add_publication(
             client,
             (channel, stream_id),
@@ -313,7 +313,7 @@ impl PendingExclusivePublication {
 
 impl PendingSubscription {
     pub fn start(
-        client: &ClientHandle,
+        client: &AeronClient,
         channel: &str,
         stream_id: i32,
         audience: Option<Audience>,
@@ -346,7 +346,7 @@ impl PendingSubscription {
 }
 
 impl PendingCounter {
-    pub fn start(client: &ClientHandle, type_id: i32, key: &[u8], label: &str) -> Result<Self> {
+    pub fn start(client: &AeronClient, type_id: i32, key: &[u8], label: &str) -> Result<Self> {
         let outstanding = Outstanding::ask(
             client,
             format!("cannot add a counter {label:?}"),

@@ -3,7 +3,7 @@
 mod handle;
 
 use super::bulk_offer::{offer_patiently, slice_all};
-use super::client::{ADD_TIMEOUT_NS, ClientHandle};
+use super::client::{ADD_TIMEOUT_NS, AeronClient};
 use super::deferred_response::DeferredResponse;
 use super::destination::PendingDestination;
 use super::guarded::Guarded;
@@ -171,7 +171,7 @@ macro_rules! publication_class {
         }
 
         impl $class {
-            pub(super) fn new(client: ClientHandle, publication: *mut c::$ctype) -> Self {
+            pub(super) fn new(client: AeronClient, publication: *mut c::$ctype) -> Self {
                 let handle = $handle::new(client, publication);
                 Self { constants: handle.constants.clone(), slot: Slot::new(handle) }
             }
@@ -242,14 +242,6 @@ macro_rules! publication_class {
                 retry_within(py, offer()?, timeout_ns, offer)
             }
 
-            fn async_add_destination(&self, channel: &str) -> Result<PendingDestination> {
-                self.change(PendingDestination::add, channel)
-            }
-
-            fn async_remove_destination(&self, channel: &str) -> Result<PendingDestination> {
-                self.change(PendingDestination::remove, channel)
-            }
-
             #[pyo3(signature = (channel, timeout_ns=ADD_TIMEOUT_NS))]
             fn add_destination(
                 &self,
@@ -257,7 +249,7 @@ macro_rules! publication_class {
                 channel: &str,
                 timeout_ns: u64,
             ) -> PyResult<()> {
-                self.async_add_destination(channel)?.wait(py, timeout_ns, channel)
+                self.change(PendingDestination::add, channel)?.wait(py, timeout_ns, channel)
             }
 
             #[pyo3(signature = (channel, timeout_ns=ADD_TIMEOUT_NS))]
@@ -267,7 +259,7 @@ macro_rules! publication_class {
                 channel: &str,
                 timeout_ns: u64,
             ) -> PyResult<()> {
-                self.async_remove_destination(channel)?.wait(py, timeout_ns, channel)
+                self.change(PendingDestination::remove, channel)?.wait(py, timeout_ns, channel)
             }
 
             fn close(&self) {

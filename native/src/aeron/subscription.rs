@@ -1,6 +1,6 @@
 //! Subscriptions: polling messages, and reporting images to a mailbox.
 
-use super::client::{ADD_TIMEOUT_NS, ClientHandle};
+use super::client::{ADD_TIMEOUT_NS, AeronClient};
 use super::destination::PendingDestination;
 use super::guarded::Guarded;
 use super::image::{Image, ImageHandle, on_fragment};
@@ -19,8 +19,9 @@ use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
 /// A subscription shared with the threads that poll it.
+#[pyclass(frozen, from_py_object, module = "aerotape._native")]
 #[derive(Clone)]
-pub struct SubscriptionHandle(Arc<Shared>);
+pub struct Subscription(Arc<Shared>);
 
 struct Shared {
     cell: Guarded<c::aeron_subscription_t>,
@@ -31,9 +32,9 @@ struct Shared {
     endpoint: OnceLock<String>,
 }
 
-impl SubscriptionHandle {
-    fn new(
-        client: ClientHandle,
+impl Subscription {
+    pub(super) fn new(
+        client: AeronClient,
         subscription: *mut c::aeron_subscription_t,
         listening: Arc<ImageListener>,
     ) -> Self {
@@ -54,10 +55,6 @@ impl SubscriptionHandle {
             registration_id,
             endpoint: OnceLock::new(),
         }))
-    }
-
-    pub fn registration_id(&self) -> i64 {
-        self.0.registration_id
     }
 
     /// Poll image by image and post each whole message as an event; returns the fragments read.
@@ -90,7 +87,7 @@ impl SubscriptionHandle {
     }
 
     /// Poll fragments of all images and collect the messages they complete.
-    fn poll(
+    fn collect(
         &self,
         limit: usize,
         recorded_as: Option<RecordedAs>,
@@ -126,7 +123,7 @@ impl SubscriptionHandle {
     }
 
     /// Retain each image that the subscription has now.
-    fn images(&self) -> Vec<ImageHandle> {
+    fn retain_images(&self) -> Vec<ImageHandle> {
         let client = self.0.cell.client();
         self.read_images(Vec::new(), |subscription, images| {
             let mut found = Vec::<ImageHandle>::new();
@@ -153,10 +150,6 @@ impl SubscriptionHandle {
             images.hand_out(&found);
             found
         })
-    }
-
-    fn close(&self) {
-        self.0.close();
     }
 }
 
@@ -193,48 +186,27 @@ impl Drop for Shared {
     }
 }
 
-#[pyclass(frozen, module = "aerotape._native")]
-pub struct Subscription {
-    handle: SubscriptionHandle,
-}
-
-impl Subscription {
-    pub(super) fn new(
-        client: ClientHandle,
-        subscription: *mut c::aeron_subscription_t,
-        listening: Arc<ImageListener>,
-    ) -> Self {
-        Self {
-            handle: SubscriptionHandle::new(client, subscription, listening),
-        }
-    }
-
-    pub fn handle(&self) -> SubscriptionHandle {
-        self.handle.clone()
-    }
-}
-
 #[pymethods]
 impl Subscription {
     #[getter]
     fn channel(&self) -> &str {
-        &self.handle.0.channel
+        &self.0.channel
     }
 
     #[getter]
     fn stream_id(&self) -> i32 {
-        self.handle.0.stream_id
+        self.0.stream_id
     }
 
     #[getter]
     fn registration_id(&self) -> i64 {
-        self.handle.0.registration_id
+        self.0.registration_id
     }
 
     #[getter]
     fn is_connected(&self) -> bool {
         // SAFETY: the pointer is valid within the call.
-        self.handle.read_images(false, |subscription, _| unsafe {
+        self.read_images(false, |subscription, _| unsafe {
             c::aeron_subscription_is_connected(subscription)
         })
     }
@@ -243,24 +215,24 @@ impl Subscription {
     fn is_closed(&self) -> bool {
         // SAFETY: the pointer is valid within the call.
         let is_closed = |subscription| unsafe { c::aeron_subscription_is_closed(subscription) };
-        self.handle.0.cell.with(is_closed).unwrap_or(true)
+        self.0.cell.with(is_closed).unwrap_or(true)
     }
 
     #[getter]
     fn image_count(&self) -> i32 {
         // SAFETY: the pointer is valid within the call.
-        self.handle.read_images(0, |subscription, _| unsafe {
+        self.read_images(0, |subscription, _| unsafe {
             c::aeron_subscription_image_count(subscription)
         })
     }
 
     fn images(&self) -> Vec<Image> {
-        self.handle.images().into_iter().map(Image::new).collect()
+        self.retain_images().into_iter().map(Image::new).collect()
     }
 
     fn image_by_session_id(&self, session_id: i32) -> Option<Image> {
         let has_session = |image: &ImageHandle| image.session_id == session_id;
-        let found = self.handle.images().into_iter().find(has_session);
+        let found = self.retain_images().into_iter().find(has_session);
         found.map(Image::new)
     }
 
@@ -273,18 +245,17 @@ impl Subscription {
         recorded_as: Option<RecordedAs>,
     ) -> PyResult<Bound<'py, pyo3::types::PyList>> {
         poll_within(py, timeout_ns, |messages| {
-            self.handle
-                .poll(fragment_limit, recorded_as, messages)
+            self.collect(fragment_limit, recorded_as, messages)
                 .map(Some)
         })
     }
 
     fn async_add_destination(&self, channel: &str) -> Result<PendingDestination> {
-        PendingDestination::add(&self.handle.0.cell, channel)
+        PendingDestination::add(&self.0.cell, channel)
     }
 
     fn async_remove_destination(&self, channel: &str) -> Result<PendingDestination> {
-        PendingDestination::remove(&self.handle.0.cell, channel)
+        PendingDestination::remove(&self.0.cell, channel)
     }
 
     #[pyo3(signature = (channel, timeout_ns=ADD_TIMEOUT_NS))]
@@ -300,12 +271,12 @@ impl Subscription {
     }
 
     fn resolved_endpoint(&self) -> PyResult<Option<String>> {
-        if let Some(endpoint) = self.handle.0.endpoint.get() {
+        if let Some(endpoint) = self.0.endpoint.get() {
             return Ok(Some(endpoint.clone()));
         }
         let mut address = [0u8; 256];
         // SAFETY: the pointer is valid within the call and the buffer has the given length.
-        let found = self.handle.0.cell.call(|subscription| unsafe {
+        let found = self.0.cell.call(|subscription| unsafe {
             c::aeron_subscription_resolved_endpoint(
                 subscription,
                 address.as_mut_ptr().cast::<c_char>(),
@@ -318,9 +289,7 @@ impl Subscription {
                 let endpoint = CStr::from_bytes_until_nul(&address)
                     .map(|text| text.to_string_lossy().into_owned())
                     .map_err(|_| Error::Closed("the endpoint is not a string".into()))?;
-                Ok(Some(
-                    self.handle.0.endpoint.get_or_init(|| endpoint).clone(),
-                ))
+                Ok(Some(self.0.endpoint.get_or_init(|| endpoint).clone()))
             }
             _ => Err(last_error("cannot resolve the endpoint").into()),
         }
@@ -328,6 +297,6 @@ impl Subscription {
 
     fn close(&self, py: Python<'_>) {
         // A worker may be writing what it polled, and its image is taken away after that.
-        py.detach(|| self.handle.close());
+        py.detach(|| self.0.close());
     }
 }

@@ -270,17 +270,3 @@ pub fn entity_journals(
         others,
     ))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn record_ids_have_the_form_of_a_uuid() {
-        // Python: record_id(1, 64, b"a")
-        assert_eq!(
-            record_id(1, 64, "a"),
-            "c32e881a-a90c-43bd-d084-dcf9397001e1"
-        );
-    }
-}

@@ -431,6 +431,3 @@ fn hex(bytes: &[u8]) -> String {
 
 mod python;
 pub use python::register;
-
-#[cfg(test)]
-mod tests;

@@ -5,16 +5,16 @@
 //! confirmed entry, which every later entry carries.
 
 use super::entry::{Digest, DigestType, Header, Prefix, prefix_length};
-use crate::aeron::{ExclusivePublication, Lent, retry_within};
+use crate::aeron::{ExclusivePublication, Lent, lock, retry_within};
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PySequence;
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Runs of entries that are remembered; then every second one is forgotten.
-const MAX_RUNS: usize = 1 << 19;
+/// Ends of entries that are remembered; then every second one is forgotten.
+const MAX_ENDS: usize = 1 << 20;
 
 /// See `aerotape/_native/`.
 #[pyclass(frozen, module = "aerotape._native")]
@@ -120,7 +120,7 @@ impl LedgerWriter {
 
     fn confirm(&self, py: Python<'_>, position: i64) -> i64 {
         py.detach(|| {
-            if let Some(entry_id) = self.lock().unconfirmed.take_up_to(position) {
+            if let Some(entry_id) = lock(&self.adding).unconfirmed.take_up_to(position) {
                 self.last_add_confirmed
                     .fetch_max(entry_id, Ordering::AcqRel);
             }
@@ -145,7 +145,7 @@ impl LedgerWriter {
 
     #[getter]
     fn length(&self, py: Python<'_>) -> i64 {
-        py.detach(|| self.lock().length)
+        py.detach(|| lock(&self.adding).length)
     }
 
     #[getter]
@@ -172,7 +172,7 @@ impl LedgerWriter {
 
     /// Add payloads while there is room: how many, and the result of the last offer.
     fn add_each(&self, payloads: &[&[u8]]) -> Result<(usize, i64)> {
-        let mut adding = self.lock();
+        let mut adding = lock(&self.adding);
         let Adding {
             next_entry_id,
             length,
@@ -204,77 +204,32 @@ impl LedgerWriter {
             (added, result)
         })
     }
-
-    fn lock(&self) -> MutexGuard<'_, Adding> {
-        self.adding.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Where entries end, positions and ids, both ascending.
 ///
-/// A ledger may have any number of unconfirmed entries. Of too many runs every second one is
-/// forgotten; a position in it then stands for the entry before it, except for the newest run.
+/// A ledger may have any number of unconfirmed entries. Of too many every second one is forgotten;
+/// a position in it then stands for the entry before it, except for the newest one.
 #[derive(Default)]
-struct Ends(VecDeque<Run>);
-
-/// Entries that end at equal distances.
-struct Run {
-    /// Of the last entry.
-    end: i64,
-    entry_id: i64,
-    /// Bytes from the end of one entry to that of the next.
-    distance: i64,
-    /// Entries before the last one.
-    preceding: i64,
-}
+struct Ends(VecDeque<(i64, i64)>);
 
 impl Ends {
     #[inline]
     fn push(&mut self, end: i64, entry_id: i64) {
-        if let Some(run) = self.0.back_mut() {
-            let distance = end - run.end;
-            if run.preceding == 0 || run.distance == distance {
-                run.distance = distance;
-                run.preceding += 1;
-                (run.end, run.entry_id) = (end, entry_id);
-                return;
-            }
-        }
-        self.begin_run(end, entry_id);
-    }
-
-    fn begin_run(&mut self, end: i64, entry_id: i64) {
-        if self.0.len() >= MAX_RUNS {
+        if self.0.len() >= MAX_ENDS {
             let mut index = 0;
             self.0.retain(|_| {
                 index += 1;
                 index % 2 == 0
             });
         }
-        self.0.push_back(Run {
-            end,
-            entry_id,
-            distance: 0,
-            preceding: 0,
-        });
+        self.0.push_back((end, entry_id));
     }
 
     /// Forget the ends up to a position; the last entry of them.
     fn take_up_to(&mut self, position: i64) -> Option<i64> {
-        let count = self.0.partition_point(|run| run.end <= position);
-        let last = self.0.drain(..count).next_back().map(|run| run.entry_id);
-        let Some(run) = self.0.front_mut() else {
-            return last;
-        };
-        // Of its entries before the last one, which ends later, those that end later too.
-        let later = (run.end - position - 1).checked_div(run.distance);
-        match later {
-            Some(later) if later < run.preceding => {
-                run.preceding = later;
-                Some(run.entry_id - later - 1)
-            }
-            _ => last,
-        }
+        let count = self.0.partition_point(|(end, _)| *end <= position);
+        self.0.drain(..count).next_back().map(|(_, id)| id)
     }
 }
 
@@ -282,76 +237,21 @@ impl Ends {
 mod tests {
     use super::*;
 
-    /// The ends of entries with ids from 0, of frames with these lengths.
-    fn ends_after(lengths: impl Iterator<Item = i64>) -> Vec<i64> {
-        let mut end = 0;
-        let ends = lengths.map(|length| {
-            end += length;
-            end
-        });
-        ends.collect()
-    }
-
-    fn remembered(ends: &[i64]) -> Ends {
-        let mut remembered = Ends::default();
-        (0..)
-            .zip(ends)
-            .for_each(|(id, end)| remembered.push(*end, id));
-        remembered
-    }
-
-    /// Lengths in runs of up to `longest`.
-    fn in_runs(longest: usize) -> impl Iterator<Item = i64> {
-        (1..60).flat_map(move |n| std::iter::repeat_n(32 * (n * 7 % 5 + 1), n as usize % longest))
-    }
-
-    #[test]
-    fn a_position_stands_for_the_last_entry_that_ends_up_to_it() {
-        for (longest, step) in [(2, 1), (3, 32), (9, 97), (40, 160), (60, 5_000)] {
-            let ends = ends_after(in_runs(longest));
-            let mut remembered = remembered(&ends);
-            let mut last = -1;
-            for position in (0..ends[ends.len() - 1] + step).step_by(step as usize) {
-                let count = ends.iter().filter(|end| **end <= position).count() as i64;
-                let expected = Some(count - 1).filter(|id| *id > last);
-                assert_eq!(remembered.take_up_to(position), expected, "{position}");
-                last = count - 1;
-            }
-            assert!(remembered.0.is_empty());
-            assert_eq!(remembered.take_up_to(i64::MAX), None);
-        }
-    }
-
-    #[test]
-    fn entries_are_confirmed_while_others_are_added() {
-        let ends = ends_after(in_runs(9));
-        let (mut remembered, mut last) = (Ends::default(), -1);
-        for (id, end) in (0..).zip(&ends) {
-            remembered.push(*end, id);
-            if id % 3 == 0 {
-                last = id - id % 5;
-                assert!(remembered.take_up_to(ends[last as usize]) <= Some(last));
-            }
-        }
-        let count = ends.len() as i64;
-        assert!(last < count - 1);
-        assert_eq!(remembered.take_up_to(ends[ends.len() - 1]), Some(count - 1));
-    }
-
     #[test]
     fn any_number_of_ends_takes_limited_memory_and_none_is_confirmed_early() {
-        let ends = ends_after((0..5 * MAX_RUNS as i64).map(|id| 32 * (1 + id % 3)));
-        let mut remembered = remembered(&ends);
-        assert!(remembered.0.len() <= MAX_RUNS);
+        let mut remembered = Ends::default();
+        let count = 5 * MAX_ENDS as i64;
+        for id in 0..count {
+            remembered.push(32 * (id + 1), id);
+        }
+        assert!(remembered.0.len() <= MAX_ENDS);
         let mut last = -1;
-        for (id, end) in (0..).zip(&ends).step_by(7) {
-            if let Some(found) = remembered.take_up_to(*end) {
+        for id in (0..count).step_by(7) {
+            if let Some(found) = remembered.take_up_to(32 * (id + 1)) {
                 assert!(found > last && found <= id);
-                assert!(id - found < 32, "{found} at {end}");
                 last = found;
             }
         }
-        let newest = ends.len() as i64 - 1;
-        assert_eq!(remembered.take_up_to(i64::MAX), Some(newest));
+        assert_eq!(remembered.take_up_to(i64::MAX), Some(count - 1));
     }
 }

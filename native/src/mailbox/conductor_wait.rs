@@ -1,22 +1,18 @@
 //! The wait of the conductor's duty cycle: it polls control subscriptions and continues bulk offers
 //! until there is something for Python.
 
-use crate::aeron::{Sending, Subscription, SubscriptionHandle};
+use crate::aeron::{Sending, Subscription};
 use crate::idle::{Backoff, sleep_precisely};
-use crate::mailbox::{Event, MailboxHandle};
+use crate::mailbox::{Event, Mailbox};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::time::{Duration, Instant};
-
-/// Python's end of a mailbox.
-#[pyclass(frozen, module = "aerotape._native")]
-pub struct Mailbox(MailboxHandle);
 
 #[pymethods]
 impl Mailbox {
     #[new]
     fn new() -> Self {
-        Self(MailboxHandle::default())
+        Self::default()
     }
 
     #[pyo3(signature = (
@@ -25,61 +21,48 @@ impl Mailbox {
     fn wait(
         &self,
         py: Python<'_>,
-        subscriptions: Vec<Py<Subscription>>,
+        subscriptions: Vec<Subscription>,
         timeout_ns: u64,
         fragment_limit: usize,
         sendings: Vec<Py<Sending>>,
     ) -> PyResult<Vec<Py<PyTuple>>> {
-        let handles: Vec<_> = subscriptions
-            .iter()
-            .map(|each| each.get().handle())
-            .collect();
         let sendings: Vec<&Sending> = sendings.iter().map(Py::get).collect();
         let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-        let events = py.detach(|| wait(&self.0, &handles, deadline, fragment_limit, &sendings));
-        // Handles must not be the last owners of a subscription on a thread without the
-        // interpreter; here it is held again.
-        drop(handles);
+        let events = py.detach(|| wait(self, &subscriptions, deadline, fragment_limit, &sendings));
         events
             .into_iter()
             .map(|event| Ok(event.into_tuple(py)?.unbind()))
             .collect()
     }
 
-    fn wake(&self) {
-        self.0.wake();
-    }
-}
-
-impl<'py> FromPyObject<'_, 'py> for MailboxHandle {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(object.cast::<Mailbox>()?.get().0.clone())
+    /// End the current wait, or the next one.
+    pub fn wake(&self) {
+        self.lock().woken = true;
+        self.0.arrived.notify_one();
     }
 }
 
 fn wait(
-    mailbox: &MailboxHandle,
-    subscriptions: &[SubscriptionHandle],
+    mailbox: &Mailbox,
+    subscriptions: &[Subscription],
     deadline: Instant,
     fragment_limit: usize,
     sendings: &[&Sending],
 ) -> Vec<Event> {
     sleep_precisely();
-    let mut events = Vec::new();
     let mut idle = Backoff::default();
     loop {
-        // Events first: an image is announced before its messages.
-        let mut is_over = mailbox.take(&mut events);
+        let mut messages = Vec::new();
         for subscription in subscriptions {
-            subscription.poll_into(fragment_limit, &mut events);
+            subscription.poll_into(fragment_limit, &mut messages);
         }
-        if events.iter().any(is_message) {
-            // An image may have become available and been polled since: announce it first.
-            let polled = std::mem::take(&mut events);
-            is_over |= mailbox.take(&mut events);
-            events = order(polled, events);
+        let mut events = Vec::new();
+        let mut is_over = mailbox.take(&mut events);
+        if !messages.is_empty() {
+            // Images are announced before their messages; losses follow them.
+            let is_loss = |event: &Event| matches!(event, Event::ImageUnavailable { .. });
+            let (losses, others): (Vec<_>, Vec<_>) = events.into_iter().partition(is_loss);
+            events = [others, messages, losses].into_iter().flatten().collect();
         }
         let sent: usize = sendings.iter().map(|each| each.work()).sum();
         is_over |= sendings.iter().any(|each| each.is_awaited());
@@ -96,23 +79,4 @@ fn wait(
             mailbox.park(park.min(left));
         }
     }
-}
-
-fn is_message(event: &Event) -> bool {
-    matches!(event, Event::Message { .. })
-}
-
-/// Merge `late` events, taken after polling, with the messages that were polled.
-fn order(polled: Vec<Event>, late: Vec<Event>) -> Vec<Event> {
-    if late.is_empty() {
-        return polled;
-    }
-    let (messages, mut events): (Vec<_>, Vec<_>) = polled.into_iter().partition(is_message);
-    // Announcements precede the messages; losses follow them, since an image's last messages count.
-    let is_loss = |event: &Event| matches!(event, Event::ImageUnavailable { .. });
-    let (losses, others): (Vec<_>, Vec<_>) = late.into_iter().partition(is_loss);
-    events.extend(others);
-    events.extend(messages);
-    events.extend(losses);
-    events
 }

@@ -5,10 +5,10 @@
 mod conductor_wait;
 mod event;
 
-pub use conductor_wait::Mailbox;
 pub use event::Event;
 
 use crate::aeron::lock;
+use pyo3::prelude::*;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -17,9 +17,10 @@ use std::time::Duration;
 /// it can recognise a message that is too long.
 pub const MAX_MESSAGE_LENGTH: usize = 64 * 1024 + 1;
 
-/// The posting end, for native threads.
+/// The queue, shared by Python's conductor and the native threads that post.
+#[pyclass(frozen, from_py_object, module = "aerotape._native")]
 #[derive(Clone, Default)]
-pub struct MailboxHandle(Arc<Shared>);
+pub struct Mailbox(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -33,15 +34,9 @@ struct Queue {
     woken: bool,
 }
 
-impl MailboxHandle {
+impl Mailbox {
     pub fn post(&self, event: Event) {
         self.lock().events.push_back(event);
-        self.0.arrived.notify_one();
-    }
-
-    /// End the current wait, or the next one.
-    pub fn wake(&self) {
-        self.lock().woken = true;
         self.0.arrived.notify_one();
     }
 

@@ -4,21 +4,19 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanBuilder, Int64Builder, ListBuilder,
-    RecordBatch, RecordBatchOptions, StringBuilder, StructBuilder, UInt32Array,
+    RecordBatch, RecordBatchOptions, StringBuilder, StructBuilder,
 };
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3_arrow::{PyArray, PyRecordBatch, PySchema};
+use pyo3_arrow::{PyArray, PySchema};
 
 use super::entry::{self, APPLICATION, CONFIGURATION, Member};
 use super::record::{self, Problem};
+use crate::sbe::decoded::{Decoded, DecodedMessages, Kept, Malformed, binary};
 
 const MEMBER_TYPES: [&str; 4] = ["INACTIVE", "PASSIVE", "PROMOTABLE", "ACTIVE"];
-
-/// Rows, indices of their payloads unless all are rows, problems.
-type DecodedMessages = (PyRecordBatch, Option<PyArray>, Vec<(usize, String)>);
 
 fn member_fields() -> Fields {
     Fields::from(vec![
@@ -114,7 +112,6 @@ struct Columns {
     checksum_ok: BooleanBuilder,
     members: ListBuilder<StructBuilder>,
     data: BinaryBuilder,
-    rows: usize,
 }
 
 impl Columns {
@@ -130,7 +127,6 @@ impl Columns {
             checksum_ok: BooleanBuilder::with_capacity(rows),
             members: ListBuilder::new(StructBuilder::from_fields(member_fields(), 0)),
             data: BinaryBuilder::new(),
-            rows: 0,
         }
     }
 
@@ -161,10 +157,9 @@ impl Columns {
         }
         self.members.append(members.is_some());
         self.data.append_option(row.and_then(|row| row.data));
-        self.rows += 1;
     }
 
-    fn finish(mut self) -> Result<RecordBatch, ArrowError> {
+    fn finish(mut self, rows: usize) -> Result<RecordBatch, ArrowError> {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(self.term.finish()),
             Arc::new(self.index.finish()),
@@ -176,7 +171,7 @@ impl Columns {
             Arc::new(self.members.finish()),
             Arc::new(self.data.finish()),
         ];
-        let rows = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        let rows = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(schema(), columns, &rows)
     }
 }
@@ -196,15 +191,9 @@ fn append_member(fields: &mut StructBuilder, member: &Member<'_>) {
     fields.append(true);
 }
 
-struct Decoded {
-    batch: RecordBatch,
-    kept: Option<Vec<u32>>,
-    problems: Vec<(usize, String)>,
-}
-
-fn decode(payloads: &BinaryArray, malformed: &str) -> Result<Decoded, ArrowError> {
+fn decode(payloads: &BinaryArray, malformed: Malformed) -> Result<Decoded, ArrowError> {
     let mut columns = Columns::new(payloads.len());
-    let mut kept: Option<Vec<u32>> = None;
+    let mut kept = Kept::default();
     let mut problems = Vec::new();
     for (number, payload) in payloads.iter().enumerate() {
         match payload.map(parse) {
@@ -214,22 +203,19 @@ fn decode(payloads: &BinaryArray, malformed: &str) -> Result<Decoded, ArrowError
             Some(Err(problem)) => {
                 problems.push((number, problem));
                 match malformed {
-                    "null" => columns.append_none(None),
-                    "drop" => {
-                        let rows = columns.rows as u32;
-                        kept.get_or_insert_with(|| (0..rows).collect());
+                    Malformed::Null => columns.append_none(None),
+                    Malformed::Drop => {
+                        kept.drop();
                         continue;
                     }
-                    _ => break,
+                    Malformed::Fail => break,
                 }
             }
         }
-        if let Some(kept) = &mut kept {
-            kept.push(number as u32);
-        }
+        kept.keep(number);
     }
     Ok(Decoded {
-        batch: columns.finish()?,
+        batch: columns.finish(kept.rows)?,
         kept,
         problems,
     })
@@ -241,26 +227,13 @@ fn decode(payloads: &BinaryArray, malformed: &str) -> Result<Decoded, ArrowError
 pub fn decode_raft_records(
     py: Python<'_>,
     payloads: PyArray,
-    malformed: &str,
+    malformed: Malformed,
 ) -> PyResult<DecodedMessages> {
-    if !["fail", "drop", "null"].contains(&malformed) {
-        return Err(PyValueError::new_err(format!(
-            "malformed is {malformed:?}: use \"fail\", \"drop\" or \"null\""
-        )));
-    }
-    let Some(array) = payloads.array().as_any().downcast_ref::<BinaryArray>() else {
-        return Err(PyTypeError::new_err(format!(
-            "payloads are {}, not binary",
-            payloads.array().data_type()
-        )));
-    };
+    let array = binary(&payloads)?;
     let decoded = py
         .detach(|| decode(array, malformed))
         .map_err(|error| PyOverflowError::new_err(error.to_string()))?;
-    let kept = decoded
-        .kept
-        .map(|kept| PyArray::from_array_ref(Arc::new(UInt32Array::from(kept))));
-    Ok((PyRecordBatch::new(decoded.batch), kept, decoded.problems))
+    Ok(decoded.into())
 }
 
 /// See `aerotape/_native/`.

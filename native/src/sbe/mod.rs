@@ -6,6 +6,7 @@
 //! places, `values` their leaves, and `python` is the interface for Python.
 
 mod columns;
+pub mod decoded;
 mod plan;
 mod python;
 mod values;

@@ -2,75 +2,18 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, StructArray, UInt32Array,
-};
+use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3_arrow::{PyArray, PyRecordBatch, PySchema};
 
 use super::columns::{body_fields, message_columns, presence};
+use super::decoded::{Decoded, DecodedMessages, Kept, Malformed, binary};
 use super::plan::Plan;
 use super::values::strings;
 use super::walk::{Outcome, Walk};
-
-/// How payloads that do not match the plan are handled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Malformed {
-    /// Decoding ends before the first one.
-    Fail,
-    Drop,
-    /// They are rows of nulls.
-    Null,
-}
-
-impl Malformed {
-    fn parse(name: &str) -> PyResult<Self> {
-        match name {
-            "fail" => Ok(Self::Fail),
-            "drop" => Ok(Self::Drop),
-            "null" => Ok(Self::Null),
-            other => Err(PyValueError::new_err(format!(
-                "malformed is {other:?}: use \"fail\", \"drop\" or \"null\""
-            ))),
-        }
-    }
-}
-
-/// Which payloads have become rows of the batch.
-#[derive(Default)]
-struct Kept {
-    rows: usize,
-    /// Their indices; `None` as long as all have.
-    chosen: Option<Vec<u32>>,
-}
-
-impl Kept {
-    #[inline]
-    fn keep(&mut self, payload: usize) {
-        if let Some(chosen) = &mut self.chosen {
-            chosen.push(payload as u32);
-        }
-        self.rows += 1;
-    }
-
-    fn drop(&mut self) {
-        let rows = self.rows as u32;
-        self.chosen.get_or_insert_with(|| (0..rows).collect());
-    }
-}
-
-struct Decoded {
-    batch: RecordBatch,
-    kept: Kept,
-    /// Indices of malformed payloads, and what is wrong with each.
-    problems: Vec<(usize, String)>,
-}
-
-/// The same for Python: rows, indices of their payloads unless all are rows, problems.
-type DecodedMessages = (PyRecordBatch, Option<PyArray>, Vec<(usize, String)>);
 
 #[pyclass(module = "aerotape._native", frozen)]
 struct SbeDecoder {
@@ -125,21 +68,16 @@ impl SbeDecoder {
         &self,
         py: Python<'_>,
         payloads: PyArray,
-        malformed: &str,
+        malformed: Malformed,
         keep_others: bool,
     ) -> PyResult<DecodedMessages> {
-        let malformed = Malformed::parse(malformed)?;
         if self.error_column.is_some() {
             return Err(PyValueError::new_err(
                 "problems are returned separately: create the decoder without an error column",
             ));
         }
         let decoded = self.decode_payloads(py, &payloads, malformed, keep_others)?;
-        let kept = decoded
-            .kept
-            .chosen
-            .map(|chosen| PyArray::from_array_ref(Arc::new(UInt32Array::from(chosen))));
-        Ok((PyRecordBatch::new(decoded.batch), kept, decoded.problems))
+        Ok(decoded.into())
     }
 }
 
@@ -151,12 +89,7 @@ impl SbeDecoder {
         malformed: Malformed,
         keep_others: bool,
     ) -> PyResult<Decoded> {
-        let Some(array) = payloads.array().as_any().downcast_ref::<BinaryArray>() else {
-            return Err(PyTypeError::new_err(format!(
-                "payloads are {}, not binary",
-                payloads.array().data_type()
-            )));
-        };
+        let array = binary(payloads)?;
         py.detach(|| self.decode_array(array, malformed, keep_others))
             .map_err(|error| PyOverflowError::new_err(error.to_string()))
     }

@@ -131,33 +131,4 @@ mod tests {
         }
         assert_eq!(lower(BUCKETS), MAX_LENGTH + 1);
     }
-
-    #[test]
-    fn equal_lengths_are_told_exactly() {
-        let mut histogram = Histogram::new();
-        for _ in 0..99 {
-            histogram.add(1001);
-        }
-        histogram.add(70_003);
-        assert_eq!(histogram.quantile(0.5), 1001);
-        assert_eq!(histogram.quantile(0.99), 1001);
-        assert_eq!(histogram.quantile(1.0), 70_003);
-        assert_eq!(Histogram::new().quantile(0.5), 0);
-    }
-
-    #[test]
-    fn draining_moves_everything() {
-        let (mut total, mut part) = (Histogram::new(), Histogram::new());
-        for length in [5, 300, 300, 9000] {
-            part.add(length);
-        }
-        total.add(40);
-        total.drain(&mut part);
-        assert_eq!((total.messages, total.bytes), (5, 9645));
-        assert_eq!((total.shortest, total.longest), (5, 9000));
-        assert_eq!((part.messages, part.rows().len()), (0, 0));
-        total.drain(&mut part);
-        assert_eq!(total.messages, 5);
-        assert_eq!(total.rows().iter().map(|row| row.2).sum::<u64>(), 5);
-    }
 }

@@ -8,12 +8,9 @@
 //! Segments in remote storage are not local files. Then the owner of the window passes their bytes
 //! in pieces, and the window reports when it needs the next one.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
-
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 
 use super::recording::Recording;
 use crate::errors::Result;
@@ -26,41 +23,22 @@ const WINDOW_BYTES: usize = 512 * 1024;
 const LOCK_ATTEMPTS: u32 = 1000;
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-/// An open segment file. A shared lock on it, where the file system supports locks, prevents
-/// retention from deleting it.
-enum SegmentFile {
-    Locked(Flock<File>),
-    Unlocked(File),
-}
-
-impl SegmentFile {
-    /// Retention probes for readers with an exclusive lock that it holds for milliseconds: wait for
-    /// that. Any longer lock is not retention's, so read without one.
-    fn new(mut file: File) -> Self {
-        for _ in 0..LOCK_ATTEMPTS {
-            match Flock::lock(file, FlockArg::LockSharedNonblock) {
-                Ok(locked) => return Self::Locked(locked),
-                Err((again, Errno::EWOULDBLOCK)) => {
-                    file = again;
-                    std::thread::sleep(LOCK_RETRY);
-                }
-                Err((again, _)) => return Self::Unlocked(again),
-            }
-        }
-        Self::Unlocked(file)
-    }
-
-    fn get(&self) -> &File {
-        match self {
-            Self::Locked(file) => file,
-            Self::Unlocked(file) => file,
+/// Prevent retention from deleting an open segment file, where the file system supports locks.
+///
+/// Retention probes for readers with an exclusive lock that it holds for milliseconds: wait for
+/// that. Any longer lock is not retention's, so read without one.
+fn lock_shared(file: &File) {
+    for _ in 0..LOCK_ATTEMPTS {
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_RETRY),
+            Ok(()) | Err(TryLockError::Error(_)) => return,
         }
     }
 }
 
 struct Segment {
     base: i64,
-    file: SegmentFile,
+    file: File,
 }
 
 pub struct Window {
@@ -158,10 +136,8 @@ impl Window {
                     .error(position, &format!("cannot open segment file: {error}"))
             })?;
             // Close the preceding segment only now: one of the two is always locked.
-            self.segment = Some(Segment {
-                base,
-                file: SegmentFile::new(file),
-            });
+            lock_shared(&file);
+            self.segment = Some(Segment { base, file });
         }
         let Some(segment) = &self.segment else {
             return Ok(());
@@ -177,7 +153,7 @@ impl Window {
         while self.filled < wanted {
             let offset = (position - base) as u64 + self.filled as u64;
             let rest = self.buffer.get_mut(self.filled..wanted).unwrap_or_default();
-            match segment.file.get().read_at(rest, offset) {
+            match segment.file.read_at(rest, offset) {
                 Ok(0) => break,
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -206,24 +182,20 @@ mod tests {
 
     use super::*;
 
-    /// The same file, opened twice.
-    fn opened_twice() -> (File, File) {
-        let path = std::env::temp_dir().join(format!("aerotape-window-{}.rec", std::process::id()));
-        let first = File::create(&path).expect("make a file");
-        let second = File::open(&path).expect("open the file");
-        std::fs::remove_file(&path).expect("remove the file");
-        (first, second)
-    }
-
     #[test]
     fn a_reader_that_begins_while_it_is_looked_for_is_seen() {
-        let (prober, reader) = opened_twice();
-        let probe = Flock::lock(prober, FlockArg::LockExclusiveNonblock).expect("no reader");
-        let beginning = thread::spawn(|| SegmentFile::new(reader));
+        let path = std::env::temp_dir().join(format!("aerotape-window-{}.rec", std::process::id()));
+        let prober = File::create(&path).expect("make a file");
+        let reader = File::open(&path).expect("open the file");
+        std::fs::remove_file(&path).expect("remove the file");
+        prober.try_lock().expect("no reader");
+        let beginning = thread::spawn(move || {
+            lock_shared(&reader);
+            reader
+        });
         thread::sleep(Duration::from_millis(20));
-        let prober = probe.unlock().expect("unlock");
-        let reader = beginning.join().expect("no panic");
-        assert!(matches!(reader, SegmentFile::Locked(_)));
-        assert!(Flock::lock(prober, FlockArg::LockExclusiveNonblock).is_err());
+        prober.unlock().expect("unlock");
+        let _reader = beginning.join().expect("no panic");
+        assert!(prober.try_lock().is_err());
     }
 }

@@ -9,7 +9,7 @@ use super::statistics::{CycleTime, Traffic};
 use super::sync_pool::{RecordingSync, SyncPool};
 use crate::checksum::Checksum;
 use crate::idle::{Backoff, sleep_precisely};
-use crate::mailbox::{Event, MailboxHandle};
+use crate::mailbox::{Event, Mailbox};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -31,7 +31,7 @@ pub enum Command {
 }
 
 pub struct DutyCycle {
-    pub mailbox: MailboxHandle,
+    pub mailbox: Mailbox,
     pub commands: Receiver<Command>,
     pub storage: Arc<Storage>,
     pub replay_checksum: Option<Checksum>,
@@ -275,9 +275,9 @@ impl DutyCycle {
 
     fn post_end(&self, ending: EndingRecording) {
         let recording_id = ending.recording_id;
-        let end = ending.end(self.events.as_ref());
-        self.post_time_index_failed(recording_id, end.time_index_failure);
-        self.post_recording_stopped(recording_id, end.position, end.failure);
+        let (position, failure, time_index_failure) = ending.end(self.events.as_ref());
+        self.post_time_index_failed(recording_id, time_index_failure);
+        self.post_recording_stopped(recording_id, position, failure);
     }
 
     fn post_time_index_failed(&self, recording_id: i64, failure: Option<String>) {

@@ -11,23 +11,10 @@ const SEND_ATTEMPTS: usize = 3;
 const POSITION_LENGTH: usize = size_of::<i64>();
 
 /// The events of one recording, encoded by Python; in the last two the position is filled in.
-#[derive(Debug, PartialEq, Eq)]
 pub struct EventMessages {
     pub started: Vec<u8>,
     pub progress: Vec<u8>,
     pub stopped: Vec<u8>,
-}
-
-impl EventMessages {
-    pub fn check(&self) -> Result<(), String> {
-        let shortest = self.progress.len().min(self.stopped.len());
-        if shortest < POSITION_LENGTH {
-            return Err(format!(
-                "recording event of {shortest} bytes: too short for a position"
-            ));
-        }
-        Ok(())
-    }
 }
 
 /// Where the events go.
@@ -83,21 +70,5 @@ impl RecordingEvents {
 fn put_position(message: &mut [u8], position: i64) {
     if let Some(field) = message.last_chunk_mut::<POSITION_LENGTH>() {
         *field = position.to_le_bytes();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_without_room_for_a_position_are_refused() {
-        let messages = |progress| EventMessages {
-            started: Vec::new(),
-            progress: vec![0; progress],
-            stopped: vec![0; 32],
-        };
-        assert!(messages(7).check().is_err());
-        assert_eq!(messages(8).check(), Ok(()));
     }
 }

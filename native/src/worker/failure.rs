@@ -71,23 +71,3 @@ impl fmt::Display for Failure {
         formatter.write_str(&self.message)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_lack_of_space_or_quota_is_reported_as_storage_space() {
-        let of = |errno| {
-            Failure::storage(
-                "write",
-                Path::new("7-0.rec"),
-                &io::Error::from_raw_os_error(errno),
-            )
-        };
-        assert_eq!(of(libc::ENOSPC).code, code::STORAGE_SPACE);
-        assert_eq!(of(libc::EDQUOT).code, code::STORAGE_SPACE);
-        assert_eq!(of(libc::EIO).code, code::GENERIC);
-        assert!(of(libc::EIO).message.contains("cannot write 7-0.rec"));
-    }
-}

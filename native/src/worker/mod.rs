@@ -19,12 +19,12 @@ mod statistics;
 mod sync_pool;
 mod time_index;
 
-use crate::aeron::{CounterHandle, ExclusivePublication, ForeignCounter, Image, lock};
+use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image, lock};
 use crate::checksum::Checksum;
 use crate::errors::Error;
 use crate::fork;
 use crate::idle::Backoff;
-use crate::mailbox::{Event, MailboxHandle};
+use crate::mailbox::{Event, Mailbox};
 use duty_cycle::{Command, DutyCycle};
 use events::{EventMessages, EventStream};
 use pyo3::exceptions::PyValueError;
@@ -94,39 +94,13 @@ impl ReplayProgress {
 /// Where a replay's end comes from, as Python passes it.
 #[derive(FromPyObject)]
 enum LimitArgument {
-    Counter(CounterHandle),
+    Counter(Counter),
     Foreign(i32, i64),
 }
-
-/// Longest time of a block, total bytes and total time, as Python passes them.
-type TrafficArgument = (CounterHandle, CounterHandle, CounterHandle);
-
-/// Longest duty cycle, count of those longer than the threshold, and that threshold in nanoseconds.
-type CycleArgument = (CounterHandle, CounterHandle, u64);
 
 /// Path and header of a time index, whether it replaces a file, nanoseconds and bytes between its
 /// points.
 type TimeIndexArgument = (PathBuf, Vec<u8>, bool, u64, i64);
-
-fn traffic(counters: Option<TrafficArgument>) -> Traffic {
-    Traffic::new(
-        counters.map(|(max_time, total_bytes, total_time)| TrafficCounters {
-            max_time,
-            total_bytes,
-            total_time,
-        }),
-    )
-}
-
-fn cycle_time(counters: Option<CycleArgument>) -> CycleTime {
-    CycleTime::new(
-        counters.map(|(max_time, exceeded_count, threshold_ns)| CycleCounters {
-            max_time,
-            exceeded_count,
-            threshold: Duration::from_nanos(threshold_ns),
-        }),
-    )
-}
 
 #[pymethods]
 impl SessionWorker {
@@ -150,7 +124,7 @@ impl SessionWorker {
         reason = "keyword arguments of the Python contract"
     )]
     fn new(
-        mailbox: MailboxHandle,
+        mailbox: Mailbox,
         name: String,
         archive_dir: PathBuf,
         file_io_max_length: usize,
@@ -158,9 +132,9 @@ impl SessionWorker {
         record_checksum: &str,
         replay_checksum: &str,
         idle: (u32, u32, u64, u64),
-        write_counters: Option<TrafficArgument>,
-        read_counters: Option<TrafficArgument>,
-        cycle_counters: Option<CycleArgument>,
+        write_counters: Option<TrafficCounters>,
+        read_counters: Option<TrafficCounters>,
+        cycle_counters: Option<CycleCounters>,
     ) -> PyResult<Self> {
         let sync_level = SyncLevel::parse(file_sync_level).ok_or_else(|| {
             PyValueError::new_err(format!("file_sync_level={file_sync_level}: use 0, 1 or 2"))
@@ -196,9 +170,9 @@ impl SessionWorker {
             replays: Vec::new(),
             scratch: Vec::new(),
             replay_buffer: Vec::new(),
-            written: traffic(write_counters),
-            read: traffic(read_counters),
-            cycle_time: cycle_time(cycle_counters),
+            written: Traffic::new(write_counters),
+            read: Traffic::new(read_counters),
+            cycle_time: CycleTime::new(cycle_counters),
         };
         let thread = spawn(name, mailbox, move || duty_cycle.run())?;
         Ok(Self {
@@ -234,22 +208,15 @@ impl SessionWorker {
     fn record(
         &self,
         image: &Image,
-        position_counter: CounterHandle,
+        position_counter: Counter,
         recording_id: i64,
         start_position: i64,
         segment_length: i64,
         events: Option<(Vec<u8>, Vec<u8>, Vec<u8>)>,
         time_index: Option<TimeIndexArgument>,
-        durability: Option<&str>,
-        confirmed_counter: Option<CounterHandle>,
+        durability: Option<Durability>,
+        confirmed_counter: Option<Counter>,
     ) -> PyResult<()> {
-        let durability = durability
-            .map(|name| {
-                Durability::parse(name).ok_or_else(|| {
-                    PyValueError::new_err(format!("durability={name:?}: use \"pd\" or \"vd\""))
-                })
-            })
-            .transpose()?;
         if durability.is_none() && confirmed_counter.is_some() {
             let why = "confirmed_counter: only for a recording with a durability";
             return Err(PyValueError::new_err(why));
@@ -302,7 +269,7 @@ impl SessionWorker {
         segment_length,
         term_length,
         stream_id,
-        connect_timeout_ms,
+        connect_timeout_ns,
         limit_counter = None,
         file_io_max_length = None,
         answer = None,
@@ -324,7 +291,7 @@ impl SessionWorker {
         segment_length: i64,
         term_length: i64,
         stream_id: i32,
-        connect_timeout_ms: u64,
+        connect_timeout_ns: u64,
         limit_counter: Option<LimitArgument>,
         file_io_max_length: Option<usize>,
         answer: Option<(Bound<'_, ExclusivePublication>, Vec<u8>)>,
@@ -348,7 +315,7 @@ impl SessionWorker {
             segment_length,
             term_length,
             stream_id,
-            connect_timeout: Duration::from_millis(connect_timeout_ms),
+            connect_timeout: Duration::from_nanos(connect_timeout_ns),
             file_io_max_length,
             limit,
             publication,
@@ -377,7 +344,7 @@ impl SessionWorker {
 /// Start a thread; that it has panicked is posted to the mailbox.
 fn spawn(
     name: String,
-    mailbox: MailboxHandle,
+    mailbox: Mailbox,
     run: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {
     Builder::new().name(name.clone()).spawn(move || {
@@ -422,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_thread_is_posted() {
-        let mailbox = MailboxHandle::default();
+        let mailbox = Mailbox::default();
         let thread = spawn("recorder".into(), mailbox.clone(), || panic!("on purpose"));
         thread.expect("a thread").join().expect("no panic is left");
         let events = mailbox.posted();

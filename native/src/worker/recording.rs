@@ -6,10 +6,12 @@ use super::segment_writer::{Placement, SegmentWriter, Storage, SyncLevel};
 use super::statistics::Traffic;
 use super::sync_pool::{RecordingSync, SyncMode, SyncQueue};
 use super::time_index::{TimeIndex, TimeIndexRequest};
-use crate::aeron::{CounterHandle, ImageHandle};
+use crate::aeron::{Counter, ImageHandle};
 use crate::frame::FRAME_ALIGNMENT;
 use crate::geometry::StreamGeometry;
-use crate::mailbox::{Event, MailboxHandle};
+use crate::mailbox::{Event, Mailbox};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,13 +25,13 @@ pub struct RecordingRequest {
     pub start_position: i64,
     pub segment_length: i64,
     pub image: ImageHandle,
-    pub position_counter: CounterHandle,
+    pub position_counter: Counter,
     pub events: Option<EventMessages>,
     pub time_index: Option<TimeIndexRequest>,
     /// `None` for the sync level of the archive.
     pub durability: Option<Durability>,
     /// Set to the synced position of a recording that has a durability.
-    pub confirmed_counter: Option<CounterHandle>,
+    pub confirmed_counter: Option<Counter>,
 }
 
 /// When a recording is synced whose position counter does not wait for that.
@@ -41,12 +43,17 @@ pub enum Durability {
     Volatile,
 }
 
-impl Durability {
-    pub fn parse(name: &str) -> Option<Self> {
-        match name {
-            "pd" => Some(Self::Persistent),
-            "vd" => Some(Self::Volatile),
-            _ => None,
+impl FromPyObject<'_, '_> for Durability {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let name: String = object.extract()?;
+        match name.as_str() {
+            "pd" => Ok(Self::Persistent),
+            "vd" => Ok(Self::Volatile),
+            _ => Err(PyValueError::new_err(format!(
+                "durability={name:?}: use \"pd\" or \"vd\""
+            ))),
         }
     }
 }
@@ -62,7 +69,7 @@ impl RecordingRequest {
         &self,
         storage: &Storage,
         queue: Arc<SyncQueue>,
-        mailbox: MailboxHandle,
+        mailbox: Mailbox,
     ) -> Arc<RecordingSync> {
         let recording_id = self.recording_id;
         let counter = match self.durability {
@@ -99,7 +106,7 @@ impl RecordingRequest {
                  image begins"
             ));
         }
-        self.events.as_ref().map_or(Ok(()), EventMessages::check)
+        Ok(())
     }
 }
 
@@ -118,7 +125,7 @@ pub fn check_segment_length(segment_length: i64, term_length: i64) -> Result<(),
 pub struct RecordingSession {
     recording_id: i64,
     image: ImageHandle,
-    position_counter: CounterHandle,
+    position_counter: Counter,
     /// The recorded position after the last duty cycle.
     counted_position: i64,
     block_length_limit: usize,
@@ -154,16 +161,12 @@ impl RecordingSession {
             recording_id,
             start_position,
             segment_length,
-            ..
-        } = request;
-        let RecordingRequest {
             image,
             position_counter,
             events,
             time_index,
             durability,
             confirmed_counter,
-            ..
         } = request;
         let join_position = image.join_position;
         let term_length = image.term_buffer_length;
@@ -342,13 +345,9 @@ pub struct EndingRecording {
     time_index: Option<TimeIndex>,
 }
 
-/// Where and why a recording has ended.
-pub struct End {
-    pub position: i64,
-    pub failure: Option<Failure>,
-    /// Why its time index was not written, if that has failed.
-    pub time_index_failure: Option<String>,
-}
+/// The position at which a recording has ended and, if it has failed, why; likewise why its time
+/// index was not written.
+pub type End = (i64, Option<Failure>, Option<String>);
 
 impl EndingRecording {
     /// Whether all is synced, or cannot be.
@@ -370,10 +369,6 @@ impl EndingRecording {
             index.end(position);
             time_index_failure = index.take_failure();
         }
-        End {
-            position,
-            failure: self.failure.or(sync_failure),
-            time_index_failure,
-        }
+        (position, self.failure.or(sync_failure), time_index_failure)
     }
 }

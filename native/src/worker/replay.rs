@@ -7,7 +7,7 @@ use super::replay_limit::ReplayLimit;
 use super::segment_reader::SegmentReader;
 use super::statistics::Traffic;
 use crate::aeron::{
-    CLOSED, DeferredResponse, ExclusivePublicationHandle, NOT_CONNECTED, is_held_up,
+    CLOSED, DeferredResponse, ExclusivePublicationHandle, NOT_CONNECTED, is_held_up, last_error,
 };
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, align};
@@ -27,6 +27,7 @@ pub struct ReplayRequest {
     pub replay_position: i64,
     pub replay_length: i64,
     pub start_position: i64,
+    /// Known end of what may be replayed.
     pub stop_position: i64,
     pub segment_length: i64,
     pub term_length: i64,
@@ -55,10 +56,10 @@ impl ReplayRequest {
             start_position,
             ..
         } = *self;
-        if term_length != self.publication.term_buffer_length() as i64 {
+        if term_length != self.publication.constants.term_buffer_length as i64 {
             return Err(format!(
                 "term_length={term_length}: the publication has {}",
-                self.publication.term_buffer_length()
+                self.publication.constants.term_buffer_length
             ));
         }
         check_segment_length(self.segment_length, term_length)?;
@@ -97,25 +98,15 @@ pub enum ReplayOutcome {
 }
 
 pub struct ReplaySession {
-    replay_session_id: i64,
-    recorded_stream_id: i32,
-    start_position: i64,
-    /// Known end of what may be replayed.
-    stop_position: i64,
+    request: ReplayRequest,
     /// The replay ends at the first frame boundary at or after this.
     replay_limit: i64,
-    limit: ReplayLimit,
-    term_length: i64,
     batch_length_limit: usize,
     /// Part of a padding frame that is still to be appended, header included.
     padding: usize,
-    /// `None` when it is after the range of the clock.
-    connect_deadline: Option<Instant>,
+    connect_deadline: Instant,
     checksum: Option<Checksum>,
     reader: SegmentReader,
-    publication: ExclusivePublicationHandle,
-    progress: Arc<AtomicI64>,
-    answer: Option<DeferredResponse>,
     state: State,
 }
 
@@ -141,29 +132,21 @@ impl ReplaySession {
             .min(file_io_max_length)
             .min(request.term_length as usize);
         Self {
-            replay_session_id: request.replay_session_id,
-            recorded_stream_id: request.stream_id,
-            start_position: request.start_position,
-            stop_position: request.stop_position,
             replay_limit: request
                 .replay_position
                 .saturating_add(request.replay_length),
-            limit: request.limit,
-            term_length: request.term_length,
             batch_length_limit,
             padding: 0,
-            connect_deadline: Instant::now().checked_add(request.connect_timeout),
+            connect_deadline: Instant::now() + request.connect_timeout,
             checksum,
             reader,
-            publication: request.publication,
-            progress: request.progress,
-            answer: request.answer,
             state: State::Opening,
+            request,
         }
     }
 
     pub fn replay_session_id(&self) -> i64 {
-        self.replay_session_id
+        self.request.replay_session_id
     }
 
     /// Position of the next frame to offer.
@@ -173,12 +156,12 @@ impl ReplaySession {
 
     /// Close the publication: the subscriber takes what was offered.
     pub fn close(self) {
-        self.publication.close();
+        self.request.publication.close();
     }
 
     /// Close the publication and drop what the subscriber has not taken.
     pub fn revoke(self) {
-        self.publication.revoke();
+        self.request.publication.revoke();
     }
 
     /// Take a step: open, wait for the subscriber, or offer one batch, read into `buffer`.
@@ -188,7 +171,9 @@ impl ReplaySession {
             State::Connecting => self.connect(),
             State::Replaying => self.replay(buffer, traffic),
         };
-        self.progress.store(self.position(), Ordering::Release);
+        self.request
+            .progress
+            .store(self.position(), Ordering::Release);
         outcome.unwrap_or_else(ReplayOutcome::Failed)
     }
 
@@ -204,23 +189,27 @@ impl ReplaySession {
             self.check_first_frame()?;
         }
         self.state = State::Connecting;
-        let is_answered = self.answer.take().is_some_and(|answer| answer.send());
+        let is_answered = self
+            .request
+            .answer
+            .take()
+            .is_some_and(|answer| answer.send());
         Ok(ReplayOutcome::Ready { is_answered })
     }
 
     fn is_connect_timed_out(&self) -> bool {
-        self.connect_deadline
-            .is_some_and(|deadline| Instant::now() > deadline)
+        Instant::now() > self.connect_deadline
     }
 
     fn is_at_end(&self) -> bool {
-        matches!(self.limit, ReplayLimit::Stopped) && self.position() >= self.stop_position
+        matches!(self.request.limit, ReplayLimit::Stopped)
+            && self.position() >= self.request.stop_position
     }
 
     /// A replay from within the recording must begin where a frame does.
     fn check_first_frame(&mut self) -> Result<(), Failure> {
         let position = self.position();
-        if position <= self.start_position || position == self.stop_position {
+        if position <= self.request.start_position || position == self.request.stop_position {
             return Ok(());
         }
         let geometry = self.geometry();
@@ -240,14 +229,14 @@ impl ReplaySession {
     /// The geometry of the recording, which the publication shares but for the stream id.
     fn geometry(&self) -> StreamGeometry {
         StreamGeometry {
-            initial_term_id: self.publication.initial_term_id(),
-            term_length: self.term_length,
-            stream_id: self.recorded_stream_id,
+            initial_term_id: self.request.publication.constants.initial_term_id,
+            term_length: self.request.term_length,
+            stream_id: self.request.stream_id,
         }
     }
 
     fn connect(&mut self) -> Result<ReplayOutcome, Failure> {
-        if self.publication.is_connected() {
+        if self.request.publication.is_connected() {
             self.state = State::Replaying;
             return Ok(ReplayOutcome::Replayed(1));
         }
@@ -255,8 +244,8 @@ impl ReplaySession {
             return Err(Failure::generic(format!(
                 "no connection established for replayChannel={}, replayStreamId={}: \
                  no subscriber in time",
-                self.publication.channel(),
-                self.publication.stream_id()
+                self.request.publication.constants.channel,
+                self.request.publication.constants.stream_id
             )));
         }
         Ok(ReplayOutcome::Replayed(0))
@@ -267,7 +256,7 @@ impl ReplaySession {
         buffer: &mut [u8],
         traffic: &mut Traffic,
     ) -> Result<ReplayOutcome, Failure> {
-        if !self.publication.is_connected() {
+        if !self.request.publication.is_connected() {
             return Ok(ReplayOutcome::Abandoned);
         }
         if self.padding > 0 {
@@ -276,10 +265,10 @@ impl ReplaySession {
         if self.position() >= self.replay_limit {
             return Ok(ReplayOutcome::Ended);
         }
-        if self.position() >= self.stop_position && !self.is_extended() {
+        if self.position() >= self.request.stop_position && !self.is_extended() {
             return Ok(self.caught_up());
         }
-        if self.publication.available_window() <= 0 {
+        if self.request.publication.available_window() <= 0 {
             return Ok(ReplayOutcome::Replayed(0));
         }
         self.offer_batch(buffer, traffic)
@@ -292,12 +281,12 @@ impl ReplaySession {
     /// Ask the limit whether the recording has grown, and whether that was the last time. Where it
     /// was, the replay is to end there.
     fn ask_limit(&mut self) -> (bool, bool) {
-        let reading = self.limit.read(self.stop_position);
+        let reading = self.request.limit.read(self.request.stop_position);
         if reading.is_final {
             self.replay_limit = self.replay_limit.min(reading.position);
         }
-        let is_extended = reading.position > self.stop_position;
-        self.stop_position = reading.position;
+        let is_extended = reading.position > self.request.stop_position;
+        self.request.stop_position = reading.position;
         (is_extended, reading.is_final)
     }
 
@@ -316,15 +305,15 @@ impl ReplaySession {
     ) -> Result<ReplayOutcome, Failure> {
         let batch_length_limit = self.batch_length_limit.min(buffer.len());
         let buffer = buffer.get_mut(..batch_length_limit).unwrap_or_default();
-        let available = self.stop_position - self.position();
+        let available = self.request.stop_position - self.position();
         let expected = self.reader.readable_length(buffer.len(), available);
         let began = Instant::now();
         let read = self.reader.read(buffer, available)?;
         let bytes = buffer.get_mut(..read).unwrap_or_default();
         let rewrite = FrameRewrite {
             checksum: self.checksum,
-            session_id: self.publication.session_id(),
-            stream_id: self.publication.stream_id(),
+            session_id: self.request.publication.constants.session_id,
+            stream_id: self.request.publication.constants.stream_id,
         };
         let position = self.position();
         let remaining = self.replay_limit - position;
@@ -333,7 +322,7 @@ impl ReplaySession {
         traffic.add(read, began);
         if length > 0 {
             let frames = bytes.get_mut(..length).unwrap_or_default();
-            let result = self.publication.offer_block(frames);
+            let result = self.request.publication.offer_block(frames);
             if result <= 0 {
                 return self.refused(result);
             }
@@ -361,7 +350,7 @@ impl ReplaySession {
 
     /// Whether a padding frame ends at or before what may be replayed.
     fn is_recorded(&self, frame_length: usize) -> bool {
-        align(frame_length) as i64 <= self.stop_position - self.position()
+        align(frame_length) as i64 <= self.request.stop_position - self.position()
     }
 
     /// The limit is within a frame: continue when it moves past the end of the frame.
@@ -371,10 +360,10 @@ impl ReplaySession {
         if is_extended {
             return Ok(ReplayOutcome::Replayed(1));
         }
-        match self.limit {
+        match self.request.limit {
             ReplayLimit::Stopped => Err(self.damage(&format!(
                 "a frame continues past the stop position {}",
-                self.stop_position
+                self.request.stop_position
             ))),
             _ if is_final => Ok(ReplayOutcome::Ended),
             _ => Ok(ReplayOutcome::Replayed(0)),
@@ -384,12 +373,15 @@ impl ReplaySession {
     /// Append what is left of a padding frame, in pieces where it is longer than a message may
     /// be (loss gaps and long messages that did not fit leave such).
     fn append_padding(&mut self) -> Result<ReplayOutcome, Failure> {
-        let piece_limit = (self.term_length as usize / 8).min(MAX_MESSAGE_LENGTH);
+        let piece_limit = (self.request.term_length as usize / 8).min(MAX_MESSAGE_LENGTH);
         let mut appended = 0;
         while self.padding > 0 {
             let is_last = self.padding - HEADER_LENGTH <= piece_limit;
             let piece = if is_last { self.padding } else { piece_limit };
-            let result = self.publication.append_padding(piece - HEADER_LENGTH);
+            let result = self
+                .request
+                .publication
+                .append_padding(piece - HEADER_LENGTH);
             if result <= 0 {
                 return self.refused(result);
             }
@@ -413,9 +405,7 @@ impl ReplaySession {
             _ if is_held_up(result) => Ok(ReplayOutcome::Replayed(0)),
             NOT_CONNECTED | CLOSED => Ok(ReplayOutcome::Abandoned),
             _ => {
-                let error = self
-                    .publication
-                    .last_error("the publication refused the frames");
+                let error = last_error("the publication refused the frames");
                 Err(self.damage(&error.message()))
             }
         }

@@ -1,13 +1,13 @@
 //! How far a replay may go: the end of a stopped recording, or a counter that moves.
 
-use crate::aeron::{CounterHandle, ForeignCounter};
+use crate::aeron::{Counter, ForeignCounter};
 
 /// What sets the end of the replayable part of a recording.
 pub enum ReplayLimit {
     /// The recording has stopped.
     Stopped,
     /// The position counter of a live recording in this archive.
-    Recording(CounterHandle),
+    Recording(Counter),
     /// A counter that someone else moves (bounded replay).
     Bound(ForeignCounter),
 }

@@ -141,19 +141,3 @@ impl SegmentReader {
         )
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_support::scratch_dir::ScratchDir;
-
-    #[test]
-    fn what_is_no_file_is_refused_and_not_waited_for() {
-        let dir = ScratchDir::new();
-        let pipe = dir.path().join("3-0.rec");
-        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("make a pipe");
-        let mut reader = SegmentReader::new(dir.path().to_owned(), 3, 0, 0, 65_536, 65_536);
-        let failure = reader.read(&mut [0; 64], 64).expect_err("no file");
-        assert!(failure.message.contains("not a regular file"), "{failure}");
-    }
-}

@@ -4,17 +4,13 @@
 //! counters now and then, one that comes to rest at once.
 
 use super::sync_pool::SyncTime;
-use crate::aeron::CounterHandle;
+use crate::aeron::Counter;
 use std::time::{Duration, Instant};
 
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Counters of the bytes that recordings write, or of those that replays read.
-pub struct TrafficCounters {
-    pub max_time: CounterHandle,
-    pub total_bytes: CounterHandle,
-    pub total_time: CounterHandle,
-}
+/// Of what recordings write, or replays read: longest time of a block, total bytes, total time.
+pub type TrafficCounters = (Counter, Counter, Counter);
 
 /// Bytes moved and nanoseconds spent on it: in all, and at most for one block.
 pub struct Traffic {
@@ -65,20 +61,17 @@ impl Traffic {
             return;
         }
         self.published = self.added;
-        if let Some(counters) = &self.counters {
-            counters.total_bytes.set_release(self.total_bytes);
-            counters.total_time.set_release(self.total_time_ns);
-            counters.max_time.set_release(self.max_time_ns);
+        if let Some((max_time, total_bytes, total_time)) = &self.counters {
+            total_bytes.set_release(self.total_bytes);
+            total_time.set_release(self.total_time_ns);
+            max_time.set_release(self.max_time_ns);
         }
     }
 }
 
-/// Counters of the lengths of duty cycles. Other workers may use them too.
-pub struct CycleCounters {
-    pub max_time: CounterHandle,
-    pub exceeded_count: CounterHandle,
-    pub threshold: Duration,
-}
+/// Longest duty cycle, count of those longer than the threshold, and that threshold in nanoseconds.
+/// Other workers may use them too.
+pub type CycleCounters = (Counter, Counter, u64);
 
 /// Times the duty cycles of a thread, from the beginning of one to that of the next.
 pub struct CycleTime {
@@ -98,7 +91,7 @@ impl CycleTime {
 
     /// A duty cycle begins, and so the one before has ended.
     pub fn begin(&mut self) {
-        let Some(counters) = &self.counters else {
+        let Some((max_time, exceeded_count, threshold_ns)) = &self.counters else {
             return;
         };
         let now = Instant::now();
@@ -106,10 +99,10 @@ impl CycleTime {
             let took = now - began;
             if took > self.longest {
                 self.longest = took;
-                counters.max_time.propose_max(nanoseconds(took));
+                max_time.propose_max(nanoseconds(took));
             }
-            if took > counters.threshold {
-                counters.exceeded_count.add(1);
+            if took > Duration::from_nanos(*threshold_ns) {
+                exceeded_count.add(1);
             }
         }
     }

@@ -9,6 +9,7 @@
 
 use super::failure::Failure;
 use super::segment_writer::SyncLevel;
+use crate::aeron::lock;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -438,10 +439,6 @@ impl RecordingSync {
         state.is_scheduled = false;
         self.has_failed.store(true, Ordering::Release);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -85,9 +85,6 @@ impl TimeIndex {
             self.note(position, Instant::now(), wall_clock_ns());
         }
         self.flush();
-        if self.request.is_new {
-            let _ = std::fs::remove_file(&self.request.path);
-        }
     }
 
     fn is_due(&self, position: i64, now: Instant) -> bool {
@@ -332,20 +329,6 @@ mod tests {
     }
 
     #[test]
-    fn other_names_of_what_another_recording_has_left_keep_it() {
-        let dir = ScratchDir::new();
-        dir.write(NAME, &[9; 96]);
-        let (name, backup) = (dir.path().join(NAME), dir.path().join("backup"));
-        std::fs::hard_link(&name, &backup).expect("a second name");
-        let mut index = index(&dir);
-        index.request.is_new = true;
-        index.note(0, Instant::now(), 1);
-        index.flush();
-        assert_eq!(points(&dir), [(1, 0)]);
-        assert_eq!(dir.read("backup"), [9; 96]);
-    }
-
-    #[test]
     fn a_link_is_not_written_through() {
         for target in ["outside", "nowhere"] {
             let dir = ScratchDir::new();
@@ -359,29 +342,5 @@ mod tests {
             assert_eq!(dir.read("outside"), [9; 96]);
             assert!(!dir.path().join("nowhere").exists());
         }
-    }
-
-    #[test]
-    fn what_another_recording_has_left_goes_where_nothing_is_recorded() {
-        let dir = ScratchDir::new();
-        dir.write(NAME, &[9; 96]);
-        let mut index = index(&dir);
-        index.request.is_new = true;
-        index.end(0);
-        assert!(!dir.path().join(NAME).exists());
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_is_told_once() {
-        let dir = ScratchDir::new();
-        let mut index = index(&dir);
-        std::fs::create_dir(dir.path().join(NAME)).expect("a directory in its place");
-        index.note(0, Instant::now(), 1);
-        index.flush();
-        let failure = index.take_failure().expect("a failure");
-        assert!(failure.contains(NAME), "{failure}");
-        index.note(64, Instant::now(), 2);
-        index.end(96);
-        assert_eq!(index.take_failure(), None);
     }
 }

@@ -138,7 +138,7 @@ def test_a_descriptor_too_long_for_the_client_is_an_error(
     )
     roomy.connect()
     correlation_id = roomy.request(codecs.ListRecordingRequest, recording_id=0)
-    descriptor = roomy.await_message(lambda m: isinstance(m, codecs.RecordingDescriptor))
+    descriptor = roomy.await_message(codecs.RecordingDescriptor)
     assert (descriptor.correlation_id, descriptor.original_channel) == (correlation_id, channel)
     aeron.close()
 

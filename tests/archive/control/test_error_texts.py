@@ -136,11 +136,7 @@ def failed_replay(rig: Rig, recording_id: int, **fields: Any) -> Any:
     with closing(rig.aeron.add_subscription("aeron:ipc", wanted["replay_stream_id"])):
         asked = rig.raw.request(codecs.ReplayRequest, **wanted)
         answer = rig.raw.await_message(
-            lambda each: (
-                isinstance(each, codecs.ControlResponse)
-                and each.code is ControlResponseCode.ERROR
-                and each.correlation_id == asked
-            )
+            codecs.ControlResponse, correlation_id=asked, code=ControlResponseCode.ERROR
         )
     rig.raw.received.clear()
     await_no_replay(rig)

@@ -88,7 +88,7 @@ class Listener:
     def one(self, recording_id: int) -> Any:
         """Return the response to a request for one recording."""
         asked = self.raw.request(codecs.ListRecordingRequest, recording_id=recording_id)
-        return self.raw.await_message(lambda m: getattr(m, "correlation_id", None) == asked)
+        return self.raw.await_where(lambda m: getattr(m, "correlation_id", None) == asked)
 
     def ids(self) -> list[int]:
         return [each.recording_id for each in self.list_all()]

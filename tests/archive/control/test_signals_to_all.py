@@ -185,7 +185,7 @@ def test_our_client_distinguishes_signals_from_responses(broadcasting: Any, raw:
         )
         raw.response(correlation_id)
         with client.aeron.add_publication(IPC, stream_id) as publication:
-            started = raw.await_message(lambda m: isinstance(m, codecs.RecordingSignalEvent))
+            started = raw.await_message(codecs.RecordingSignalEvent)
             assert started.correlation_id == correlation_id
             end = publication.send(b"hello")
             while raw.client.next_correlation_id() < correlation_id - 1:
@@ -198,9 +198,7 @@ def test_our_client_distinguishes_signals_from_responses(broadcasting: Any, raw:
             client.stop_recording(IPC, stream_id)
         stopped = client.await_signal(correlation_id=correlation_id)
         assert (stopped.signal, stopped.position) == (RecordingSignal.STOP, end)
-        assert raw.await_message(lambda m: isinstance(m, codecs.RecordingSignalEvent)).signal is (
-            RecordingSignal.STOP
-        )
+        assert raw.await_message(codecs.RecordingSignalEvent).signal is (RecordingSignal.STOP)
 
 
 def test_no_signals_before_the_first_request(broadcasting: Any, aeron: _native.AeronClient) -> None:

@@ -120,7 +120,7 @@ def test_the_end_of_a_listing_is_sent_unless_it_is_full(raw: RawClient) -> None:
     asked["subscription_count"] = 4
     raw.request(codecs.ListRecordingSubscriptionsRequest, **asked)
     for _ in range(4):
-        raw.await_message(lambda m: isinstance(m, codecs.RecordingSubscriptionDescriptor))
+        raw.await_message(codecs.RecordingSubscriptionDescriptor)
     # A later response follows the end of the listing.
     raw.call(codecs.ArchiveIdRequest)
     assert raw.received == []

@@ -19,7 +19,7 @@ import aerotape
 from aerotape.archive.counters import CounterType
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.codecs.generated import archive as codecs
-from aerotape.codecs.generated.archive import ControlResponseCode, RecordingSignal, SourceLocation
+from aerotape.codecs.generated.archive import ControlResponseCode, RecordingSignal
 from aerotape.protocol import ErrorCode
 
 NO_SPACE = int(ErrorCode.STORAGE_SPACE)
@@ -176,12 +176,7 @@ def test_a_catalog_that_cannot_grow_on_a_full_disk(
     alias = "a" * 4_000
     long_channel = f"{IPC}|alias={alias}"
     disk.fill(leave_bytes=4_096)
-    granted = rig.raw.call(
-        codecs.StartRecordingRequest,
-        stream_id=900,
-        source_location=SourceLocation.LOCAL,
-        channel=long_channel,
-    )
+    granted = rig.try_start(900, long_channel)
     assert granted.code is ControlResponseCode.OK
     first = rig.aeron.add_exclusive_publication(IPC, 900)
     refusal = rig.error(granted.correlation_id)

@@ -161,7 +161,7 @@ def test_a_challenged_client_times_out(guarded: Any, aeron: _native.AeronClient)
     """Sessions without a response or without a decision end at the connect timeout."""
     silent, hanging = raw_client(aeron), raw_client(aeron)
     silent.send(_connect(silent, b"ask:carol"))
-    challenge = silent.await_message(lambda message: isinstance(message, codecs.Challenge))
+    challenge = silent.await_message(codecs.Challenge)
     assert challenge.encoded_challenge == b"who is carol?"
     assert challenge.control_session_id in control_session_counters(aeron)
     hanging.send(_connect(hanging, b"hang"))
@@ -174,7 +174,7 @@ def test_requests_before_the_decision_are_ignored(guarded: Any, aeron: _native.A
     """Before the response to the challenge requests are ignored, afterwards they are served."""
     raw = raw_client(aeron)
     raw.send(_connect(raw, b"ask:dave"))
-    challenge = raw.await_message(lambda message: isinstance(message, codecs.Challenge))
+    challenge = raw.await_message(codecs.Challenge)
     raw.control_session_id = challenge.control_session_id
     early = raw.request(codecs.ListRecordingsRequest, from_recording_id=0, record_count=1)
     answer = raw.client.next_correlation_id()
@@ -201,7 +201,7 @@ def test_a_response_from_another_stream_is_ignored(own_guarded: Any) -> None:
     victim, thief = raw_client(aeron), raw_client(aeron)
     thief.connect(encoded_credentials=b"open:alice")
     victim.send(_connect(victim, b"ask:erin"))
-    challenge = victim.await_message(lambda message: isinstance(message, codecs.Challenge))
+    challenge = victim.await_message(codecs.Challenge)
     for sender, answer in ((thief, b"wrong"), (victim, b"it is erin")):
         correlation_id = aeron.next_correlation_id()
         sender.send(

@@ -159,7 +159,7 @@ def test_hashing_blocks_no_other_client(archive: Any, users_file: Path) -> None:
                 encoded_credentials=credentials,
             )
         )
-    proving.await_message(lambda message: isinstance(message, codecs.Challenge))
+    proving.await_message(codecs.Challenge)
     for _ in range(10):
         assert served.call(codecs.ArchiveIdRequest).code is codecs.ControlResponseCode.OK
     slow.poll()

@@ -9,19 +9,15 @@ import java.util.Locale;
 import java.util.Random;
 
 /**
- * Lists all recordings of archives repeatedly, and counts descriptors per second; then requests
- * each of them by its id, once and in random order, and counts calls per second. Several archives
- * are listed alternately. Prints a line for each: the rates of its listings, that of the
- * calls, and that of listings for a channel and a stream.
+ * Lists all recordings of an archive repeatedly, and counts descriptors per second; then requests
+ * each of them by its id, once and in random order, and counts calls per second. Prints the rates of
+ * the listings, of the calls, and of listings for a channel and a stream.
  *
- * Arguments: aeron directory, control response channel, recordings in each catalog, seconds to warm
- * up, seconds to measure in each turn, turns, and for each archive its control request channel and
- * stream id.
+ * Arguments: aeron directory, control response channel, recordings in the catalog, seconds to warm
+ * up, seconds to measure, control request channel and stream id.
  */
 public final class Listing
 {
-    private static final int FIRST_CHANNEL = 6;
-
     private static final String CHANNEL_FRAGMENT = "alias=market-data";
     private static final int STREAM_ID = 1003;
 
@@ -32,53 +28,27 @@ public final class Listing
         final int count = Integer.parseInt(args[2]);
         final double warmUp = Double.parseDouble(args[3]);
         final double measure = Double.parseDouble(args[4]);
-        final int turns = Integer.parseInt(args[5]);
-        final List<AeronArchive> archives = new ArrayList<>();
         final Aeron.Context client = new Aeron.Context()
             .aeronDirectoryName(args[0])
             .idleStrategy(YieldingIdleStrategy.INSTANCE);
-        try (Aeron aeron = Aeron.connect(client))
+        try (Aeron aeron = Aeron.connect(client);
+            AeronArchive archive = AeronArchive.connect(new AeronArchive.Context()
+                .aeron(aeron)
+                .ownsAeronClient(false)
+                .idleStrategy(YieldingIdleStrategy.INSTANCE)
+                .controlRequestChannel(args[5])
+                .controlRequestStreamId(Integer.parseInt(args[6]))
+                .controlResponseChannel(args[1])))
         {
-            for (int i = FIRST_CHANNEL; i < args.length; i += 2)
-            {
-                archives.add(AeronArchive.connect(new AeronArchive.Context()
-                    .aeron(aeron)
-                    .ownsAeronClient(false)
-                    .idleStrategy(YieldingIdleStrategy.INSTANCE)
-                    .controlRequestChannel(args[i])
-                    .controlRequestStreamId(Integer.parseInt(args[i + 1]))
-                    .controlResponseChannel(args[1])));
-            }
-            final double[][] rates = new double[archives.size()][turns];
-            for (final AeronArchive archive : archives)
-            {
-                listFor(archive, count, warmUp);
-            }
-            for (int turn = 0; turn < turns; turn++)
-            {
-                for (int i = 0; i < rates.length; i++)
-                {
-                    final int next = turn % 2 == 0 ? i : rates.length - 1 - i;
-                    rates[next][turn] = listFor(archives.get(next), count, measure);
-                }
-            }
-            for (int i = 0; i < rates.length; i++)
-            {
-                warmUp(archives.get(i));
-                for (final double rate : rates[i])
-                {
-                    System.out.printf(Locale.ROOT, "%.1f ", rate);
-                }
-                System.out.printf(
-                    Locale.ROOT,
-                    "%.1f %.1f%n",
-                    askForEach(archives.get(i), count),
-                    listForUri(archives.get(i), count, measure));
-            }
-            for (final AeronArchive archive : archives)
-            {
-                archive.close();
-            }
+            listFor(archive, count, warmUp);
+            final double all = listFor(archive, count, measure);
+            warmUp(archive);
+            System.out.printf(
+                Locale.ROOT,
+                "%.1f %.1f %.1f%n",
+                all,
+                askForEach(archive, count),
+                listForUri(archive, count, measure));
         }
     }
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from support.damage.sync_shim import build_shim
 from support.model.messages import messages
+from support.own_process import run_python
 from support.worker_rig import WorkerRig
 
-TESTS = Path(__file__).resolve().parents[2]
+from aerotape.errors import ClosedError
 
 
 @pytest.fixture(scope="module")
@@ -30,19 +28,10 @@ def test_syncs(scenario: str, shim: Path, aeron_dir: Path, tmp_path: Path) -> No
     archive_dir, control = tmp_path / "archive", tmp_path / "control"
     archive_dir.mkdir()
     control.mkdir()
-    command = [sys.executable, "-m", "support.damage.held_sync", scenario]
-    done = subprocess.run(
-        [*command, *map(str, (aeron_dir, archive_dir, control))],
-        env=os.environ
-        | {
-            "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)]),
-            "LD_PRELOAD": str(shim),
-            "SYNC_CONTROL": str(control),
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    done = run_python(
+        *("-m", "support.damage.held_sync", scenario, aeron_dir, archive_dir, control),
+        LD_PRELOAD=str(shim),
+        SYNC_CONTROL=str(control),
     )
     assert done.returncode == 0, done.stderr
 
@@ -82,6 +71,8 @@ def test_closing_the_worker_confirms_its_ledgers(rig: WorkerRig) -> None:
         end = len(recording.log.data)
         assert rig.event("recording_stopped", recording.recording_id)[2:] == (end, 0, None)
         rig.await_confirmed(recording, end)
+    with pytest.raises(ClosedError, match="worker is closed"):
+        worker.stop_recording(0)
 
 
 def test_a_request_for_a_recording_that_is_not_synced_is_ignored(rig: WorkerRig) -> None:

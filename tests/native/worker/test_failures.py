@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.damage.sync_shim import build_shim
+from support.own_process import run_python
 from support.worker_rig import IPC, WorkerRig
 
 GENERIC, STORAGE_SPACE = 0, 11
-TESTS = Path(__file__).resolve().parents[2]
 
 
-def record_until_failure(
-    command: list[str], extra_environment: dict[str, str] | None = None
-) -> dict[str, Any]:
-    """Run `support.damage.failing_storage` (by `command`); return its output."""
-    environment = dict(os.environ) | {
-        "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])
-    }
-    done = subprocess.run(
-        command,
-        env=environment | (extra_environment or {}),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+def record_until_failure(*arguments: object, **variables: str) -> dict[str, Any]:
+    """Run `support.damage.failing_storage`; return its output."""
+    done = run_python("-m", "support.damage.failing_storage", *arguments, timeout_s=60, **variables)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
@@ -46,14 +32,10 @@ def assert_stopped_at_a_whole_frame(outcome: dict[str, Any]) -> int:
     return position
 
 
-def script(*args: object) -> list[str]:
-    return [sys.executable, "-m", "support.damage.failing_storage", *map(str, args)]
-
-
 def test_a_file_that_cannot_grow_stops_its_recording_only(aeron_dir: Path, tmp_path: Path) -> None:
     """A write that is truncated within a frame retains the whole frames and zeroes the torn one."""
     limit = 50_000
-    outcome = record_until_failure(script(aeron_dir, tmp_path, 0, limit))
+    outcome = record_until_failure(aeron_dir, tmp_path, 0, limit)
     position = assert_stopped_at_a_whole_frame(outcome)
     positions = outcome["frame_positions"]
     assert position == max(at for at in positions if at <= limit)
@@ -72,8 +54,7 @@ def test_a_failed_sync_stops_the_recording_at_its_durable_position(
     archive_dir = tmp_path / "archive"
     archive_dir.mkdir()
     outcome = record_until_failure(
-        script(aeron_dir, archive_dir, sync_level),
-        {"LD_PRELOAD": str(shim), "FAIL_SYNC_AFTER": "5"},
+        aeron_dir, archive_dir, sync_level, LD_PRELOAD=str(shim), FAIL_SYNC_AFTER="5"
     )
     assert_stopped_at_a_whole_frame(outcome)
     assert outcome["event"][3] == GENERIC

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
 import pytest
-from support.model.messages import message, messages
-from support.model.term_log import DATA, HEADER, PADDING, frames
+from support.model.messages import messages
+from support.model.term_log import HEADER
 from support.worker_rig import IPC, LiveRecording, WorkerRig
-
-from aerotape import _native
 
 
 def recorded(rig: WorkerRig, recording: LiveRecording) -> bytes:
@@ -25,18 +22,6 @@ def assert_files_hold_the_log(data: bytes, recording: LiveRecording) -> None:
     assert data[:end] == recording.log.data
     assert not any(data[end:])
     assert len(data) == (end // recording.segment_length + 1) * recording.segment_length
-
-
-@pytest.mark.parametrize("segment_length", [65_536, 262_144])
-def test_an_ipc_stream_is_recorded_byte_for_byte(rig: WorkerRig, segment_length: int) -> None:
-    """Fragments, padding at term ends and rollovers are at the same offsets as in the log."""
-    recording = rig.record(rig.worker(), segment_length=segment_length)
-    recording.offer(messages(1, 400, 0, 6_000))
-    data = recorded(rig, recording)
-    assert_files_hold_the_log(data, recording)
-    types = [frame_type for _, _, frame_type, _ in frames(data)]
-    assert types.count(PADDING) >= 8
-    assert types.count(DATA) > 400
 
 
 def test_a_udp_stream_is_recorded_byte_for_byte(
@@ -60,34 +45,6 @@ def test_a_segment_filled_to_its_last_byte_is_followed_by_the_next_file(rig: Wor
     assert_files_hold_the_log(recorded(rig, recording), recording)
 
 
-@pytest.mark.parametrize("checksum", ["crc-32", "crc-32c"])
-def test_checksums_are_in_the_session_ids_of_data_frames(
-    rig: WorkerRig, checksum: _native.ChecksumName
-) -> None:
-    """Each data frame has the checksum of its aligned payload; padding and all else is
-    unchanged."""
-    recording = rig.record(rig.worker(record_checksum=checksum))
-    recording.offer(messages(3, 300, 0, 4_000))
-    data = bytearray(recorded(rig, recording))
-    seen = set()
-    for offset, length, frame_type, session_id in frames(data):
-        if frame_type == DATA:
-            expected = _native.checksum(checksum, bytes(data[offset + 32 : offset + length]))
-            assert session_id == expected
-            seen.add(session_id)
-            struct.pack_into("<i", data, offset + 12, recording.log.session_id)
-    assert len(seen) > 200
-    assert_files_hold_the_log(bytes(data), recording)
-
-
-@pytest.mark.parametrize("level", [1, 2])
-def test_sync_levels_record_the_same_bytes(rig: WorkerRig, level: int) -> None:
-    """At sync levels 1 and 2 positions advance and files contain the same bytes as at 0."""
-    recording = rig.record(rig.worker(file_sync_level=level))
-    recording.offer(messages(4, 60, 0, 6_000))
-    assert_files_hold_the_log(recorded(rig, recording), recording)
-
-
 def test_stop_ends_a_recording_at_a_whole_frame(rig: WorkerRig) -> None:
     """A stop during publishing reports the counter's position, which is the end of a frame."""
     worker = rig.worker()
@@ -101,23 +58,6 @@ def test_stop_ends_a_recording_at_a_whole_frame(rig: WorkerRig) -> None:
     data = rig.segment_bytes(recording)
     assert data[:position] == recording.log.data[:position]
     assert not any(data[position:])
-
-
-def test_many_recordings_share_a_worker(rig: WorkerRig) -> None:
-    """Streams of one worker are recorded in separate files, and end one by one."""
-    worker = rig.worker(record_checksum="none")
-    recordings = [
-        rig.record(worker, recording_id=index, stream_id=100 + index) for index in range(5)
-    ]
-    for round_ in range(40):
-        for index, recording in enumerate(recordings):
-            recording.offer([message(index, round_, 0, 4_000)])
-    worker.stop_recording(3)
-    assert rig.event("recording_stopped", 3)[3:] == (0, None)
-    for recording in recordings:
-        if recording.recording_id != 3:
-            recording.offer([b"after the third has stopped"])
-            assert_files_hold_the_log(recorded(rig, recording), recording)
 
 
 def test_a_start_within_a_term_is_preceded_by_zeros(rig: WorkerRig) -> None:
@@ -151,19 +91,6 @@ def test_a_start_within_a_term_is_preceded_by_zeros(rig: WorkerRig) -> None:
     length, _, _, _, term_offset, session_id, stream_id, *_ = HEADER.unpack_from(data, 32_768)
     assert (length, term_offset, session_id, stream_id) == (36, 32_768, publication.session_id, 5)
     assert data[32_800:32_804] == b"late"
-
-
-def test_closing_the_worker_ends_its_recordings_with_their_positions(rig: WorkerRig) -> None:
-    """Each recording reports its stop position; the worker then refuses work."""
-    worker = rig.worker()
-    recording = rig.record(worker)
-    position = recording.offer(messages(7, 10))
-    rig.await_position(recording, position)
-    worker.close()
-    assert rig.event("recording_stopped", 0) == ("recording_stopped", 0, position, 0, None)
-    with pytest.raises(Exception, match="worker is closed") as caught:
-        worker.stop_recording(0)
-    assert type(caught.value).__name__ == "ClosedError"
 
 
 def test_invalid_recording_parameters_are_refused(rig: WorkerRig) -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from support.own_process import run_script
+from support.own_process import run_python
 
 from aerotape.errors import ConfigurationError
 from aerotape.spark.runtime.session import check_master, job_context
@@ -78,7 +78,7 @@ def test_jobs_in_a_new_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     workers import the package and not the folders next to it."""
     pytest.importorskip("pyspark")
     monkeypatch.chdir(tmp_path)
-    run = run_script(IN_A_NEW_PROCESS)
+    run = run_python("-c", IN_A_NEW_PROCESS)
     assert run.returncode == 0, run.stderr
     (before, within), folders, is_stopped = json.loads(run.stdout)
     assert before != within == "ERROR"

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aerotape
-from aerotape.catalog.descriptor import segment_base_position
 from aerotape.replay.offline.directory import Recording
-from support.daemon.recording import wait_until
+from support.daemon.recording import await_listed, wait_until
 
 CHANNEL = "aeron:ipc?term-length=64k"
 # Many points, so that an error is likely to show.
@@ -72,14 +71,7 @@ class TimedStream:
         publication = client.aeron.add_exclusive_publication(channel, self.stream_id)
         publication.wait_connected()
         if self.recording_id < 0:
-            found: list[aerotape.RecordingDescriptor] = []
-
-            def is_listed() -> bool:
-                found[:] = client.list_recordings_for_uri("", self.stream_id)
-                return bool(found)
-
-            wait_until(is_listed, "the start")
-            self.recording_id = found[0].recording_id
+            self.recording_id = await_listed(client, self.stream_id)
         count = 0
         while count < at_least or not until():
             self.burst(client, publication)
@@ -127,12 +119,3 @@ class TimedStream:
     def positions_since(self, time_ns: int) -> list[int]:
         """Positions of the messages that an offline reader finds from a time on."""
         return [message.position for message in self.look().messages(from_time=time_ns)]
-
-    def segment_base(self, position: int) -> int:
-        descriptor = self.look().descriptor
-        return segment_base_position(
-            descriptor.start_position,
-            position,
-            descriptor.term_buffer_length,
-            descriptor.segment_file_length,
-        )

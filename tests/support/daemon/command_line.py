@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from support.daemon.archives import ServedArchive
-from support.damage.tool_commands import run
+from support.damage.tool_commands import Done, run
 from support.jvm.java import ROOT
 
 
@@ -72,26 +72,13 @@ class CommandLine:
         return lines[0]
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """The exit code of a command, and what it has printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def aerotape(*args: object, expect: int | None = 0) -> Outputs:
+def aerotape(*args: object, expect: int | None = 0) -> Done:
     """Run a command in this process and check its exit code; None stands for any."""
     done = run(*args)
     assert expect in (None, done.code), done.err
-    return Outputs(done.code, done.out, done.err)
+    return done
 
 
-def tool(directory: Path | str, *args: object, expect: int | None = 0) -> Outputs:
+def tool(directory: Path | str, *args: object, expect: int | None = 0) -> Done:
     """Run a command of `aerotape tool`, as `aerotape` does."""
     return aerotape("tool", directory, *args, expect=expect)

@@ -77,16 +77,20 @@ class RawClient:
 
     def response(self, correlation_id: int, timeout_s: float = 30.0) -> Any:
         """Wait for the control response with this correlation id."""
-        return self.await_message(
+        return self.await_message(codecs.ControlResponse, timeout_s, correlation_id=correlation_id)
+
+    def await_message(self, kind: type[Any], timeout_s: float = 30.0, **fields: Any) -> Any:
+        """Wait for a message with these fields; others are added to `received`."""
+        return self.await_where(
             lambda message: (
-                isinstance(message, codecs.ControlResponse)
-                and message.correlation_id == correlation_id
+                isinstance(message, kind)
+                and all(getattr(message, name) == value for name, value in fields.items())
             ),
             timeout_s,
         )
 
-    def await_message(self, wanted: Callable[[Any], bool], timeout_s: float = 30.0) -> Any:
-        """Wait for a message; others are added to `received`."""
+    def await_where(self, wanted: Callable[[Any], bool], timeout_s: float = 30.0) -> Any:
+        """Wait for a message for which a condition holds; others are added to `received`."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             for index, message in enumerate(self.received):

@@ -93,11 +93,7 @@ class Rig:
     def signal(self, correlation_id: int, wanted: codecs.RecordingSignal) -> Any:
         """Wait for a signal about what a request has started."""
         return self.raw.await_message(
-            lambda each: (
-                isinstance(each, codecs.RecordingSignalEvent)
-                and each.correlation_id == correlation_id
-                and each.signal is wanted
-            )
+            codecs.RecordingSignalEvent, correlation_id=correlation_id, signal=wanted
         )
 
     def position(self, recording_id: int) -> int:
@@ -126,7 +122,7 @@ class Rig:
         granted = self.raw.call(kind, **fields)
         assert granted.code is ControlResponseCode.OK, granted
         ids = (granted.correlation_id, granted.relevant_id)
-        return self.raw.await_message(
+        return self.raw.await_where(
             lambda each: (
                 isinstance(each, codecs.ControlResponse)
                 and each.code is ControlResponseCode.ERROR

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -22,7 +21,7 @@ from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import BooleanType, SourceLocation
 from support.daemon.control_rig import RawClient
-from support.jvm.java import ROOT
+from support.own_process import run_python
 
 IPC = "aeron:ipc?term-length=64k"
 SEGMENT = 65_536
@@ -185,7 +184,7 @@ class _Client:
                 encoded_credentials=b"ask:bob",
             )
         )
-        return self.raw.await_message(lambda e: isinstance(e, codecs.Challenge)) if wait else None
+        return self.raw.await_message(codecs.Challenge) if wait else None
 
     def answer(self) -> None:
         """Respond to the challenge."""
@@ -201,9 +200,7 @@ class _Client:
     def list(self) -> None:
         """Receive the first descriptors of a listing that does not fit into the response stream."""
         self.request(codecs.ListRecordingSubscriptionsRequest)
-        self.raw.await_message(
-            lambda each: isinstance(each, codecs.RecordingSubscriptionDescriptor)
-        )
+        self.raw.await_message(codecs.RecordingSubscriptionDescriptor)
 
     def replay(self) -> None:
         """Receive the first messages of a replay that continues."""
@@ -217,7 +214,7 @@ class _Client:
         """Publish to a live recording."""
         self.request(codecs.StartRecordingRequest2)
         publication = self.aeron.add_exclusive_publication(IPC, self.task.stream_id)
-        self.raw.await_message(lambda each: isinstance(each, codecs.RecordingSignalEvent))
+        self.raw.await_message(codecs.RecordingSignalEvent)
         for _ in range(300):
             publication.offer_within(b"x" * 992, 5_000_000_000)
 
@@ -225,11 +222,7 @@ class _Client:
         """Replicate until the replica grows; report the replication's id."""
         replication = self.raw.response(self.request(codecs.ReplicateRequest2))
         self.raw.await_message(
-            lambda each: (
-                isinstance(each, codecs.RecordingSignalEvent)
-                and each.signal is codecs.RecordingSignal.EXTEND
-            ),
-            timeout_s=20,
+            codecs.RecordingSignalEvent, 20, signal=codecs.RecordingSignal.EXTEND
         )
         self.report(replication.relevant_id)
 
@@ -307,13 +300,9 @@ def main() -> None:
 
 def run(aeron_dir: Path, control_channel: str, tasks: Mapping[str, Task]) -> dict[str, int]:
     """Run each task in a client that is killed; return their reports by name."""
-    done = subprocess.run(
-        [sys.executable, "-m", "support.daemon.killable_client", str(aeron_dir), control_channel],
-        input=json.dumps({name: asdict(task) for name, task in tasks.items()}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
+    done = run_python(
+        *("-m", "support.daemon.killable_client", aeron_dir, control_channel),
+        stdin=json.dumps({name: asdict(task) for name, task in tasks.items()}),
     )
     assert done.returncode == 0, done.stderr
     reported: dict[str, int] = {}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,9 @@ from aerotape.archive.client.ledger.handles import LedgerWriter
 from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.catalog.segment_files import list_segment_files
 from aerotape.errors import ArchiveError
+from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.processes import free_port
-
-TIMEOUT_S = 30.0
 
 
 class Three:
@@ -47,7 +45,7 @@ class Three:
         process = self.archives[index].process
         process.send_signal(signal.SIGSTOP)
         threads = Path(f"/proc/{process.pid}/task")
-        until(
+        await_true(
             lambda: all(
                 (thread / "stat").read_text().rpartition(") ")[2][0] == "T"
                 for thread in threads.iterdir()
@@ -105,14 +103,7 @@ class Three:
 
     def await_equal(self, ledger: aerotape.QualifiedId, expected: list[bytes]) -> None:
         """Wait until all archives have the same entries."""
-        until(lambda: all(self.entries(index, ledger) == expected for index in range(3)))
-
-
-def until(is_so: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not is_so():
-        assert time.monotonic() < deadline_s, "timeout"
-        time.sleep(0.1)
+        await_true(lambda: all(self.entries(index, ledger) == expected for index in range(3)))
 
 
 def payloads(begin: int, end: int) -> list[bytes]:

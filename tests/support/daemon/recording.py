@@ -26,6 +26,18 @@ def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = 60.0) ->
         time.sleep(0.005)
 
 
+def await_listed(client: aerotape.ArchiveClient, stream_id: int) -> int:
+    """Wait until a stream has a recording; return the id of the first."""
+    found: list[int] = []
+
+    def is_listed() -> bool:
+        found[:] = [each.recording_id for each in client.list_recordings_for_uri("", stream_id)]
+        return bool(found)
+
+    wait_until(is_listed, "the recording's start")
+    return found[0]
+
+
 @dataclass
 class Made:
     """A recording of a test with its publication.
@@ -61,15 +73,9 @@ def start_recording(
     subscription_id = client.start_recording(channel, stream_id)
     publication = client.aeron.add_publication(channel, stream_id)
     publication.wait_connected()
-    found: list[int] = []
-
-    def is_listed() -> bool:
-        found[:] = [d.recording_id for d in client.list_recordings_for_uri("", stream_id)]
-        return bool(found)
-
-    wait_until(is_listed, "the recording's start")
+    recording_id = await_listed(client, stream_id)
     made = Made(
-        found[0], subscription_id, channel, stream_id, publication.session_id, publication, []
+        recording_id, subscription_id, channel, stream_id, publication.session_id, publication, []
     )
     made.send(message(stream_id, index, 0, 6000) for index in range(count))
     wait_until(

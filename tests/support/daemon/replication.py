@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from support.builders.streams import segment_files
+from support.daemon.control_rig import await_true
 from support.jvm.java import JavaArchiveException, JavaClient
 
 CONTROL_STREAM_ID = 10
@@ -87,10 +88,8 @@ class Recorded:
     def stop(self) -> None:
         """End the recording and the stream."""
         self.side.client.call("stopRecording", self.channel, self.stream_id)
-        deadline_s = time.monotonic() + 60
-        while self.side.client.call("getStopPosition", self.recording_id) == NULL:
-            assert time.monotonic() < deadline_s, "not stopped"
-            time.sleep(0.01)
+        client = self.side.client
+        await_true(lambda: client.call("getStopPosition", self.recording_id) != NULL)
         self.side.client.close_resource(self.publication)
 
 

@@ -100,7 +100,7 @@ def _flip(path: Path, offset: int, bit: int) -> None:
 def cut_short(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
     original, base, path = _some_segment(built, directory, rng)
     begin, end = _recorded(original, base)
-    length = rng.randrange(begin, end)
+    length = rng.choice([0, rng.randrange(begin, end), rng.randrange(begin, end)])
     os.truncate(path, length)
     touched = frozenset({original.recording_id})
     return Hit(f"{path.name} is cut to {length} bytes", touched, visible=touched)
@@ -177,24 +177,21 @@ def swapped(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
 
 
 def missing(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
+    """Delete a segment file, or all of a recording."""
     original, _, path = _some_segment(built, directory, rng)
-    path.unlink()
+    gone = [path]
+    if rng.random() < 0.5:
+        gone = [each for _, _, each in _segments_of(built, directory, original)]
+    for each in gone:
+        each.unlink()
     touched = frozenset({original.recording_id})
-    return Hit(f"{path.name} is gone", touched, visible=touched)
+    return Hit(f"{len(gone)} files like {path.name} are gone", touched, visible=touched)
 
 
 def _segments_of(
     built: BuiltDirectory, directory: Path, original: Original
 ) -> list[tuple[Original, int, Path]]:
     return [each for each in _segments(built, directory) if each[0] is original]
-
-
-def all_missing(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
-    original, _, _ = _some_segment(built, directory, rng)
-    for _, _, path in _segments_of(built, directory, original):
-        path.unlink()
-    touched = frozenset({original.recording_id})
-    return Hit(f"the files of recording {touched} are gone", touched, visible=touched)
 
 
 def duplicated(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
@@ -224,13 +221,6 @@ def renamed(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
         frozenset({original.recording_id, other.recording_id}),
         visible=frozenset({original.recording_id}),
     )
-
-
-def emptied(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
-    original, _, path = _some_segment(built, directory, rng)
-    os.truncate(path, 0)
-    touched = frozenset({original.recording_id})
-    return Hit(f"{path.name} has no bytes", touched, visible=touched)
 
 
 def no_file(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
@@ -430,10 +420,8 @@ SEGMENT_DAMAGES: Mapping[str, Damage] = {
     "garbage-pages": garbage_pages,
     "swapped": swapped,
     "missing": missing,
-    "all-missing": all_missing,
     "duplicated": duplicated,
     "renamed": renamed,
-    "emptied": emptied,
     "no-file": no_file,
     "garbage-behind": garbage_behind,
 }

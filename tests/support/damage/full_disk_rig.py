@@ -42,31 +42,23 @@ class Rig:
         self.signal(response.correlation_id, RecordingSignal.START)
         return response.correlation_id, publication
 
-    def try_start(self, stream_id: int) -> Any:
+    def try_start(self, stream_id: int, channel: str = IPC) -> Any:
         return self.raw.call(
             codecs.StartRecordingRequest,
             stream_id=stream_id,
             source_location=SourceLocation.LOCAL,
-            channel=IPC,
+            channel=channel,
         )
 
     def signal(self, correlation_id: int, signal: RecordingSignal) -> Any:
         return self.raw.await_message(
-            lambda message: (
-                isinstance(message, codecs.RecordingSignalEvent)
-                and message.correlation_id == correlation_id
-                and message.signal is signal
-            )
+            codecs.RecordingSignalEvent, correlation_id=correlation_id, signal=signal
         )
 
     def error(self, correlation_id: int) -> Any:
         """Wait for the error of a request that was accepted before."""
         return self.raw.await_message(
-            lambda message: (
-                isinstance(message, codecs.ControlResponse)
-                and message.correlation_id == correlation_id
-                and message.code is ControlResponseCode.ERROR
-            )
+            codecs.ControlResponse, correlation_id=correlation_id, code=ControlResponseCode.ERROR
         )
 
     def offer(self, publication: Any, first: int, count: int) -> None:
@@ -116,12 +108,7 @@ class Rig:
 
     def descriptor(self, recording_id: int) -> Any:
         correlation_id = self.raw.request(codecs.ListRecordingRequest, recording_id=recording_id)
-        return self.raw.await_message(
-            lambda message: (
-                isinstance(message, codecs.RecordingDescriptor)
-                and message.correlation_id == correlation_id
-            )
-        )
+        return self.raw.await_message(codecs.RecordingDescriptor, correlation_id=correlation_id)
 
     def value(self, counter_type: int) -> int:
         [row] = self.aeron.counters().rows(counter_type)

@@ -130,6 +130,7 @@ def failing(rig: WorkerRig, syncs: Syncs) -> None:
     assert "cannot sync segment file" in event[4] and "0-0.rec" in event[4]
     assert "Input/output error" in event[4] and f"stopped at position {good}" in event[4]
     assert confirmed(failed) == good
+    syncs_before = syncs.count("0-0.rec")
     rig.await_position(plain, plain.offer(messages(2, 10)))
     rig.await_confirmed(ledger, ledger.offer(messages(2, 10)))
     # On request, and at the end.
@@ -143,6 +144,7 @@ def failing(rig: WorkerRig, syncs: Syncs) -> None:
     event = rig.event("recording_stopped", 3)
     assert event[2] == good and "3-0.rec" in event[4]
     rig.await_confirmed(ledger, ledger.offer(messages(3, 10)))
+    assert syncs.count("0-0.rec") == syncs_before, "a failed sync is not repeated"
 
 
 def volatile(rig: WorkerRig, syncs: Syncs) -> None:

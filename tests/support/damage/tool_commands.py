@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from aerotape.tools._cli.main import main
 
@@ -34,11 +35,15 @@ class Command:
 
 @dataclass(frozen=True)
 class Done:
-    """The result of a command."""
+    """The exit code of a command, and what it has printed."""
 
     code: int
     out: str
     err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
 
 
 def run(*arguments: object) -> Done:

@@ -1,6 +1,6 @@
 //! Open publications of the C client, for any thread.
 
-use super::super::client::ClientHandle;
+use super::super::client::AeronClient;
 use super::super::guarded::Guarded;
 use super::super::last_error;
 use crate::errors::{Error, Result};
@@ -24,14 +24,14 @@ pub fn is_held_up(result: i64) -> bool {
 #[pyclass(frozen, get_all, subclass, module = "aerotape._native")]
 #[derive(Clone, Debug)]
 pub struct PublicationConstants {
-    pub(super) channel: String,
-    pub(super) stream_id: i32,
-    pub(super) session_id: i32,
-    pub(super) registration_id: i64,
-    pub(super) initial_term_id: i32,
-    pub(super) term_buffer_length: usize,
-    pub(super) max_message_length: usize,
-    pub(super) max_payload_length: usize,
+    pub channel: String,
+    pub stream_id: i32,
+    pub session_id: i32,
+    pub registration_id: i64,
+    pub initial_term_id: i32,
+    pub term_buffer_length: usize,
+    pub max_message_length: usize,
+    pub max_payload_length: usize,
 }
 
 impl PublicationConstants {
@@ -78,11 +78,11 @@ macro_rules! publication_handle {
         /// An open publication of a client; closed when dropped.
         pub struct $handle {
             pub(super) cell: Guarded<c::$ctype>,
-            pub(super) constants: PublicationConstants,
+            pub constants: PublicationConstants,
         }
 
         impl $handle {
-            pub(super) fn new(client: ClientHandle, publication: *mut c::$ctype) -> Self {
+            pub(super) fn new(client: AeronClient, publication: *mut c::$ctype) -> Self {
                 let mut raw = MaybeUninit::<c::aeron_publication_constants_t>::uninit();
                 // SAFETY: C has just given us the publication and fills in the struct.
                 let constants = unsafe {
@@ -175,27 +175,7 @@ publication_handle!(
 );
 
 impl ExclusivePublicationHandle {
-    pub fn channel(&self) -> &str {
-        &self.constants.channel
-    }
-
-    pub fn stream_id(&self) -> i32 {
-        self.constants.stream_id
-    }
-
-    pub fn session_id(&self) -> i32 {
-        self.constants.session_id
-    }
-
-    pub fn initial_term_id(&self) -> i32 {
-        self.constants.initial_term_id
-    }
-
-    pub fn term_buffer_length(&self) -> usize {
-        self.constants.term_buffer_length
-    }
-
-    pub fn client(&self) -> &ClientHandle {
+    pub fn client(&self) -> &AeronClient {
         self.cell.client()
     }
 
@@ -288,10 +268,5 @@ impl ExclusivePublicationHandle {
         self.cell.take(|publication| unsafe {
             c::aeron_exclusive_publication_revoke(publication, None, std::ptr::null_mut());
         });
-    }
-
-    /// The C client's words for the last negative result on this thread.
-    pub fn last_error(&self, what: &str) -> Error {
-        last_error(what)
     }
 }

@@ -145,60 +145,6 @@ fn one_sync_covers_what_was_written_during_the_one_before() {
 }
 
 #[test]
-fn a_recording_whose_sync_hangs_does_not_hold_up_another() {
-    let rig = Rig::new();
-    let (hung, other) = (rig.recording(true), rig.recording(true));
-    let (file, began, end) = FakeFile::held();
-    let fast = FakeFile::fast();
-    hung.add(&file, 0, 65_536);
-    other.add(&fast, 0, 65_536);
-    hung.sync.written(64);
-    is_begun(&began);
-    for position in [64, 128, 192] {
-        // As the recorder does it: written to, while its sync hangs.
-        hung.sync.written(64 + position);
-        other.sync.written(position);
-        other.settle();
-    }
-    assert_eq!(other.published(), [64, 128, 192]);
-    assert_eq!(file.count(), 1, "one sync at a time of each recording");
-    end.send(Ok(())).expect("held");
-    end.send(Ok(())).expect("held");
-    hung.settle();
-    assert_eq!(hung.published(), [64, 256]);
-}
-
-#[test]
-fn a_failed_sync_ends_its_recording_only_and_is_not_repeated() {
-    let rig = Rig::new();
-    let (failing, other) = (rig.recording(true), rig.recording(true));
-    let (file, _began, end) = FakeFile::held();
-    failing.add(&file, 0, 65_536);
-    end.send(Ok(())).expect("held");
-    failing.sync.written(64);
-    failing.settle();
-    end.send(Err(io::Error::from_raw_os_error(libc::EIO)))
-        .expect("held");
-    failing.sync.written(128);
-    until(|| failing.sync.failure().is_some());
-    let failure = failing.sync.failure().expect("failed");
-    assert!(
-        failure.message.contains("cannot sync segment file 7-0.rec"),
-        "{failure}"
-    );
-    failing.sync.written(192);
-    failing.sync.finish();
-    assert!(failing.sync.is_settled());
-    assert_eq!((failing.published(), file.count()), (vec![64], 2));
-    let fast = FakeFile::fast();
-    other.add(&fast, 0, 65_536);
-    other.sync.written(64);
-    other.settle();
-    assert_eq!(other.published(), [64]);
-    assert!(other.sync.failure().is_none());
-}
-
-#[test]
 fn a_panic_in_a_sync_is_a_failure_of_the_recording() {
     struct Panicking;
     impl Syncable for Panicking {
@@ -273,24 +219,6 @@ fn nothing_counts_in_a_file_whose_name_is_not_on_the_device() {
 }
 
 #[test]
-fn without_requests_a_volatile_recording_is_synced_at_its_end_only() {
-    let rig = Rig::new();
-    let recording = rig.recording(false);
-    let file = FakeFile::fast();
-    recording.add(&file, 0, 65_536);
-    for position in 1..=1_000 {
-        recording.sync.written(position);
-    }
-    assert!(recording.sync.is_settled());
-    assert!(!recording.sync.is_far_behind(i64::MAX));
-    assert_eq!(file.count(), 0);
-    recording.sync.finish();
-    recording.settle();
-    assert_eq!((recording.published(), file.count()), (vec![1_000], 1));
-    assert!(recording.fulfilled().is_empty());
-}
-
-#[test]
 fn requests_are_fulfilled_by_a_sync_that_began_after_them() {
     let rig = Rig::new();
     let recording = rig.recording(false);
@@ -313,14 +241,6 @@ fn requests_are_fulfilled_by_a_sync_that_began_after_them() {
     recording.sync.request();
     assert_eq!(recording.fulfilled(), [0, 64, 128, 128, 128]);
     assert_eq!((recording.published(), file.count()), (vec![64, 128], 2));
-}
-
-#[test]
-fn a_recording_may_be_so_far_behind_and_no_farther() {
-    let rig = Rig::new();
-    let recording = rig.recording(true);
-    assert!(!recording.sync.is_far_behind(MAX_UNSYNCED_LENGTH));
-    assert!(recording.sync.is_far_behind(MAX_UNSYNCED_LENGTH + 32));
 }
 
 #[test]

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest
-from support.daemon.mirrored import Three, cut, running, until
+from support.daemon.control_rig import await_true
+from support.daemon.mirrored import Three, cut, running
 
 from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.errors import AerotapeError, ArchiveError, LedgerError
@@ -48,7 +49,7 @@ class Run:
             ack_quorum=ACK_QUORUM,
             mirrors=archives.mirrors,
         )
-        until(self.attach)
+        await_true(self.attach)
 
     @property
     def last(self) -> int:
@@ -157,7 +158,7 @@ class Run:
         if self.is_durable:
             return
         with pytest.raises(LedgerError, match="mirror"):
-            until(self.add)  # type: ignore[arg-type]
+            await_true(self.add)  # type: ignore[arg-type]
         self.come_back()
         self.reopen(self.acknowledged)
         self.look(is_new_writer=True)
@@ -192,7 +193,7 @@ class Run:
         with contextlib.suppress(AerotapeError):
             self.exits.close()
         self.client = self.exits.enter_context(self.archives.client(LEADER, timeout_s=30.0))
-        until(self.attach)
+        await_true(self.attach)
         last = self.writer.last_add_pushed
         assert least <= last <= self.last
         del self.payloads[last + 1 :]
@@ -228,7 +229,7 @@ class Run:
         assert len(found) > self.told
         assert found == self.payloads[: len(found)]
         for index in self.mirrors:
-            until(lambda index=index: self.archives.entries(index, self.ledger) == found)  # type: ignore[misc]
+            await_true(lambda index=index: self.archives.entries(index, self.ledger) == found)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("kind", ["PD_JOURNAL", "VD_JOURNAL"])

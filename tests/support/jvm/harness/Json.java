@@ -96,18 +96,13 @@ final class Json
     private Object value()
     {
         space();
-        final char c = text.charAt(at);
-        switch (c)
+        return switch (text.charAt(at))
         {
-            case '{':
-                return map();
-            case '[':
-                return list();
-            case '"':
-                return string();
-            default:
-                return word();
-        }
+            case '{' -> map();
+            case '[' -> list();
+            case '"' -> string();
+            default -> word();
+        };
     }
 
     private Map<String, Object> map()
@@ -181,21 +176,13 @@ final class Json
             at++;
         }
         final String word = text.substring(start, at);
-        switch (word)
+        return switch (word)
         {
-            case "null":
-                return null;
-            case "true":
-                return true;
-            case "false":
-                return false;
-            default:
-                if (word.matches("-?[0-9]+"))
-                {
-                    return Long.parseLong(word);
-                }
-                return Double.parseDouble(word);
-        }
+            case "null" -> null;
+            case "true" -> true;
+            case "false" -> false;
+            default -> Long.parseLong(word);
+        };
     }
 
     private boolean take(final char wanted)
