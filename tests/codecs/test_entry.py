@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aerotape.codecs.entry import DigestType, Entry, decode, encode, read_header
+from aerotape.codecs.entry import DigestType, Entry, decode, encode, master_key, read_header
 from aerotape.errors import (
     AerotapeError,
     EntryDigestError,
@@ -170,6 +170,15 @@ def test_reserved_flags_are_refused() -> None:
             decode(EXAMPLE_2[:at] + b"\x01" + EXAMPLE_2[at + 1 :])
 
 
+def test_versions_differ_in_the_top_bit() -> None:
+    """0x7f begins an entry of version 1 with a large id, 0x80 one of another version."""
+    largest = entry(ledger_id=2**63 - 1)
+    assert largest[0] == 0x7F
+    assert decode(largest, digest_type="CRC32C").ledger_id == 2**63 - 1
+    with pytest.raises(EntryFormatError):
+        decode(b"\x80" + largest[1:], digest_type="CRC32C")
+
+
 def version_2_of_scope_0(ledger_id: int) -> bytes:
     header = bytes.fromhex("a100000000000000") + bytes(8) + ledger_id.to_bytes(8, "big")
     header += EXAMPLE_1[8:32]
@@ -210,6 +219,14 @@ def test_other_entries_than_the_expected_are_a_mismatch(
         decode(data[:-1], **wanted)
 
 
+def test_the_same_number_in_two_scopes_is_two_ledgers() -> None:
+    """(0, 7) and (1, 7) never mix."""
+    for wanted, other in ((0, 1), (1, 0)):
+        data = entry(scope_id=other)
+        with pytest.raises(EntryMismatchError):
+            decode(data, scope_id=wanted, ledger_id=7)
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -241,3 +258,7 @@ def test_random_bytes_raise_typed_errors() -> None:
             continue
         with pytest.raises((EntryDigestError, EntryFormatError, EntryTooShortError)):
             decode(data, digest_type=expected)
+
+
+def test_the_master_key_is_a_hash_of_the_password() -> None:
+    assert master_key(PASSWORD) == hashlib.sha1(b"ledgersecret").digest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -145,6 +146,15 @@ def test_mirrors_are_replaced(ledger: Ledger) -> None:
     refused = ledger.error("replace-mirror", first, second, "--ledger-id", 80)
     assert f"the mirrors of ledger {80:032x} are {second}" in refused
     assert "Aeron URIs" in ledger.error("replace-mirror", "x", first, "--ledger-id", 80, code=2)
+
+
+def test_each_action_has_scopes() -> None:
+    """All but the list of scopes itself take --ledger-scope-id."""
+    text = command("ledger", "--help").out
+    actions = re.findall(r"^    ([a-z-]+) ", text, re.MULTILINE)
+    assert {"create", "open", "add", "read", "list", "delete", "sync", "status"} < set(actions)
+    for action in set(actions) - {"scopes"}:
+        assert "--ledger-scope-id" in command("ledger", action, "--help").out
 
 
 def test_a_damaged_entry(ledger: Ledger) -> None:

@@ -15,7 +15,7 @@ from aerotape.archive.entity.entities import Entities
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity import Event, head_segment
-from aerotape.codecs.entity.actions import Append, Delete, Mark
+from aerotape.codecs.entity.actions import Append, Delete, Mark, Purge
 from aerotape.codecs.entity.messages import decode
 from aerotape.errors import AeronTimeoutError, ConfigurationError, EntityError
 
@@ -62,6 +62,22 @@ def test_append_and_read(journal: Entities) -> None:
     assert journal.pointer("order-1") == 3
 
 
+def test_unknown_entity_is_empty(journal: Entities) -> None:
+    """An entity without a journal has no events and no pointer."""
+    journal.append("other", events(1))
+    assert list(journal.read("nobody")) == []
+    assert journal.pointer("nobody") is None
+
+
+def test_sequence_numbers_may_have_gaps(journal: Entities) -> None:
+    """Sequence numbers rise, not necessarily by one, and need not begin with 1."""
+    journal.append("gaps", events(1, 2, 7))
+    journal.append("gaps", events(20))
+    journal.append("late", events(5, 6))
+    assert numbers(journal.read("gaps")) == [1, 2, 7, 20]
+    assert (numbers(journal.read("late")), journal.pointer("late")) == ([5, 6], 6)
+
+
 @pytest.mark.parametrize(
     "refused", [[], events(0), events(2, 2), events(3, 2), [Event(1, b"{", "json")]]
 )
@@ -103,6 +119,18 @@ def test_append_many(journal: Entities) -> None:
         assert numbers(journal.read(id)) == [1, 2]
 
 
+def test_delete(journal: Entities) -> None:
+    """Delete removes events up to a number, no future ones; the journal continues after it."""
+    journal.append("k", events(1, 2, 3, 4, 5))
+    journal.delete("k", 3)
+    assert numbers(journal.read("k")) == [4, 5]
+    journal.delete("k", 5)
+    assert (numbers(journal.read("k")), journal.pointer("k")) == ([], 5)
+    journal.append("k", events(6))
+    assert numbers(journal.read("k")) == [6]
+    assert numbers(journal.read("k", 7)) == []
+
+
 def test_delete_is_limited_to_what_exists(
     client: aerotape.ArchiveClient, journal: Entities
 ) -> None:
@@ -116,6 +144,24 @@ def test_delete_is_limited_to_what_exists(
     assert [(each.id, each.to_seq_nr) for each in deletes] == [("k", 2)]
     with pytest.raises(EntityError, match="begin at 1"):
         journal.delete("k", 0)
+
+
+def test_delete_to_a_snapshot(journal: Entities) -> None:
+    """With a snapshot made at event 13, the events up to it can go; the others are left."""
+    journal.append("k", events(*range(1, 16)))
+    journal.delete("k", 13)
+    assert (numbers(journal.read("k")), journal.pointer("k")) == ([14, 15], 15)
+
+
+def test_purge(journal: Entities) -> None:
+    """A purge leaves nothing; the next append begins a new journal from 1."""
+    journal.append("k", events(1, 2, 3))
+    journal.append("other", events(1))
+    journal.purge("k")
+    assert (list(journal.read("k")), journal.pointer("k")) == ([], None)
+    journal.append("k", events(1))
+    assert numbers(journal.read("k")) == [1]
+    assert numbers(journal.read("other")) == [1]
 
 
 def test_a_read_writes_a_mark(client: aerotape.ArchiveClient, journal: Entities) -> None:
@@ -149,6 +195,13 @@ def test_read_ends_while_others_append(journal: Entities) -> None:
     finally:
         over.set()
         thread.join()
+
+
+def test_purge_without_a_journal(client: aerotape.ArchiveClient, journal: Entities) -> None:
+    """A purge is written even if there is no journal, and the log has no other action."""
+    journal.purge("nobody")
+    assert journal.pointer("nobody") is None
+    assert any(isinstance(each, Purge) for each in actions(client, journal))
 
 
 # ---- the log -------------------------------------------------------------------------------------

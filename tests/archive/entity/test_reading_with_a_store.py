@@ -42,6 +42,16 @@ def topic(client: aerotape.ArchiveClient) -> Iterator[Replicated]:
     topic.journal.close()
 
 
+def test_unreplicated_appends_follow_the_store(topic: Replicated) -> None:
+    """Events come from the store first, then from the log, each once."""
+    topic.journal.append("k", events(6, 7))
+    assert topic.read() == [1, 2, 3, 4, 5, 6, 7]
+    assert topic.read("k", 5) == [5, 6, 7]
+    assert topic.read("k", 7) == [7]
+    assert topic.journal.pointer("k") == 7
+    assert topic.journal.pointer("nobody") is None
+
+
 def test_events_that_were_appended_before(topic: Replicated) -> None:
     """Of events with the same number, the first is given, also if the log repeats it."""
     (first,) = (each.event for each in topic.journal.read("k", 5))
@@ -51,6 +61,48 @@ def test_events_that_were_appended_before(topic: Replicated) -> None:
     topic.journal.append("k", [Event(5, b"again", "text"), *events(6)])
     assert topic.read() == [1, 2, 3, 4, 5, 6]
     assert [each.event for each in topic.journal.read("k", 5)] == [first, *events(6)]
+
+
+def test_unreplicated_delete(topic: Replicated) -> None:
+    """Events that a delete in the log covers are not given, though the store has them."""
+    topic.journal.delete("k", 3)
+    assert topic.read() == [4, 5]
+    assert topic.journal.pointer("k") == 5
+    topic.journal.append("k", events(6))
+    assert topic.read() == [4, 5, 6]
+    topic.journal.delete("k", 13)
+    assert topic.read() == []
+    assert topic.journal.pointer("k") == 6
+
+
+def test_unreplicated_purge(topic: Replicated) -> None:
+    """After a purge in the log nothing is given, and nothing of the old journal later."""
+    topic.journal.purge("k")
+    assert topic.read() == []
+    assert topic.journal.pointer("k") is None
+    assert topic.journal.delete("k", 2) is None
+    topic.journal.append("k", events(1, 2))
+    assert topic.read() == [1, 2]
+    topic.journal.delete("k", 1)
+    assert topic.read() == [2]
+    assert [record.offset > 0 for record in topic.journal.read("k")] == [True]
+
+
+def test_replication_changes_no_result(topic: Replicated) -> None:
+    """A read gives the same at every step of the replication."""
+    journal = topic.journal
+    journal.delete("k", 2)
+    journal.append("k", events(6))
+    journal.purge("k")
+    journal.append("k", events(1, 2, 3))
+    journal.delete("k", 2)
+    journal.append("k", events(4))
+    for _ in range(20):
+        assert topic.read() == [3, 4]
+        assert journal.pointer("k") == 4
+        topic.replicate(limit=1)
+    topic.replicate()
+    assert topic.read() == [3, 4]
 
 
 def test_delete_to_beyond_the_last_event_in_the_store(topic: Replicated) -> None:
@@ -184,6 +236,19 @@ def test_ends_of_terms(topic: Replicated) -> None:
     (recording,) = recordings_of(topic.journal.topic, topic.client.list_recordings()).values()
     written = topic.client.recording_position(recording.recording_id)
     assert written > 2 * recording.term_buffer_length
+
+
+def test_replication_of_another_partition(client: aerotape.ArchiveClient) -> None:
+    """Each partition has its own pointer."""
+    store = MemoryStore()
+    with client.entities(new_topic(), 3, store) as journal:
+        ids = [f"id-{number}" for number in range(12)]
+        journal.append_many((id, events(1, 2)) for id in ids)
+        store.replicate(client, journal.topic)
+        del store.pointers[1]
+        journal.append_many((id, events(3)) for id in ids)
+        for id in ids:
+            assert numbers(journal.read(id)) == [1, 2, 3]
 
 
 def test_marks_alone_are_not_read_again(topic: Replicated) -> None:

@@ -27,7 +27,7 @@ from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.stores.url import open_store
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity.actions import Event
-from aerotape.errors import ConfigurationError, EntityError, EntityStoreError
+from aerotape.errors import ConfigurationError, EntityError, EntityStoreError, StoreLockedError
 
 TOPICS = (f"replicated-{number}" for number in itertools.count())
 
@@ -164,6 +164,19 @@ def test_follows(
         thread.join(20)
         assert not thread.is_alive()
     assert sum(each.events for each in found) >= 29
+
+
+def test_two_replicators(
+    archive: ServedArchive, client: aerotape.ArchiveClient, topic: str, sqlite_url: str
+) -> None:
+    """A second replicator of a namespace is refused; one of another namespace is not."""
+    with client.entities(topic) as journal:
+        journal.append("id", events(1))
+        with open_store(sqlite_url) as store, store.replicating():
+            with pytest.raises(StoreLockedError, match="namespace journal of sqlite:"):
+                replicate(archive, topic, sqlite_url)
+            (done,) = replicate(archive, topic, f"{sqlite_url}?namespace=other")
+    assert done.events == 1
 
 
 def test_topic_without_recordings(archive: ServedArchive, topic: str, sqlite_url: str) -> None:
@@ -348,6 +361,20 @@ def test_purge_expired(
         moved = store.head(topic, "moved")
         assert moved is not None
         assert moved.expire_on is None
+
+
+def test_unreplicated_tail_only(
+    archive: ServedArchive, client: aerotape.ArchiveClient, topic: str, sqlite_url: str
+) -> None:
+    """With a replicated log, a read takes nothing from it; deletes not replicated do not leak."""
+    with open_store(sqlite_url) as store, client.entities(topic, 1, store) as journal:
+        journal.append("id", events(1, 2, 3, 4, 5))
+        replicate(archive, topic, sqlite_url)
+        journal.delete("id", 3)
+        assert numbers(journal.read("id")) == [4, 5]
+        journal.purge("id")
+        assert numbers(journal.read("id")) == []
+        assert numbers(store.events(topic, "id")) == [1, 2, 3, 4, 5]
 
 
 def test_stores_are_closed_on_errors(

@@ -33,12 +33,75 @@ def inserted(change: Change) -> list[int]:
     ]
 
 
+@pytest.mark.parametrize("head", [None, A])
+def test_mark_changes_nothing(head: Head | None) -> None:
+    """A mark changes nothing, with and without an entry."""
+    assert change(head, mark(ID)).is_empty
+
+
+def test_append_without_an_entry_creates_it() -> None:
+    """Append without an entry: A(seqNr of the last event, deleteTo none), events inserted."""
+    done = change(None, append(ID, 1, 2, 3, timestamp_ms=7, origin="a writer"))
+    assert done.head is not None
+    assert (done.head.seq_nr, done.head.delete_to, done.head.offset) == (3, None, 64)
+    assert (done.head.created_ms, done.head.updated_ms, done.head.origin) == (7, 7, "a writer")
+    assert done.head.segment_size == 5
+    assert inserted(done) == [1, 2, 3]
+
+
+def test_append_with_an_entry_moves_the_sequence_number() -> None:
+    """Append with an entry: seqNr := last, events inserted; the segment size is the entry's."""
+    done = change(A, append(ID, 6, 7, timestamp_ms=9))
+    assert done.head == A._replace(seq_nr=7, offset=64, updated_ms=9)
+    assert inserted(done) == [6, 7]
+    assert done.delete is None
+
+
+def test_delete_without_an_entry_resets() -> None:
+    """Delete without an entry: A(seqNr = to, deleteTo = to)."""
+    done = change(None, delete(ID, 4))
+    assert done.head is not None
+    assert (done.head.seq_nr, done.head.delete_to, done.head.offset) == (4, 4, 64)
+    assert not done.insertions
+
+
+def test_delete_with_an_entry_deletes_what_is_left_of_the_range() -> None:
+    """Delete with an entry: deleteTo updated, events deleteTo < seqNr <= to deleted."""
+    done = change(A, delete(ID, 4))
+    assert done.head == A._replace(delete_to=4, offset=64, updated_ms=2_000)
+    assert done.delete == (3, 4)
+
+
+def test_purge() -> None:
+    """Purge: nothing without an entry; with one, all events and the entry are deleted."""
+    assert change(None, purge(ID)).is_empty
+    done = change(A, purge(ID))
+    assert done.is_purged
+    assert done.head is None
+
+
 def test_actions_at_applied_offsets_are_ignored() -> None:
     """An action at or before the head's offset is ignored; a purge only before it."""
     assert change(A, append(ID, 6), first_offset=10).is_empty
     assert change(A, delete(ID, 4), first_offset=10).is_empty
     assert change(A, purge(ID), first_offset=9).is_empty
     assert change(A, purge(ID), first_offset=10).is_purged
+
+
+@pytest.mark.parametrize(("to", "expected"), [(9, 5), (5, 5), (4, 4), (1, 2)])
+def test_delete_is_limited_to_existing_events(to: int, expected: int) -> None:
+    """A delete beyond the head is clamped to it, and a lower one does not undo a higher one."""
+    head = change(A, delete(ID, to)).head
+    assert head is not None
+    assert (head.seq_nr, head.delete_to) == (5, expected)
+
+
+def test_events_up_to_the_last_one_are_left_out() -> None:
+    """Events of an append that are not after the last event are not inserted."""
+    done = change(A, append(ID, 3, 5, 6))
+    assert done.head == A._replace(seq_nr=6, offset=64, updated_ms=0)
+    assert inserted(done) == [6]
+    assert change(A, append(ID, 3, 4)).insertions == []
 
 
 def test_head_with_delete_to_above_its_sequence_number() -> None:
@@ -49,6 +112,30 @@ def test_head_with_delete_to_above_its_sequence_number() -> None:
     assert (head.seq_nr, head.delete_to) == (5, 8)
     done = change(strange, append(ID, 7, 8, 9))
     assert inserted(done) == [9]
+
+
+def test_first_append_above_one_counts_as_deleted_up_to_it() -> None:
+    """A journal whose first append begins at k has deleteTo k - 1."""
+    head = change(None, append(ID, 4, 7)).head
+    assert head is not None
+    assert (head.seq_nr, head.delete_to) == (7, 3)
+
+
+def test_purge_begins_a_new_incarnation() -> None:
+    """The journal after a purge has another record id, and starts at 1."""
+    first = change(None, append(ID, 1, 2))
+    done = change(first.head, purge(ID), append(ID, 1), first_offset=640)
+    assert first.head is not None
+    assert done.head is not None
+    assert done.is_purged
+    assert (done.head.seq_nr, done.head.delete_to) == (1, None)
+    assert done.head.record_id != first.head.record_id
+
+
+def test_record_id_depends_on_the_log_only() -> None:
+    """Repeating a batch gives the same record id."""
+    one, two = (change(None, append(ID, 1)).head for _ in range(2))
+    assert one == two
 
 
 def test_expiry_follows_the_last_append() -> None:

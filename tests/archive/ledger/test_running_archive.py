@@ -6,12 +6,15 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.builders.scoped_store import MESSAGES, build, tree
+from support.daemon.archives import serve
 from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.daemon.recording import wait_until
 from support.damage.full_disk_rig import PROPERTIES as SMALL_DISK_PROPERTIES
 from support.damage.small_disk import SmallDisk
 
@@ -150,6 +153,41 @@ def test_an_archive_without_ledgers(driver: _native.MediaDriver, tmp_path: Path)
         after.pop(LOCK_FILE_NAME, None)
         after[MARK_FILE_NAME] = before[MARK_FILE_NAME]
         assert after == before
+
+
+def record_plain(client: aerotape.ArchiveClient, *, beside_ledger: bool) -> None:
+    """Make recording 0, always the same one, and perhaps a ledger meanwhile."""
+    channel = "aeron:ipc?session-id=7|init-term-id=3|term-id=3|term-offset=0|term-length=64k"
+    client.start_recording(channel, 77)
+    publication = client.aeron.add_publication(channel, 77)
+    publication.wait_connected()
+    wait_until(lambda: list(client.list_recordings()) != [], "the recording's start")
+    if beside_ledger:
+        with client.create_ledger() as writer:
+            writer.add(b"entry")
+    end = [publication.send(b"%d" % index * 50) for index in range(100)][-1]
+    wait_until(lambda: client.max_recorded_position(0) == end, "the recording")
+    client.stop_recording(channel, 77)
+    publication.close()
+    wait_until(lambda: client.stop_position(0) == end, "the recording's end")
+
+
+def test_plain_recordings_have_nothing_of_ledgers() -> None:
+    """Beside a ledger, a recording has the same bytes as in an archive without ledgers."""
+    trees, descriptors = [], []
+    for beside_ledger in (False, True):
+        with serve("aerotape") as served, served.connect() as client:
+            record_plain(client, beside_ledger=beside_ledger)
+            descriptor = open_directory(served.archive_dir).recording(0).descriptor
+            descriptors.append(replace(descriptor, start_timestamp_ms=0, stop_timestamp_ms=0))
+            trees.append(tree(served.archive_dir))
+    plain, beside = trees
+    assert descriptors[0] == descriptors[1]
+    assert plain["0-0.rec"] == beside["0-0.rec"]
+    assert set(plain) == {
+        "0-0.rec", "aerotape-0.time-index", "archive.catalog", MARK_FILE_NAME, LOCK_FILE_NAME,
+    }  # fmt: skip
+    assert set(beside) - set(plain) == {"1-0.rec", "aerotape-1.time-index", FILE_NAME}
 
 
 def test_a_lost_recording(driver: _native.MediaDriver, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from support.journals import raft_bytes as built
 
@@ -57,6 +59,15 @@ def test_other_messages_are_refused() -> None:
             decode_descriptor(sound[:-1])
         with pytest.raises(CorruptJournalError):
             decode_descriptor(sound[:1] + built.record(1, 1, b"")[1:])
+
+
+def test_later_schema_versions_are_read() -> None:
+    """A longer block is skipped, and counts in the length."""
+    body = built.message(7, 3, 3, struct.pack("<QQiQI", 1, 2, 64, 3, 4) + b"later")
+    metadata = built.message(7, 4, 3, struct.pack("<q", built.crc32c(body)))
+    found = decode_descriptor(b"\x02" + metadata + body)
+    assert (found.index, found.last_index, found.last_position) == (2, 3, 4)
+    assert (found.schema_version, found.length, found.format.name) == (3, 62, "8.3")
 
 
 def test_unknown_formats_are_refused() -> None:

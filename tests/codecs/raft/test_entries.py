@@ -46,6 +46,12 @@ def test_entries_byte_for_byte(entry: RaftEntry, version: int, expected: bytes) 
     assert decode_entry(expected) == entry
 
 
+def test_lengths_of_entries() -> None:
+    """An initial entry has 17 bytes, an application entry 45 and its data."""
+    assert len(encode_entry(InitialEntry(1))) == 17
+    assert len(encode_entry(ApplicationEntry(1, 1, 2, b"12345"))) == 45 + 5
+
+
 @pytest.mark.parametrize("kind", [3, 4, 127, 255])
 def test_other_types_are_refused(kind: int) -> None:
     """Types other than 0, 1 and 2, also SBE's null, are errors."""

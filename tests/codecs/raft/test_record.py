@@ -15,13 +15,19 @@ from aerotape.codecs.raft.record import (
     RECORD_OVERHEAD,
     PartialRecord,
     blob_of,
+    check_asqn,
+    check_index,
+    checksum_of,
     decode_partially,
     decode_record,
     encode_record,
 )
 from aerotape.errors import (
+    CodecError,
     CorruptJournalError,
+    InvalidAsqnError,
     InvalidChecksumError,
+    InvalidIndexError,
     UnknownVersionError,
 )
 
@@ -60,6 +66,14 @@ def test_the_worked_example_of_zeebe() -> None:
     assert encode_record(1, -1, decoded.data, version=1) == built.EXAMPLE
 
 
+@pytest.mark.parametrize("after", [b"", b"\0", b"\0" + built.EXAMPLE, b"\0\xff\xff"])
+def test_frame_0_and_the_end_of_the_bytes_are_a_clean_end(after: bytes) -> None:
+    """Records end at frame 0, whatever follows it, and at the last byte of a segment."""
+    segment = built.EXAMPLE + after
+    assert decode_record(segment, 66) is None
+    assert decode_partially(segment, 66) is None
+
+
 @pytest.mark.parametrize("frame", [2, 3, 127, 128, 255])
 def test_an_unknown_version_is_refused(frame: int) -> None:
     """A frame of 2 or more is never parsed as version 1."""
@@ -75,6 +89,16 @@ def test_the_checksum_covers_the_header_of_the_data() -> None:
     assert first[9:17] != second[9:17]
     with pytest.raises(InvalidChecksumError):
         decode_record(first[:21] + second[21:])
+
+
+@pytest.mark.parametrize("checksum", [-1, 1 << 32, -(1 << 63)])
+def test_a_checksum_beyond_32_bits_cannot_match(checksum: int) -> None:
+    """A negative checksum, or one with high bits, is damage even if its low bits match."""
+    record = bytearray(built.EXAMPLE)
+    low = struct.unpack_from("<I", record, 9)[0]
+    struct.pack_into("<q", record, 9, low | checksum if checksum > 0 else checksum + low)
+    with pytest.raises(InvalidChecksumError):
+        decode_record(record)
 
 
 @given(st.data())
@@ -128,6 +152,17 @@ def test_another_schema_or_template_is_refused(at: int) -> None:
         decode_record(record)
 
 
+def test_longer_blocks_of_later_versions_are_skipped() -> None:
+    """Blocks are decoded by the length in their headers."""
+    data = built.message(7, 2, 9, struct.pack("<Qq", 6, 8) + b"new", built.blob(b"abc"))
+    block = struct.pack("<qi", built.crc32c(data), len(data)) + b"newer"
+    record = b"\x01" + built.message(7, 1, 9, block) + data
+    decoded = decode_record(record)
+    assert decoded is not None
+    assert (decoded.index, decoded.asqn, decoded.data, decoded.version) == (6, 8, b"abc", 9)
+    assert blob_of(record) == b"abc"
+
+
 @given(st.binary(max_size=200), st.integers(1, (1 << 64) - 1), st.integers(-1, (1 << 63) - 1))
 def test_the_journal_does_not_look_into_the_blob(blob: bytes, index: int, asqn: int) -> None:
     """Any bytes go through the codec of the journal unharmed."""
@@ -137,6 +172,14 @@ def test_the_journal_does_not_look_into_the_blob(blob: bytes, index: int, asqn: 
     decoded = decode_record(b"??" + record + b"\1", 2)
     assert decoded is not None
     assert (decoded.index, decoded.asqn, decoded.data) == (index, asqn, blob)
+
+
+def test_the_raft_codec_refuses_what_the_journal_accepts() -> None:
+    """Serialization is independent in each layer."""
+    decoded = decode_record(encode_record(1, -1, b"not a raft entry"))
+    assert decoded is not None
+    with pytest.raises(CodecError):
+        decode_entry(decoded.data)
 
 
 def test_partial_decoding_does_not_touch_the_application_data() -> None:
@@ -149,3 +192,27 @@ def test_partial_decoding_does_not_touch_the_application_data() -> None:
         decode_record(garbage)
     with pytest.raises(CorruptJournalError):
         decode_partially(built.record(7, 5, b"not a raft entry"))
+
+
+def test_indices_rise_by_one() -> None:
+    """Another index is refused with the expected one and the found one."""
+    check_index(8, 8)
+    for found in (7, 9, 0):
+        with pytest.raises(InvalidIndexError, match=f"index {found}: expected 8"):
+            check_index(found, 8)
+
+
+def test_asqns_rise_and_records_without_one_do_not_reset_them() -> None:
+    """-1 is no asqn; any other must be above the last that was not -1, not equal to it."""
+    last = -1
+    for asqn, expected in ((-1, -1), (0, 0), (-1, 0), (5, 5), (-1, 5), (6, 6)):
+        last = check_asqn(asqn, last)
+        assert last == expected
+    for asqn in (6, 5, 0, -2):
+        with pytest.raises(InvalidAsqnError, match=f"asqn {asqn}: expected -1 or more than 6"):
+            check_asqn(asqn, last)
+
+
+def test_the_checksum_is_crc_32c() -> None:
+    """The check value of CRC-32C, never negative."""
+    assert checksum_of(b"123456789") == built.crc32c(b"123456789") == 0xE3069283

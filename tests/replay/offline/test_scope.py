@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import leave
+from support.builders.old_directory import build_old, version
 from support.builders.scoped_store import MESSAGES, build, do_import, payloads, tree
 from support.builders.segment_builder import SegmentBuilder
-from support.daemon.command_line import aerotape
+from support.daemon.command_line import aerotape, tool
 
 import aerotape as package
 from aerotape.archive.ledger.metadata import LedgerMetadata
@@ -51,6 +52,17 @@ def test_scopes_are_ascending_and_unsigned(store: Path) -> None:
     assert ids == [QualifiedId(scope, id) for scope in (1, 5, 6, HIGH) for id in (0, 1)]
     assert ids == sorted(ids)
     assert str(ids[-1]) == "ffffffffffffffff0000000000000001"
+
+
+def test_scopes_never_mix(store: Path) -> None:
+    """Recordings with the same id in two scopes have their own messages, read in turn."""
+    directory = open_directory(store)
+    first = [directory.scope(id).recording(1) for id in directory.scopes()]
+    assert len({b"".join(payloads(each)) for each in first}) == 4
+    again = [payloads(directory.scope(id).recording(1)) for id in directory.scopes()]
+    assert [payloads(each) for each in first] == again
+    assert len({each.key for each in first}) == 4
+    assert [each.recording_id for each in first] == [1] * 4
 
 
 def test_scope_0_is_that_of_the_archive(store: Path) -> None:
@@ -118,6 +130,29 @@ def test_an_archive_without_an_id_is_in_scope_0(tmp_path: Path, archive_id: int 
     assert str(recording.qualified_id) == "0" * 32
 
 
+def test_a_directory_of_an_old_archive_lists_in_scope_0(tmp_path: Path) -> None:
+    """A mark file of an archive older than archive ids has none."""
+    path = build_old(tmp_path / "old", version(3))
+    with (path / "archive-mark.dat").open("r+b") as file:
+        file.seek(4 + 2)  # the schema version in the message header
+        file.write((1).to_bytes(2, "little"))
+    directory = open_directory(path)
+    assert directory.mark_file().header.archive_id == -1
+    assert directory.scopes() == [0]
+    recordings = directory.scope(0).recordings()
+    assert [each.recording_id for each in recordings] == [0, 2, 3]
+    assert str(recordings[1].qualified_id) == "00000000000000000000000000000002"
+
+
+def test_statistics_of_an_imported_recording(store: Path) -> None:
+    """Offline commands work on the directory of an imported recording."""
+    recording = open_directory(store).scope(6).recording(1)
+    assert recording.stats().messages == MESSAGES
+    before = tree(recording.archive_dir)
+    assert json.loads(tool(recording.archive_dir, "verify", "--dry-run", "--json").out)
+    assert tree(recording.archive_dir) == before
+
+
 def test_the_command_imports(store: Path, tmp_path: Path) -> None:
     """Unsigned decimal and hexadecimal scope ids; output names both forms of the id."""
     target = tmp_path / "store"
@@ -146,6 +181,17 @@ def test_the_command_imports(store: Path, tmp_path: Path) -> None:
     unnamed = build(tmp_path / "unnamed", archive_id=-1)
     done = aerotape("ledger", "import-archive", unnamed, *into, expect=2)
     assert "has no archive id: give --ledger-scope-id" in done.err
+
+
+def test_part_of_an_archive_is_left_out(store: Path, tmp_path: Path) -> None:
+    """The exit code is 3 if some recordings were left out."""
+    target = tmp_path / "store"
+    shutil.copytree(store, target)
+    source = build(tmp_path / "source", archive_id=8, count=2)
+    (source / "0-0.rec").unlink()
+    done = aerotape("ledger", "import-archive", source, "--archive-dir", target, expect=3)
+    assert "left out: recording 0: recording 0 is not complete: there is no 0-0.rec" in done.err
+    assert [each.recording_id for each in open_directory(target).scope(8).recordings()] == [1]
 
 
 def test_the_id_of_a_ledger_is_left_out(store: Path, tmp_path: Path) -> None:

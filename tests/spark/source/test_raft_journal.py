@@ -80,6 +80,28 @@ def test_rows_are_those_of_the_list_command(
 
 
 @pytest.mark.spark
+def test_sql(spark: SparkSession, journal: Path, archive: Path) -> None:
+    """Columns can be grouped, filtered and exploded."""
+    load(spark, archive).createOrReplaceTempView("history")
+    expected = listed(journal)
+    [row] = spark.sql(
+        "SELECT count(*) AS n, max(highest_asqn) AS top, count(DISTINCT term) AS terms "
+        "FROM history WHERE type = 'APPLICATION' AND index > 700"
+    ).collect()
+    chosen = [each for each in expected if each["type"] == "APPLICATION" and each["index"] > 700]
+    assert (row.n, row.top) == (len(chosen), chosen[-1]["highest_asqn"])
+    assert row.terms == len({each["term"] for each in chosen})
+    members = spark.sql(
+        "SELECT index, m.member_id, m.type FROM history LATERAL VIEW explode(members) AS m"
+    ).collect()
+    assert sorted((m["index"], m.member_id, m.type) for m in members) == sorted(
+        (each["index"], member["member_id"], member["type"])
+        for each in expected
+        for member in each["members"] or []
+    )
+
+
+@pytest.mark.spark
 def test_queries_of_the_documentation(spark: SparkSession, journal: Path, archive: Path) -> None:
     """They run; the first has a row for each term."""
     text = (ROOT / "docs" / "raft-journal.md").read_text()

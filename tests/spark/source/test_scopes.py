@@ -80,6 +80,16 @@ def found(read: list[Row]) -> list[tuple[int, int, bytes]]:
     return [(row["scope_id"] % (1 << 64), row["recording_id"], row["payload"]) for row in read]
 
 
+def test_without_options_nothing_has_changed(built: Path) -> None:
+    """Only own recordings, with the same columns as before."""
+    assert source(built).schema().fieldNames() == DEFAULT
+    read = rows(built)
+    assert [(row["recording_id"], row["payload"]) for row in read] == [
+        each[1:] for each in expected(built, OWN)
+    ]
+    assert list(read[0]) == DEFAULT
+
+
 @pytest.mark.parametrize(
     ("option", "scopes"),
     [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.builders.scoped_store import payloads, tree
+from support.builders.scoped_store import do_import, payloads, tree
 from support.daemon.archives import ARCHIVES
 from support.daemon.command_line import aerotape as command
 from support.jvm.java import archive_tool
@@ -162,3 +162,18 @@ def test_two_java_archives_are_imported_into_one_store(
         [descriptor] = client.list_recordings()
         assert descriptor == recording.descriptor
         assert replayed(client, None) == sent(2)
+
+
+def test_imports_are_equal_bytes(tmp_path: Path, start_archive: StartArchive) -> None:
+    """An imported segment file is that of the Java archive, byte for byte, and a second import of
+    the same archive changes nothing."""
+    store, source = tmp_path / "store", tmp_path / "java"
+    record(start_archive, "java", source, 4, 1)
+    record(start_archive, "aerotape", store, 5, 2)
+    [outcome] = do_import(store, source, 4)
+    before = tree(store)
+    for path in source.glob("0-*.rec"):
+        assert (outcome.directory / path.name).read_bytes() == path.read_bytes()
+    outcomes: list[Any] = do_import(store, source, 4)
+    assert [each.result for each in outcomes] == ["present"]
+    assert tree(store) == before

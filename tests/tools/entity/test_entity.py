@@ -67,6 +67,21 @@ def test_append_read_delete_purge(cli: CommandLine) -> None:
     }
 
 
+def test_events_of_standard_input(cli: CommandLine) -> None:
+    """Events may come a line each from standard input, with their sequence numbers."""
+    order = journal(new_topic())
+    events = '{"seq_nr": 2, "payload": 1}\n\n{"seq_nr": 7, "payload": 2}\n'
+    subprocess.run(
+        [sys.executable, "-m", "aerotape", "entity", "append", *order, "-"],
+        input=events.encode(),
+        env=cli.environment,
+        timeout=60,
+        check=True,
+        capture_output=True,
+    )
+    assert [each["seq_nr"] for each in lines(cli, "entity", "read", *order)] == [2, 7]
+
+
 def test_appending_what_read_printed(cli: CommandLine) -> None:
     """The output of read --json may be the standard input of append; the events are equal."""
     topic = new_topic()
@@ -98,6 +113,16 @@ def test_an_unknown_topic_is_not_created(cli: CommandLine) -> None:
         assert f"topic {topic} has no recording: check its name" in error
     assert topic not in cli.run("list", "--json").stdout.decode()
     cli.run("entity", "append", *order, "{}", "--partitions", 3)
+
+
+def test_delete_without_a_journal(cli: CommandLine) -> None:
+    """A delete of nothing reports that it wrote nothing."""
+    topic = new_topic()
+    cli.run("entity", "append", *journal(topic), "{}")
+    other = journal(topic, "other")
+    assert cli.json("entity", "delete", *other, "--to", 3)["deleted"] is False
+    assert cli.json("entity", "pointer", *other)["seq_nr"] is None
+    assert lines(cli, "entity", "read", *other) == []
 
 
 def test_partitions(cli: CommandLine) -> None:

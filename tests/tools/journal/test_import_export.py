@@ -16,6 +16,7 @@ from support.journals.written_journal import SEGMENT_SIZE, files, write_journal
 from support.power_cut.power_cut import directories_after, recorded_command
 
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.seek_index.file import decode_seek_index, seek_index_path
 from aerotape.codecs.raft_journal.directory import RaftJournal
 from aerotape.codecs.raft_journal.verify import verify_journal
@@ -282,6 +283,28 @@ def test_a_journal_without_a_sound_record_is_not_imported(tmp_path: Path) -> Non
     assert done.out == ""
     assert "the version is 7" in done.err and "nothing was imported" in done.err
     assert open_directory(archive).recordings() == []
+
+
+def test_records_that_were_not_imported_are_exported_too(tmp_path: Path) -> None:
+    """They get the default name and format."""
+    archive, out = tmp_path / "archive", tmp_path / "out"
+    archive.mkdir()
+    built = record_into(archive, records(30, first_index=5))
+    export(0, out, archive, "--segment-size", "1m")
+    assert [path.name for path in out.iterdir()] == [f"{NAME}-1.log"]
+    assert [each.record for each in RaftJournal.open(out).records()] == [b.payload for b in built]
+
+
+def test_the_seek_index_is_removed_with_its_recording(tmp_path: Path) -> None:
+    """As the time index."""
+    directory, archive = tmp_path / "journal", tmp_path / "archive"
+    write_journal(directory, found=records(30))
+    imported(directory, archive)
+    imported(directory, archive)
+    with Catalog.open(archive) as catalog:
+        catalog.change_state(0, RecordingState.DELETED)
+    tool(archive, "compact", "--yes")
+    assert [seek_index_path(archive, each).exists() for each in (0, 1)] == [False, True]
 
 
 @pytest.mark.crash

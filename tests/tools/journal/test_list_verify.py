@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,50 @@ def test_damage_is_listed_and_is_exit_code_3(
     out, err = run(capsys, "list", journal, "--json", expect=3)
     assert [row["index"] for row in lines(out)] == [1, 2]
     assert "segment descriptor" in err
+
+
+def test_a_file_that_was_cut(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The finding names the length and the bytes that are left."""
+    (path,) = built.write_journal(tmp_path, (3,))
+    path.write_bytes(path.read_bytes()[:150])
+    out, _ = run(capsys, "verify", tmp_path, "--json", expect=3)
+    (finding,) = lines(out)
+    assert (finding["index"], finding["problem"]) == (2, "CorruptJournal")
+    assert finding["why"] == (
+        "the length of its data is 87, but 6 bytes are left in the segment; the rest of the "
+        "segment is not checked"
+    )
+
+
+def test_commands_that_read_change_nothing(
+    capsys: pytest.CaptureFixture[str], journal: Path
+) -> None:
+    """Not a byte and not a time of a file, in a directory without write access."""
+    path = journal / f"{built.NAME}-3.log"
+    content = bytearray(path.read_bytes())
+    content[70] ^= 1
+    path.write_bytes(content)
+    for file in journal.iterdir():
+        file.chmod(0o444)
+    journal.chmod(0o555)
+    before = state(journal)
+    try:
+        for options in ((), ("--json",)):
+            run(capsys, "list", journal, *options, expect=3)
+            run(capsys, "verify", journal, *options, expect=3)
+        assert state(journal) == before
+    finally:
+        journal.chmod(0o755)
+
+
+def state(folder: Path) -> dict[str, tuple[str, int, int]]:
+    """The content and the times of the files in a folder, and the time of the folder."""
+    paths = [folder, *folder.iterdir()]
+    contents = [path.read_bytes() if path.is_file() else b"" for path in paths]
+    return {
+        path.name: (hashlib.sha256(data).hexdigest(), path.stat().st_mtime_ns, path.stat().st_mode)
+        for path, data in zip(paths, contents, strict=True)
+    }
 
 
 def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], journal: Path) -> None:

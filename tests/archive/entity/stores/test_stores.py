@@ -55,6 +55,54 @@ def aggregate(
     return None if head is None else (head.seq_nr, head.delete_to, head.segment_size)
 
 
+ROWS: dict[str, tuple[int, list[Action], tuple[int, int | None, int], list[tuple[int, int]]]] = {
+    "one segment": (5, [append(ID, 1, 2, 3)], (3, None, 5), [(1, 0), (2, 0), (3, 0)]),
+    "two segments": (
+        3,
+        [append(ID, 1, 2, 3), append(ID, 4, 5)],
+        (5, None, 3),
+        [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)],
+    ),
+    "deleted to 2": (
+        3,
+        [append(ID, 1, 2, 3, 4, 5), delete(ID, 2)],
+        (5, 2, 3),
+        [(3, 0), (4, 1), (5, 1)],
+    ),
+    "all preserved, snapshot of 5": (
+        3,
+        [append(ID, 1, 2, 3, 4, 5)],
+        (5, None, 3),
+        [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)],
+    ),
+    "zero state": (3, [append(ID, 1, 2, 3, 4, 5), delete(ID, 5)], (5, 5, 3), []),
+    "zero state, snapshot of 5": (3, [append(ID, 1, 2, 3), append(ID, 4, 5), delete(ID, 5)],
+                                  (5, 5, 3), []),
+    "zero state, snapshots of 2 and 5": (
+        3,
+        [append(ID, 1, 2, 3), delete(ID, 2), append(ID, 4, 5), delete(ID, 5)],
+        (5, 5, 3),
+        [],
+    ),
+}  # fmt: skip
+
+
+def test_worked_rows(store_url: Open) -> None:
+    """The seven rows of the design: heads and (seqNr, segment) of events.
+
+    In one batch and one by one. Snapshots are the user's: they are independent of deletion and not
+    in these tables.
+    """
+    url = store_url()
+    for name, (size, actions, expected, events) in ROWS.items():
+        log = logged(actions)
+        with open_store(f"{url}segment_size={size}") as store, store.replicating():
+            for topic, batches in {f"{name}, batch": [log], name: [[each] for each in log]}.items():
+                for batch in batches:
+                    apply(store, batch, topic)
+                assert (aggregate(store, ID, topic), rows(store, ID, topic)) == (expected, events)
+
+
 def test_transitions(store: EntityStore) -> None:
     """Each action, without an entry and with one, one batch each."""
     log = iter(logged([
@@ -127,6 +175,14 @@ def test_pages_of_events(store: EntityStore) -> None:
     assert [each.seq_nr for each in store.events(TOPIC, ID, 513)] == list(range(513, 1301))
 
 
+def test_gaps(store: EntityStore) -> None:
+    """Events 1, 2 and 7 are three events, also after a delete into the gap."""
+    apply(store, logged([append(ID, 1, 2, 7)]))
+    assert [number for number, _ in rows(store)] == [1, 2, 7]
+    apply(store, logged([delete(ID, 5)], 640))
+    assert (aggregate(store), rows(store)) == ((7, 5, 3), [(7, 2)])
+
+
 def test_segment_size_is_kept_for_each_journal(store_url: Open) -> None:
     """A store opened with another segment size keeps the size of existing journals."""
     url = store_url("segment_size=3")
@@ -140,6 +196,15 @@ def test_segment_size_is_kept_for_each_journal(store_url: Open) -> None:
         assert aggregate(store, "new") == (7, 5, 100)
         assert rows(store, "old") == [(6, 1), (7, 2)]
         assert rows(store, "new") == [(6, 0), (7, 0)]
+
+
+def test_purged_events_do_not_reappear(store: EntityStore) -> None:
+    """The journal that begins after a purge has none of the events of the purged one."""
+    apply(store, logged([append(ID, *range(1, 20)), delete(ID, 7)]))
+    apply(store, logged([purge(ID), append(ID, 1), append(ID, 2, 3)], 640))
+    assert rows(store) == [(1, 0), (2, 0), (3, 0)]
+    apply(store, logged([append(ID, 4, 15)], 6400))
+    assert [number for number, _ in rows(store)] == [1, 2, 3, 4, 15]
 
 
 def test_journals_are_separate(store: EntityStore) -> None:
