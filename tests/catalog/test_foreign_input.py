@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import acquire
+from support.builders.old_directory import build_old, version
 from support.builders.segment_builder import SegmentBuilder
 from support.damage.overwriting import overwrite
 
@@ -78,6 +79,16 @@ def check_one_line(text: str, expected: str) -> None:
     assert expected in text
 
 
+MEMORY_OF = r"""
+import re, sys
+from aerotape.tools._cli.main import main
+code = main(["tool", sys.argv[1], *sys.argv[2:]])
+# Not ru_maxrss: that of the process which was forked counts in it.
+peak_kib = int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
+print(code, peak_kib * 1024, file=sys.stderr)
+"""
+
+
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     list((BROKEN | BROKEN_MARK | NEWER_MARK).values()),
@@ -136,6 +147,34 @@ def test_the_tool_reports_it_in_one_line(
     spoil(tmp_path)
     assert main(["tool", str(tmp_path), command]) == 1
     check_one_line(capsys.readouterr().err, expected)
+
+
+@pytest.mark.parametrize("command", ["describe-all", "count-entries", "migrate --dry-run"])
+def test_a_catalog_of_holes_takes_no_memory(tmp_path: Path, command: str) -> None:
+    """A catalog of the maximum length is read with memory of less than a tenth of that."""
+    if command.startswith("migrate"):
+        build_old(tmp_path / "archive", version(2))
+    else:
+        (tmp_path / "archive").mkdir()
+        add_recording(tmp_path / "archive", fill(SegmentBuilder(), 3))
+    make_sparse(tmp_path / "archive" / CATALOG, layout.MAX_CAPACITY_BYTES)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY_OF, str(tmp_path / "archive"), *command.split()],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+        timeout=120,
+    )
+    code, used = map(int, done.stderr.splitlines()[-1].split())
+    assert (code, used < layout.MAX_CAPACITY_BYTES // 10) == (0, True), done.stderr
+
+
+def test_a_mark_of_holes(tmp_path: Path) -> None:
+    """It is not read, and the recording counts as marked."""
+    make_sparse(tmp_path / suspect_marks.mark_file_name(3), 1 << 40)
+    ((recording_id, [note]),) = suspect_marks.read_marks(tmp_path).items()
+    assert (recording_id, note.outcome) == (3, "unreadable mark")
 
 
 @pytest.mark.parametrize("command", ["pid", "errors"])

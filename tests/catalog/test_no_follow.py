@@ -19,11 +19,14 @@ from aerotape.catalog.maintenance.migrate_version import migrate
 from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery import quarantine, suspect_marks
+from aerotape.catalog.recovery.stale_tail import StaleTail
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.recovery.trailing_segment import make_if_lacking
 from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import make_blank_segment
 from aerotape.catalog.time_index.file import Provenance, write_time_index
 from aerotape.errors import AerotapeError, StorageError
+from aerotape.tools._cli.main import main
 
 CONTENT = b"not an archive's" * 9000
 
@@ -143,6 +146,23 @@ def test_every_writer_refuses_a_link(
     check_untouched(outside)
 
 
+def test_data_after_the_end_of_a_linked_segment_is_retained(archive: Path, outside: Path) -> None:
+    """An extension is refused before a byte of it is copied."""
+    (archive / "0-0.rec").symlink_to(outside)
+    with pytest.raises(StorageError, match=r"0-0\.rec is a symbolic link"):
+        StaleTail(archive, 0, 64, 1).clear_tail(archive / "0-0.rec", 0)
+    assert [path.name for path in archive.iterdir()] == ["0-0.rec"]
+    check_untouched(outside)
+
+
+def test_a_link_to_an_empty_file_is_not_extended(archive: Path, tmp_path: Path) -> None:
+    """A file that a crash left during its creation would be extended."""
+    (tmp_path / "empty").touch()
+    (archive / "0-65536.rec").symlink_to("../empty")
+    make_if_lacking(archive / "0-65536.rec", 65_536)
+    assert (tmp_path / "empty").stat().st_size == 0
+
+
 def test_a_purge_does_not_delete_through_a_linked_quarantine(archive: Path, tmp_path: Path) -> None:
     """Also where the target has names like those of a recording."""
     link_target = tmp_path / "elsewhere"
@@ -154,6 +174,22 @@ def test_a_purge_does_not_delete_through_a_linked_quarantine(archive: Path, tmp_
         suspect_marks.clear_marks(archive, 0)
     assert (link_target / "0-17").is_dir()
     suspect_marks.clear_marks(archive, 1)
+
+
+def test_checksums_are_not_written_through_a_link(
+    archive: Path, outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file is reported as not changed; other files get their checksums."""
+    for _ in range(2):
+        add_recording(archive, fill(SegmentBuilder(), 3))
+    (archive / "0-0.rec").replace(outside)
+    (archive / "0-0.rec").symlink_to("../outside")
+    before, other = outside.read_bytes(), (archive / "1-0.rec").read_bytes()
+    assert main(["tool", str(archive), "checksum", "crc-32", "-a"]) == 3
+    printed = capsys.readouterr()
+    assert "symbolic link" in printed.out + printed.err
+    assert outside.read_bytes() == before
+    assert (archive / "1-0.rec").read_bytes() != other
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,16 @@ def test_listings(client: JavaClient) -> None:
     assert error_code(client, "findLastMatchingRecording", -1, "ipc", 21, session) == 5
 
 
+def test_an_invalid_replay_channel_gets_an_error(start_daemon: Callable[..., Any]) -> None:
+    """The reference sends no response, so that the client times out."""
+    daemon = start_daemon()
+    with JavaClient(daemon.aeron_dir) as client:
+        client.connect(daemon.control_channel)
+        client.call("startRecording", IPC, 41, "LOCAL")
+        stream = Recorded(client, IPC, 41, count=1)
+        assert error_code(client, "startReplay", stream.recording_id, 0, -1, "x", 42) == 0
+
+
 @pytest.mark.parametrize("channel", ["aeron:ipc", "udp"])
 def test_replays_of_a_stopped_recording(client: JavaClient, channel: str) -> None:
     """Replays of all, of a part, and with a length past the end, which is shortened."""
@@ -259,3 +270,11 @@ def test_replay_ids_hold_the_session_id(client: JavaClient) -> None:
     assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2]
     client.call("stopAllReplays", stream.recording_id)
     await_true(lambda: client.call("images", subscription["handle"]) == [])
+
+
+def test_local_control_channel(either: Any) -> None:
+    """Clients on the same host may connect over IPC."""
+    with JavaClient(either.aeron_dir) as client:
+        session = client.connect("aeron:ipc", response_channel="aeron:ipc")
+        assert client.call("archiveId") == session["archiveId"]
+        assert client.call("listRecordings", NOBODY, 10) == []

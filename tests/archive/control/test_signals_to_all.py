@@ -214,6 +214,27 @@ def test_no_signals_before_the_first_request(broadcasting: Any, aeron: _native.A
     assert not [m for m in quiet.received if isinstance(m, codecs.RecordingSignalEvent)]
 
 
+def test_a_session_that_does_not_read_is_ended(broadcasting: Any, raw: RawClient) -> None:
+    """It ends when the signals exceed its response stream; other sessions receive all of them."""
+    count = 600
+    with broadcasting.connect() as client, broadcasting.connect() as listening:
+        client.start_recording(IPC, stream_id := new_stream_id())
+        with client.aeron.add_publication(IPC, stream_id):
+            recording_id = client.await_signal(RecordingSignal.START).recording_id
+        client.await_signal(RecordingSignal.STOP, recording_id=recording_id)
+        with listening.signals(RecordingSignal.DELETE, recording_id=recording_id) as deletions:
+            for _ in range(count):
+                assert client.delete_detached_segments(recording_id) == 0
+                client.await_signal(RecordingSignal.DELETE)
+            heard = [next(deletions) for _ in range(count)]
+        assert len({each.correlation_id for each in heard}) == count
+        # The archive ends the session: the signals fill its stream.
+        slow = raw.control_session_id
+        await_true(lambda: slow not in control_session_counters(raw.client))
+        assert client.list_recording(recording_id) is not None
+        raw.poll()
+
+
 def test_signals_of_a_closed_session_reach_the_others(
     broadcasting: Any, aeron: _native.AeronClient
 ) -> None:

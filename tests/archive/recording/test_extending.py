@@ -319,3 +319,17 @@ def test_limits_hold_for_extensions(run_archive: Callable[..., Any], kind: str) 
         Recorded(client, IPC, live_id, count=1)
         args = (stream.recording_id, IPC, stream_id, "LOCAL")
         assert error_code(client, "extendRecording", *args) == 8
+
+
+def test_an_extension_needs_storage_space(start_daemon: Callable[..., Any]) -> None:
+    """Without space the error code is STORAGE_SPACE, as for a new recording."""
+    daemon = start_daemon()
+    with JavaClient(daemon.aeron_dir) as client:
+        client.connect(daemon.control_channel)
+        stream = record(client, count=5)
+    daemon.stop()
+    again = start_daemon(properties={"aeron.archive.low.storage.space.threshold": "8000000g"})
+    with JavaClient(again.aeron_dir) as client:
+        client.connect(again.control_channel)
+        args = (stream.recording_id, IPC, stream.publication["streamId"], "LOCAL")
+        assert error_code(client, "extendRecording", *args) == 11

@@ -250,6 +250,39 @@ def test_truncating_stops_replays_first(client_of_ours: JavaClient) -> None:
     assert replay(client, stream.recording_id, SEGMENT_LENGTH)["digest"] == sent(stream, count)
 
 
+def test_replayed_recordings_in_the_older_archive(either: Any, client: JavaClient) -> None:
+    """The older Java archive refuses to truncate them; ours acts as the newer one."""
+    stream = record(client, count=300)
+    subscription = client.add_subscription(IPC, new_stream_id())
+    client.call(
+        "startReplay", stream.recording_id, 0, stream.position, IPC, subscription["streamId"]
+    )
+    if isinstance(either, java.JavaArchive):
+        assert error_code(client, "truncateRecording", stream.recording_id, SEGMENT_LENGTH) == 2
+    else:
+        assert client.call("truncateRecording", stream.recording_id, SEGMENT_LENGTH) > 1
+
+
+def test_a_client_that_disconnects_during_a_truncation(either: Any, client: JavaClient) -> None:
+    """The request of the client is completed."""
+    streams = [record(client, count=300) for _ in range(4)]
+    with JavaClient(either.aeron_dir) as second:
+        second.connect(either.control_channel, response_stream_id=21)
+        for stream in streams[:2]:
+            second.call("truncateRecording", stream.recording_id, SEGMENT_LENGTH)
+        for stream in streams[2:]:
+            second.call("purgeRecording", stream.recording_id)
+        second.process.kill()
+    for stream, left in zip(streams, [[0], [0], [], []], strict=True):
+        await_true(
+            lambda stream=stream, left=left: (  # type: ignore[misc]
+                segment_bases(either.archive_dir, stream.recording_id) == left
+            )
+        )
+    again = record(client, count=10)
+    assert replay(client, again.recording_id, again.position)["count"] == 10
+
+
 def test_deleting_many_files_delays_no_client(client_of_ours: JavaClient, tmp_path: Path) -> None:
     """Thousands of files are deleted and counted while other clients get responses."""
     client = client_of_ours

@@ -11,6 +11,7 @@ from aerotape.archive.replay.request import (
 )
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ArchiveError
+from aerotape.protocol import ErrorCode
 
 MIB = 1 << 20
 
@@ -61,6 +62,25 @@ def test_planned_ranges(
     end."""
     planned = plan(request(*asked), descriptor(), limit, MIB)
     assert (planned.position, planned.length, planned.stop_position) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "code"),
+    [
+        ((1025, -1), None, ErrorCode.GENERIC),
+        ((992, -1), None, ErrorCode.INVALID_POSITION),
+        ((196608, -1), None, ErrorCode.INVALID_POSITION),
+        ((196640, -1), None, ErrorCode.INVALID_POSITION),
+        ((4128, -1), 4096, ErrorCode.INVALID_POSITION),
+        ((-1, -2), 1024, ErrorCode.EMPTY_RECORDING),
+        ((2048, -3), None, ErrorCode.GENERIC),
+    ],
+)
+def test_refused_requests(asked: tuple[int, int], limit: int | None, code: ErrorCode) -> None:
+    """Each refusal has the reference's error code and names the recording."""
+    with pytest.raises(ArchiveError, match="recording 4") as caught:
+        plan(request(*asked), descriptor(), limit, MIB)
+    assert caught.value.error_code == code
 
 
 def test_reads_shorter_than_the_mtu_are_refused() -> None:

@@ -16,6 +16,8 @@ from support.daemon.replication import NULL, Pair, Side, names, shown
 from support.jvm import java
 from support.jvm.java import JavaClient
 
+import aerotape
+
 pytestmark = pytest.mark.jvm
 
 IPC = "aeron:ipc?term-length=64k"
@@ -104,6 +106,19 @@ def test_the_destination_is_killed(start: StartSide, to: str, of: str) -> None:
     found = pair.destination.descriptor(replica_id)
     assert NULL < found["stopPosition"] <= stream.position
     assert_whole(pair, stream.recording_id, replica_id)
+
+
+def test_the_destination_is_stopped(start: StartSide) -> None:
+    """A clean stop in the middle leaves a recording with a stop position."""
+    pair = Pair(start("aerotape", "destination"), start("aerotape", "source"))
+    stream = pair.source.recorded(IPC, 1003)
+    pair.replicate(stream.recording_id)
+    replica_id = pair.await_signals("EXTEND")[0]["recordingId"]
+    archive = pair.destination.archive
+    assert archive.stop() == 0
+    pair.destination.client.close()
+    found = aerotape.open_directory(archive.archive_dir).recording(replica_id)
+    assert NULL < found.descriptor.stop_position <= stream.position
 
 
 def test_storage_fails(start: StartSide) -> None:

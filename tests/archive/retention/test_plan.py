@@ -172,6 +172,12 @@ def test_nothing_younger_than_the_minimum_age_is_deleted() -> None:
     assert {each.in_use for each in made.retained} == {"it is too young for min_age"}
 
 
+def test_a_segment_in_use_protects_those_after_it() -> None:
+    made = plan([held(0, [9, 9, 9], removable=1)], AGE)
+    assert new_starts(made) == {0: 1}
+    assert [(each.recording_id, each.in_use) for each in made.retained] == [(0, "in use")]
+
+
 @given(
     ages=st.lists(
         st.tuples(st.lists(st.integers(0, 20), max_size=5), st.booleans(), st.integers(0, 5)),

@@ -76,6 +76,20 @@ def test_java_client_connects(guarded: Any, java: JavaClient) -> None:
 
 
 @pytest.mark.jvm
+def test_java_client_connects_by_its_credentials(guarded: Any, java: JavaClient) -> None:
+    """The credentials of the connect request are accepted, and the client's requests are served."""
+    java.connect(guarded.control_channel, credentials="open:alice")
+    assert java.call("listRecordings", 0, 10) == []
+
+
+@pytest.mark.jvm
+def test_java_client_connects_by_its_response(guarded: Any, java: JavaClient) -> None:
+    """The challenge is sent to the client, and its response to the authenticator."""
+    java.connect(guarded.control_channel, credentials="ask:bob", challengeAnswer="it is bob")
+    assert java.call("listRecordings", 0, 10) == []
+
+
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     "credentials",
     [
@@ -92,6 +106,29 @@ def test_java_client_is_refused(
     with pytest.raises(JavaArchiveException) as caught:
         java.connect(guarded.control_channel, **credentials)
     assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
+
+
+@pytest.mark.jvm
+def test_requests_of_a_java_client_are_authorised(guarded: Any, java: JavaClient) -> None:
+    """Each request is authorised; the session continues after a refused one."""
+    java.connect(guarded.control_channel, credentials="open:reader")
+    for method, *args in (
+        ("startRecording", "aeron:ipc", 77, "LOCAL"),
+        ("stopRecording", "aeron:ipc", 77),
+        ("startReplay", 0, 0, -1, "aeron:ipc", 78),
+        ("truncateRecording", 0, 0),
+        ("purgeRecording", 0),
+        ("getRecordingPosition", 0),
+        ("replicate", 0, -1, 10, "aeron:udp?endpoint=localhost:9", None),
+    ):
+        with pytest.raises(JavaArchiveException) as caught:
+            java.call(method, *args)
+        assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION, method
+        assert "unauthorised action" in caught.value.message
+    assert java.call("listRecordings", 0, 10) == []
+    with pytest.raises(JavaArchiveException) as caught:
+        java.call("getStopPosition", 0)
+    assert caught.value.error_code == ErrorCode.UNKNOWN_RECORDING
 
 
 @pytest.mark.jvm

@@ -209,6 +209,18 @@ def test_each_change_is_forced_according_to_the_sync_level(
     assert forced == ["all"]
 
 
+def test_a_failed_force_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change that could not be forced to storage raises an error."""
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Catalog.open(tmp_path, create=True, sync_level=1) as catalog:
+        monkeypatch.setattr(os, "fdatasync", fail)
+        with pytest.raises(CatalogError, match="cannot force"):
+            add(catalog)
+
+
 def test_a_change_that_cannot_be_forced_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +243,15 @@ def test_a_missing_catalog_is_not_created_implicitly(tmp_path: Path) -> None:
         with pytest.raises(CatalogError, match="no catalog"):
             Catalog.open(tmp_path, read_only=read_only)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_another_major_version_is_refused_without_changes(tmp_path: Path) -> None:
+    """A file that this package cannot read is not grown, changed or initialized again."""
+    content = layout.CATALOG_HEADER.pack(2 << 16, 32, 0, 64).ljust(64, b"\0")
+    catalog_file(tmp_path).write_bytes(content)
+    with pytest.raises(CatalogError, match=r"version 2\.0\.0"):
+        Catalog.open(tmp_path, create=True)
+    assert catalog_file(tmp_path).read_bytes() == content
 
 
 def test_a_crash_during_creation_does_not_prevent_opening(tmp_path: Path) -> None:

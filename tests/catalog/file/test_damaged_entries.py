@@ -225,6 +225,15 @@ def test_a_lost_header_is_not_taken_for_a_new_catalog(archive: Path) -> None:
     assert (archive / layout.CATALOG_FILE_NAME).read_bytes() == before
 
 
+def test_a_truncated_header_is_not_changed(tmp_path: Path) -> None:
+    """A file that was truncated within its header is refused, not initialized again."""
+    path = tmp_path / layout.CATALOG_FILE_NAME
+    path.write_bytes(layout.CATALOG_HEADER.pack(layout.SEMANTIC_VERSION, 32, 3, 64)[:14])
+    with pytest.raises(CatalogError, match="14 bytes long"):
+        Catalog.open(tmp_path, create=True)
+    assert path.stat().st_size == 14
+
+
 @pytest.mark.parametrize("missing", [1, 4, 16])
 def test_a_length_that_truncates_the_last_string_is_reported(archive: Path, missing: int) -> None:
     """The entry ends where its alignment requires, but it does not contain all its strings."""

@@ -158,6 +158,14 @@ def test_a_stale_file_is_taken_over(tmp_path: Path) -> None:
     assert header.rstrip(b"\0").endswith(b"/x")
 
 
+def test_the_timeout_can_be_set(tmp_path: Path) -> None:
+    """The caller's liveness timeout decides what is stale."""
+    abandoned(tmp_path, age_ms=2_000)
+    with pytest.raises(ArchiveInUseError):
+        acquire(tmp_path, liveness_timeout_ms=60_000)
+    acquire(tmp_path, liveness_timeout_ms=1_000).close()
+
+
 def test_a_clean_stop_frees_the_directory_at_once(tmp_path: Path) -> None:
     """Closing stores -1 as the timestamp; the next start does not wait."""
     mark_file = acquire(tmp_path)
@@ -260,6 +268,16 @@ def test_a_claim_of_a_java_archive_is_respected(tmp_path: Path, version: int) ->
         assert snapshot(tmp_path) == before
 
 
+def test_a_file_of_another_major_version_is_refused_unchanged(tmp_path: Path) -> None:
+    """A directory that must be migrated first is not changed."""
+    abandoned(tmp_path, age_ms=60_000)
+    put(tmp_path, VERSION, layout.INT.pack(2 << 16))
+    before = snapshot(tmp_path)
+    with pytest.raises(MarkFileError, match=r"2\.0\.0"):
+        acquire(tmp_path)
+    assert snapshot(tmp_path) == before
+
+
 @pytest.mark.parametrize("content", [b"", bytes(100), bytes(HEADER_LENGTH)])
 def test_a_start_after_an_immediate_crash_succeeds(tmp_path: Path, content: bytes) -> None:
     """An empty mark file, or one of zeros, is replaced."""
@@ -295,6 +313,15 @@ def test_a_directory_of_another_version_is_in_use(
     else:
         with pytest.raises(MarkFileError, match="is not known here"), unused(tmp_path, 500):
             pass
+    assert snapshot(tmp_path) == before
+
+
+def test_another_kind_of_file_is_refused_unchanged(tmp_path: Path) -> None:
+    """A file of another kind with the mark file's name is not overwritten."""
+    (tmp_path / FILE_NAME).write_bytes(b"not a mark file at all\n" * 500)
+    before = snapshot(tmp_path)
+    with pytest.raises(MarkFileError, match="not the mark file"):
+        acquire(tmp_path)
     assert snapshot(tmp_path) == before
 
 
@@ -351,6 +378,21 @@ def test_errors_are_counted_and_saved_by_the_next_start(tmp_path: Path) -> None:
     assert "out of ink" in saved
 
 
+def test_the_mark_file_can_be_in_another_directory(tmp_path: Path) -> None:
+    """A link file in the archive directory names its path, and is deleted when it is not needed."""
+    archive_dir, mark_dir = tmp_path / "archive", tmp_path / "marks"
+    archive_dir.mkdir()
+    mark_dir.mkdir()
+    with acquire(archive_dir, mark_file_dir=mark_dir) as mark_file:
+        assert mark_file.path == mark_dir / FILE_NAME
+        assert (archive_dir / "archive-mark.lnk").read_text() == str(mark_dir)
+        assert MarkFile.read(archive_dir).path == mark_dir / FILE_NAME
+        with pytest.raises(ArchiveInUseError):
+            acquire(archive_dir, mark_file_dir=mark_dir)
+    acquire(archive_dir).close()
+    assert MarkFile.read(archive_dir).path == archive_dir / FILE_NAME
+
+
 def test_the_timestamp_is_updated_during_a_long_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +436,15 @@ def test_without_locks_the_timestamp_decides(
         pass
     put_timestamp(tmp_path, now_ms())
     with pytest.raises(ArchiveInUseError, match="sign of life"), unused(tmp_path, 10_000):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may open everything")
+def test_a_mark_file_that_cannot_be_opened_prevents_a_start(tmp_path: Path) -> None:
+    """Whether an archive uses the directory is unknown, so the directory counts as in use."""
+    acquire(tmp_path).close()
+    (tmp_path / FILE_NAME).chmod(0)
+    with pytest.raises(MarkFileError, match="Permission denied"), unused(tmp_path, 10_000):
         pass
 
 

@@ -358,6 +358,30 @@ def test_a_frame_of_another_stream_ends_the_recording(crashed: Crashed) -> None:
     assert "stream id 1, expected 1001" in str(outcome)
 
 
+def test_an_unreadable_segment_leaves_the_recording_unchanged(crashed: Crashed) -> None:
+    """With a directory in place of the segment: reported, no stop position is set, no exception."""
+    crashed.segment().mkdir()
+    outcome = crashed.refresh()
+    assert (outcome.outcome, outcome.suspect) == (Outcome.UNREADABLE, True)
+    assert crashed.catalog.stop_position(0) == -1
+
+
+def test_impossible_values_in_a_descriptor_do_not_affect_others(crashed: Crashed) -> None:
+    """A term length of zero is reported; the next recording is still repaired."""
+    add_entry(crashed.catalog, crashed.stream, segment_file_length=0, term_buffer_length=0)
+    second = add_entry(crashed.catalog, crashed.stream)
+    stream = SegmentBuilder(recording_id=second)
+    stream.frame(b"x" * 10)
+    stream.write(crashed.path)
+    outcomes = refresh(crashed.catalog, crashed.path, now_ms=NOW_MS)
+    assert [outcome.outcome for outcome in outcomes] == [
+        Outcome.MISSING_SEGMENTS,
+        Outcome.DAMAGED_DESCRIPTOR,
+        Outcome.REPAIRED,
+    ]
+    assert outcomes[2].stop_position == 64
+
+
 def test_a_suspect_mark_is_persistent_and_visible(crashed: Crashed) -> None:
     """The mark persists after the start that created it, is shown offline, and can be cleared."""
     crashed.stream.frame(b"x" * 100)

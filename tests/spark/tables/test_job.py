@@ -13,6 +13,8 @@ from support.builders.segment_builder import BEGIN, END, SegmentBuilder, crc32
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import ConfigurationError, StorageError, TableInUseError
+from aerotape.spark.tables.job import plan_only
+from aerotape.spark.tables.table import TableChangedError
 
 pytest.importorskip("deltalake")
 
@@ -235,6 +237,15 @@ def test_a_table_is_not_created_in_an_archive_or_over_other_files(
     assert {path.name for path in out.iterdir()} - {"_aerotape.lock"} == {"sales.parquet"}
 
 
+def test_a_dry_run_changes_nothing(archive_dir: Path, out: Path) -> None:
+    """It reports what a job would do."""
+    add_recording(archive_dir, fill(SegmentBuilder(), 20))
+    for kind in KINDS:
+        [plan] = plan_only(options(archive_dir), table_of(kind, out))
+        assert (plan.action.value, len(plan.ranges)) == ("convert", 1)
+    assert not out.exists()
+
+
 def test_a_folder_has_one_writer(archive_dir: Path, out: Path) -> None:
     """A second job is refused while one runs; a killed job does not block the next."""
     add_recording(archive_dir, fill(SegmentBuilder(), 20))
@@ -281,6 +292,20 @@ def test_two_writers_of_a_delta_table_add_each_message_once(
 
     present = {str(path) for path in out.rglob("*.parquet")}
     assert present == set(DeltaTable(out).file_uris())
+
+
+def test_a_repeated_conflict_is_an_error(
+    archive_dir: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some attempts the job fails and names the table."""
+    add_recording(archive_dir, fill(SegmentBuilder(), 3))
+
+    def conflict(*_: object) -> None:
+        raise TableChangedError(f"cannot commit to Delta table {out}: conflict")
+
+    monkeypatch.setattr(DeltaRecordingTable, "commit", conflict)
+    with pytest.raises(TableChangedError, match=str(out)):
+        run_here("delta", archive_dir, out)
 
 
 def test_compacting_and_vacuuming_change_no_rows(archive_dir: Path, out: Path) -> None:

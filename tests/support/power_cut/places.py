@@ -22,7 +22,7 @@ _PASSED_THROUGH = {
     "write_durably",
     "CatalogFile.force",
     "CatalogFile.force_name",
-    "Catalog._changed",
+    "Catalog._change",
 }
 
 
