@@ -132,7 +132,7 @@ class SegmentCheck:
     """Offset of the last sound frame, or -1."""
     last_frame_length: Final[int]
     """Its length as in its header, not aligned; -1 when there is none."""
-    behind: Final[SegmentWalk | None]
+    tail: Final[SegmentWalk | None]
     """A walk over the frames after `end_offset`, if requested."""
     error: Final[str | None]
     """Why the file could not be read."""

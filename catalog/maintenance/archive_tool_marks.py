@@ -262,7 +262,7 @@ class _Decision:
             return False
         if task.end_offset == self._descriptor.segment_file_length:
             return True
-        after = check.behind
+        after = check.tail
         return after is not None and (
             after.end_offset == task.end_offset < check.file_length and after.end == "unwritten"
         )

@@ -102,7 +102,7 @@ def write_checksums(
     tasks = [task for run in runs for task in run.tasks()]
     if not dry_run:
         for task in tasks:
-            if task.path.is_file():  # of any other the result tells
+            if task.path.is_file():  # others are reported in the result
                 break_hard_link(task.path)
     done = iter(
         _native.rewrite_checksums(

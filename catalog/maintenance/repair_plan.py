@@ -243,7 +243,7 @@ class _Planning:
             for bad in check.bad:
                 begin = task.base_position + bad.offset
                 yield Damage(begin, begin + bad.length, bad.detail)
-            if check.behind is not None and self._after_stop is None:
+            if check.tail is not None and self._after_stop is None:
                 # Also after a gap: verify lowers the stop position to a page that was lost.
                 data_end = find_data_end(task.path, task.end_offset)
                 if data_end > task.end_offset:

@@ -342,7 +342,7 @@ class _Check:
                 task.base_position,
                 path,
             )
-        after = check.behind
+        after = check.tail
         if after is not None and (after.end_offset > task.end_offset or after.end == "invalid"):
             position = task.base_position + task.end_offset
             frames = f"frames up to position {task.base_position + after.end_offset}"

@@ -56,7 +56,7 @@ def data_chunks(file: int, length: int, start_offset: int = 0) -> Iterator[tuple
         except OSError as error:
             if error.errno == errno.ENXIO:
                 return  # only a hole is left
-            hole = length  # a file system that cannot tell: all of it is data
+            hole = length  # a file system that does not report holes: all of it is data
         while offset < hole:
             chunk = os.pread(file, min(hole - offset, _CHUNK_LENGTH), offset)
             if not chunk:

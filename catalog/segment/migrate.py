@@ -168,8 +168,8 @@ def plan_moves(
         archive_dir: the directory.
         source: the recording that loses them.
         target_recording_id: the other one.
-        target_stop_position: where that ends. The file without frames that a recorder, or a start,
-            has made for it to go on in makes way.
+        target_stop_position: where that ends. The empty next file that a recorder or a start has
+            created there is replaced.
 
     Raises:
         StorageError: a file of the source is missing, or the other one has a file in its place.

@@ -55,7 +55,7 @@ class RestoredSegments(Closing):
         if end + len(record) > origin.segment_size:
             raise JournalError(
                 f"record {decoded.index} does not fit in segment {origin.segment_id} of "
-                f"{origin.segment_size} bytes: give a segment size, to divide the records anew",
+                f"{origin.segment_size} bytes: give a segment size, to divide the records again",
                 index=decoded.index,
             )
         self._last_offset = end

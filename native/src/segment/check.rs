@@ -50,7 +50,7 @@ pub struct SegmentCheck {
     pub bad_places: u64,
     pub last_frame_offset: i64,
     pub last_frame_length: i64,
-    pub behind: Option<SegmentWalk>,
+    pub tail: Option<SegmentWalk>,
     pub error: Option<String>,
 }
 
@@ -132,7 +132,7 @@ fn check_piece(
     let mut check = SegmentCheck::new();
     let result = check.run(&task.path, &range, progress).and_then(|()| {
         if piece.end == task.end_offset && task.limit > task.end_offset {
-            check.behind = Some(walk_tail(task, &range)?);
+            check.tail = Some(walk_tail(task, &range)?);
         }
         Ok(())
     });
@@ -239,7 +239,7 @@ impl SegmentCheck {
             self.last_frame_offset = next.last_frame_offset;
             self.last_frame_length = next.last_frame_length;
         }
-        self.behind = self.behind.take().or(next.behind);
+        self.tail = self.tail.take().or(next.tail);
         self.error = self.error.take().or(next.error);
         for bad in next.bad {
             // A bad place that continues past the end of a piece counts once.

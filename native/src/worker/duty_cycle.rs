@@ -217,7 +217,7 @@ impl DutyCycle {
     }
 
     /// End the recordings that are synced; whether a sync has ended, after which a publisher that
-    /// has waited for it may go on.
+    /// waited for it continues.
     fn turn_endings(&mut self) -> bool {
         for index in (0..self.endings.len()).rev() {
             if self

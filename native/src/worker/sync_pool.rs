@@ -53,7 +53,7 @@ pub struct SyncQueue {
     arrived: Condvar,
     /// Set after each sync, for the recorder.
     has_progress: AtomicBool,
-    /// Of the syncs that the recorder has not been told of.
+    /// Of the syncs that were not reported to the recorder yet.
     time: Mutex<SyncTime>,
     recorder: Thread,
 }
