@@ -148,7 +148,7 @@ unsafe extern "C" fn on_available(
             image: image.clone(),
             assembler: Assembler::keeping(MAX_MESSAGE_LENGTH),
         });
-        drop(images);
+        // With the lock held: no message of the image is polled before it is announced.
         audience.mailbox.post(Event::ImageAvailable(image));
     });
 }
