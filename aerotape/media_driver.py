@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from aerotape import _native
-from aerotape.cnc import FILE_NAME, CncFile
 from aerotape.context import Closing
 from aerotape.errors import AeronError, ConfigurationError
 from aerotape.formatting import argument, shown
@@ -107,7 +106,7 @@ def await_driver(aeron_dir: str, timeout_ns: int, silence_ns: int | None = None)
 def _driver_problem(aeron_dir: str, silence_ns: int | None, waited: str) -> AeronError | None:
     """Return the error for a driver that does not run yet; None if it does."""
     names = argument("aeron_dir", "--aeron-dir")
-    file = Path(aeron_dir) / FILE_NAME
+    file = Path(aeron_dir) / "cnc.dat"
     try:
         is_there = file.stat().st_size > 0
     except FileNotFoundError:
@@ -133,8 +132,12 @@ def _driver_problem(aeron_dir: str, silence_ns: int | None, waited: str) -> Aero
             "user write access to the directory",
             errno.EACCES,
         )
+    if silence_ns is None:
+        return None
+    from aerotape.cnc import CncFile
+
     try:
-        if silence_ns is None or CncFile(aeron_dir).is_active(silence_ns // 1_000_000):
+        if CncFile(aeron_dir).is_active(silence_ns // 1_000_000):
             return None
     except AeronError as error:  # a driver that is starting fills the file bit by bit
         return error

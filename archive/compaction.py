@@ -11,7 +11,6 @@ from pathlib import Path
 
 from aerotape.archive.error_log import LOGGER
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.maintenance.orphans import ids_with_files
 from aerotape.errors import AerotapeError
 
 
@@ -31,6 +30,8 @@ def compact_at_start(catalog: Catalog, archive_dir: Path, capacity_bytes: int) -
     purged = set(catalog.purged_ids())
     if 2 * len(purged) <= catalog.entry_count:
         return []
+    from aerotape.catalog.maintenance.orphans import ids_with_files
+
     try:
         removed = sorted(purged - ids_with_files(archive_dir))
         if removed:

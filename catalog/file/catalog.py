@@ -20,7 +20,7 @@ from pathlib import Path
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
-from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, end_of_strings, read_entry
+from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, read_entry
 from aerotape.catalog.file.lookup import CatalogLookup, unknown_recording
 from aerotape.catalog.file.mapped_file import CatalogFile
 from aerotape.catalog.layout import ChecksumName, RecordingState
@@ -457,14 +457,12 @@ class Catalog(CatalogLookup, Closing):
     def _change(self, recording_id: int, *fields: _Field) -> None:
         """Set fields of a valid recording's descriptor, in this order, and its checksum."""
         self._file.check_writable()
-        place, data = self._place(recording_id), self._file.data
-        begin = place.body_offset
-        if place.damage or end_of_strings(data, begin, begin + place.length) < 0:
-            self._sound(recording_id)
+        self._end(recording_id)
+        place = self._place(recording_id)
         self._put(place, *fields)
         if self._checksum != "none":
             checksum = self.compute_checksum(recording_id)
-            layout.INT.pack_into(data, place.offset + layout.CHECKSUM_OFFSET, checksum)
+            layout.INT.pack_into(self._file.data, place.offset + layout.CHECKSUM_OFFSET, checksum)
         self._file.force()
 
     def _put(self, place: EntryPlace, *fields: _Field) -> None:

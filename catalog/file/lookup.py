@@ -269,8 +269,8 @@ class CatalogLookup:
             UnknownRecordingError: there is no such valid recording.
             CatalogError: its entry is damaged, so that no client could decode it.
         """
-        body = self._sound(recording_id).body
-        return body[: end_of_strings(body, 0, len(body))]
+        begin = self._place(recording_id).body_offset
+        return self._file.data[begin : self._end(recording_id)]
 
     def start_position(self, recording_id: int) -> int:
         """Return a recording's start position (errors as `descriptor`)."""
@@ -320,6 +320,15 @@ class CatalogLookup:
             return self._valid[recording_id]
         except KeyError:
             raise unknown_recording(recording_id, self.path) from None
+
+    def _end(self, recording_id: int) -> int:
+        """Return the offset after a valid descriptor's strings (CatalogError if damaged)."""
+        place = self._place(recording_id)
+        begin = place.body_offset
+        end = end_of_strings(self._file.data, begin, begin + place.length)
+        if place.damage or end < 0:
+            self._sound(recording_id)
+        return end
 
     def _sound(self, recording_id: int) -> CatalogEntry:
         entry = self.entry(recording_id)

@@ -13,6 +13,8 @@ from aerotape.channel_uri import ChannelUri
 from aerotape.errors import AeronError, AeronTimeoutError
 
 _DRIVER_POLL_NS: Final = 100_000
+# A client that waits for an archive to start must not take the processor from it.
+_WAIT_POLL_NS: Final = 1_000_000
 _RETRY_NS: Final = 10_000_000
 
 _Added = TypeVar("_Added", covariant=True)
@@ -94,5 +96,5 @@ def wait_for(probe: Callable[[], _T | None], late: str, timeout_ns: int) -> Step
     while (found := probe()) is None:
         if time.monotonic_ns() >= deadline_ns:
             raise AeronTimeoutError(late)
-        yield Pause(_DRIVER_POLL_NS)
+        yield Pause(_WAIT_POLL_NS)
     return found
