@@ -126,9 +126,16 @@ def test_a_start_reports_it_and_continues(archive: Path, damage: tuple[int, byte
     assert changed <= {*range(stopped, stopped + 8), *range(stopped + 16, stopped + 24), 8}
 
 
-def test_lookups_skip_it(archive: Path) -> None:
+@pytest.mark.parametrize(
+    ("offset", "value", "problem"),
+    [
+        (HEADER + 80, 10_000, "strippedChannel of 10000 bytes"),
+        (layout.STATE_OFFSET, 77, "its state 77 is not a valid one"),
+    ],
+)
+def test_lookups_skip_it(archive: Path, offset: int, value: int, problem: str) -> None:
     """find_last never returns it, its id is known, and changes to it are refused."""
-    overwrite(archive, offset_of(archive, 2) + HEADER + 80, layout.INT.pack(10_000))
+    overwrite(archive, offset_of(archive, 2) + offset, layout.INT.pack(value))
     with Catalog.open(archive) as catalog:
         stream_id = catalog.descriptor(0).stream_id
         assert catalog.find_last(0, 2, stream_id, b"") == -1
@@ -144,7 +151,7 @@ def test_lookups_skip_it(archive: Path) -> None:
             lambda: catalog.set_start_position(2, 0),
         ]
         for call in calls:
-            with pytest.raises(CatalogError, match="strippedChannel of 10000 bytes"):
+            with pytest.raises(CatalogError, match=problem):
                 call()
         assert catalog.entry(2) == before
 
