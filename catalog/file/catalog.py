@@ -457,8 +457,7 @@ class Catalog(CatalogLookup, Closing):
     def _change(self, recording_id: int, *fields: _Field) -> None:
         """Set fields of a valid recording's descriptor, in this order, and its checksum."""
         self._file.check_writable()
-        self._end(recording_id)
-        place = self._place(recording_id)
+        place, _ = self._sound_place(recording_id)
         self._put(place, *fields)
         if self._checksum != "none":
             checksum = self.compute_checksum(recording_id)

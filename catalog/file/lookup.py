@@ -269,8 +269,8 @@ class CatalogLookup:
             UnknownRecordingError: there is no such valid recording.
             CatalogError: its entry is damaged, so that no client could decode it.
         """
-        begin = self._place(recording_id).body_offset
-        return self._file.data[begin : self._end(recording_id)]
+        place, end = self._sound_place(recording_id)
+        return self._file.data[place.body_offset : end]
 
     def start_position(self, recording_id: int) -> int:
         """Return a recording's start position (errors as `descriptor`)."""
@@ -321,14 +321,14 @@ class CatalogLookup:
         except KeyError:
             raise unknown_recording(recording_id, self.path) from None
 
-    def _end(self, recording_id: int) -> int:
-        """Return the offset after a valid descriptor's strings (CatalogError if damaged)."""
+    def _sound_place(self, recording_id: int) -> tuple[EntryPlace, int]:
+        """Return where a valid entry is, and the offset after its strings (errors as `_sound`)."""
         place = self._place(recording_id)
         begin = place.body_offset
         end = end_of_strings(self._file.data, begin, begin + place.length)
         if place.damage or end < 0:
             self._sound(recording_id)
-        return end
+        return place, end
 
     def _sound(self, recording_id: int) -> CatalogEntry:
         entry = self.entry(recording_id)
