@@ -93,7 +93,10 @@ def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -
         return None
     folder = None
     errors = StorageErrors(
-        f"cannot repair recording {plan.recording_id}", archive_dir, names_file=True
+        f"cannot repair recording {plan.recording_id} (removed data was copied before, and the "
+        "repair can be repeated)",
+        archive_dir,
+        names_file=True,
     )
     if plan.takes_out:
         removed = Quarantine(archive_dir, plan.recording_id, now_ms, "repair")
