@@ -212,7 +212,8 @@ impl Drop for SyncPool {
 /// When and how a recording is synced, and what is done with the positions.
 pub struct SyncMode {
     pub level: SyncLevel,
-    /// Whether all that is written is synced; else only on request and at the end.
+    /// Whether all that is written is synced; else full segment files, and the rest on request and
+    /// at the end.
     pub is_continuous: bool,
     /// The directory of the files.
     pub directory: PathBuf,
@@ -293,8 +294,11 @@ impl RecordingSync {
     }
 
     /// The recorder writes to `file` from `begin_position` on, up to `end_position`.
+    ///
+    /// The files before it are full. They are synced, also without a request, because a file stays
+    /// open until it is synced: a recording must not use up the files of the process.
     pub fn add_segment(
-        &self,
+        self: &Arc<Self>,
         file: Arc<dyn Syncable>,
         path: PathBuf,
         begin_position: i64,
@@ -308,6 +312,8 @@ impl RecordingSync {
             end_position,
         });
         state.has_new_name = true;
+        state.wanted_position = state.wanted_position.max(begin_position);
+        self.schedule(state);
     }
 
     /// The recorder has written up to `position`.
@@ -362,16 +368,16 @@ impl RecordingSync {
     /// Sync what is written; whether more was written meanwhile that is wanted, and stays
     /// scheduled.
     fn sync(&self) -> bool {
-        let (segments, has_new_name, written_position) = {
+        let (segments, has_new_name, wanted_position) = {
             let mut state = lock(&self.state);
             (
                 state.segments.iter().cloned().collect::<Vec<_>>(),
                 std::mem::take(&mut state.has_new_name),
                 // Before the sync, which need not include what is written later.
-                state.written_position,
+                state.wanted_position,
             )
         };
-        if let Err(failure) = self.sync_segments(&segments, has_new_name, written_position) {
+        if let Err(failure) = self.sync_segments(&segments, has_new_name, wanted_position) {
             self.fail(failure);
             return false;
         }
@@ -407,7 +413,7 @@ impl RecordingSync {
         &self,
         segments: &[Segment],
         has_new_name: bool,
-        written_position: i64,
+        wanted_position: i64,
     ) -> Result<(), Failure> {
         if has_new_name {
             // A file whose name is not on the device is lost with all that was synced into it.
@@ -417,14 +423,14 @@ impl RecordingSync {
                 .map_err(|error| Failure::storage("sync archive directory", directory, &error))?;
         }
         for segment in segments {
-            if segment.begin_position >= written_position {
+            if segment.begin_position >= wanted_position {
                 break;
             }
             segment
                 .file
                 .sync(self.mode.level)
                 .map_err(|error| Failure::storage("sync segment file", &segment.path, &error))?;
-            let position = written_position.min(segment.end_position);
+            let position = wanted_position.min(segment.end_position);
             if position > self.synced_position() {
                 self.synced_position.store(position, Ordering::Release);
                 (self.mode.synced)(position);

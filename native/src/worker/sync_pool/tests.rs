@@ -244,6 +244,25 @@ fn requests_are_fulfilled_by_a_sync_that_began_after_them() {
 }
 
 #[test]
+fn a_recording_that_is_synced_on_request_keeps_no_full_file_open() {
+    let rig = Rig::new();
+    let recording = rig.recording(false);
+    let files: Vec<_> = (0..50).map(|_| FakeFile::fast()).collect();
+    for (file, begin) in files.iter().zip((0..).step_by(100)) {
+        recording.add(file, begin, begin + 100);
+        recording.sync.written(begin + 100);
+        recording.settle();
+    }
+    let open: Vec<_> = files
+        .iter()
+        .map(|file| (file.count(), Arc::strong_count(file)))
+        .collect();
+    assert_eq!(open[..49], [(1, 1); 49], "synced and closed");
+    assert_eq!(open[49], (0, 2), "not requested");
+    assert_eq!(recording.published().last(), Some(&4_900));
+}
+
+#[test]
 fn recordings_take_turns() {
     // More recordings than threads, each written to all the time: each is synced to its end.
     let rig = Rig::new();
