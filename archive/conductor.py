@@ -305,8 +305,11 @@ class Conductor:
             f"the media driver in {self._client.aeron_dir} is gone, or its client was timed out"
         )
 
-    def _on_worker_failed(self, name: str) -> None:
-        raise ClosedError(f"thread {name} has failed: internal error, please report it")
+    def _on_worker_failed(self, name: str, why: str) -> None:
+        raise ClosedError(
+            f"thread {name} has failed: internal error: {why}: please report it with the archive's"
+            " output"
+        )
 
     def _on_client_error(self, code: int, message: str) -> None:
         if code in _FATAL_CLIENT_ERRORS:

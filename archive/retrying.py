@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.errors import AeronError
+from aerotape.errors import AeronError, AeronTimeoutError
 
 if TYPE_CHECKING:
     from aerotape._native import _Pending
@@ -27,8 +27,8 @@ class Retrying(Generic[_T]):
 
         Args:
             begin: sends the command to the driver; called again after each temporary refusal.
-            deadline_ns: from then on a temporary refusal is final, by `time.monotonic_ns`;
-                None: never.
+            deadline_ns: from then on a temporary refusal is final, and no response is an error,
+                by `time.monotonic_ns`; None: never.
         """
         self._begin = begin
         self._deadline_ns = deadline_ns
@@ -41,6 +41,8 @@ class Retrying(Generic[_T]):
 
         Raises:
             AeronError: the driver refuses, or still refuses at the deadline.
+            AeronTimeoutError: it has not responded at the deadline.
+            ClosedError: the client has been closed, as its driver is lost.
         """
         if self._pending is None:
             self._pending = self._begin()
@@ -48,14 +50,18 @@ class Retrying(Generic[_T]):
             added = self._pending.poll()
         except AeronError as error:
             self._pending = None
-            if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE or (
-                self._deadline_ns is not None and time.monotonic_ns() >= self._deadline_ns
-            ):
+            if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE or self._is_late():
                 raise
             return None
         if added is not None:
             self._pending = None
+        elif self._is_late():
+            self.cancel()
+            raise AeronTimeoutError("the media driver does not respond: is it running?")
         return added
+
+    def _is_late(self) -> bool:
+        return self._deadline_ns is not None and time.monotonic_ns() >= self._deadline_ns
 
     def cancel(self) -> None:
         """Cancel a pending request. Idempotent."""

@@ -8,9 +8,11 @@ those of the Java archive and of the C media driver. --print-config shows the ef
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import signal
 import sys
+from collections.abc import Iterator
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -59,6 +61,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_property_arguments(parser)
 
 
+class _StoppedError(BaseException):
+    """A stop signal has arrived during the start."""
+
+
 class StopSignals:
     """SIGTERM, SIGINT and SIGHUP are waited for instead of ending the process.
 
@@ -69,6 +75,7 @@ class StopSignals:
         # Its `put` is reentrant. An Event is not: a handler that sets it while the same thread is
         # within `wait` can block forever.
         self._received: SimpleQueue[int] = SimpleQueue()
+        self._interrupts = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
                 continue
@@ -76,6 +83,20 @@ class StopSignals:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._received.put(number)
+        if self._interrupts:
+            self._interrupts = False
+            raise _StoppedError
+
+    @contextlib.contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Let a signal end the block with _StoppedError, also one that has arrived before."""
+        self._interrupts = True
+        try:
+            if not self._received.empty():
+                raise _StoppedError
+            yield
+        finally:
+            self._interrupts = False
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for a signal; return whether one came within the timeout."""
@@ -104,9 +125,15 @@ def run(args: argparse.Namespace) -> int:
     )
     from aerotape.archive.archive import Archive
 
-    # Before the start, so that a signal during the start leads to a clean stop too.
+    # Before the start, so that a signal during the start leads to a clean stop too. An archive that
+    # the signal keeps from being assigned is closed at the exit.
     stop = StopSignals()
-    with Archive(config, args.driver) as archive:
+    try:
+        with stop.interrupting():
+            archive = Archive(config, args.driver)
+    except _StoppedError:
+        return EXIT_OK
+    with archive:
         _print_ready(archive, args)
         while not stop.wait(0.5):
             if not archive.is_running:

@@ -306,7 +306,7 @@ class CountersReader:
 # ("replay_ready", replay_session_id)     checks passed: OK may be sent to the client
 # ("replay_answered", replay_session_id)  checks passed, and the response given with it was sent
 # ("replay_done", replay_session_id, position, error_code, error_message or None)
-# ("worker_failed", thread_name)          a worker has panicked and ended
+# ("worker_failed", thread_name, why)     a worker has panicked and ended
 Event = tuple[Any, ...]
 
 @final

@@ -132,7 +132,7 @@ def test_a_worker_that_panics_ends_the_archive(tmp_path: Path, aeron_dir: Path) 
         "aeron.threading.mode": "SHARED",
     }
     with Archive.launch(tmp_path / "a", aeron_dir, properties=properties) as archive:
-        archive._conductor._events.append(("worker_failed", "archive-recorder"))
+        archive._conductor._events.append(("worker_failed", "archive-recorder", "a text"))
         assert archive.wait(30)
     assert "archive-recorder" in str(archive.failure)
 
@@ -361,6 +361,43 @@ def test_an_external_driver_that_is_killed(
         driver.kill()
         driver.wait()
         driver.stdout.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_stopped", [True, False], ids=["stopped", "waits"])
+def test_an_external_driver_that_has_just_died(
+    tmp_path: Path, aeron_dir: Path, is_stopped: bool
+) -> None:
+    """An archive that starts in the directory of a driver whose last heartbeat is recent ends with
+    an error once the driver has timed out; a stop signal ends it before.
+    """
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "aerotape", "driver", "--aeron-dir", str(aeron_dir)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environ) as driver:
+        assert driver.stdout is not None
+        driver.stdout.readline()
+        driver.kill()
+    archive_dir = tmp_path / "archive"
+    archive = subprocess.Popen(
+        [sys.executable, "-m", "aerotape", "archive", "--driver", "external",
+         "--dir", str(archive_dir), "--aeron-dir", str(aeron_dir),
+         f"-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{java.free_port()}",
+         f"-Daeron.driver.timeout={60_000 if is_stopped else 3_000}"],
+        stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environ,
+    )  # fmt: skip
+    try:
+        if is_stopped:
+            await_true((archive_dir / "archive-mark.dat").exists)
+            archive.send_signal(signal.SIGTERM)
+        _, log = archive.communicate(timeout=30)
+    finally:
+        archive.kill()
+        archive.wait()
+    assert archive.returncode == (0 if is_stopped else 1), log
+    assert "Traceback" not in log
+    assert is_stopped or "media driver" in log.splitlines()[-1]
+    with unused(archive_dir, 10_000):
+        pass
 
 
 def test_a_control_channel_in_use(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:

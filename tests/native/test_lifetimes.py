@@ -328,3 +328,63 @@ driver.close()
 """,
         aeron_dir,
     )
+
+
+def test_closing_a_client_while_objects_are_added(aeron_dir: Path) -> None:
+    """A client may be closed while other threads add objects to it: each gets its object or an
+    error, and no freed memory is read.
+    """
+    run(
+        """
+def added(add, ready):
+    ready.wait()
+    try:
+        while True:
+            held.append(add())
+    except _native.ClosedError:
+        pass
+
+for _ in range(150):
+    client, held = connect(), []
+    adds = [
+        lambda: client.add_publication("aeron:ipc", 7),
+        lambda: client.add_exclusive_publication("aeron:ipc", 7),
+        lambda: client.add_subscription("aeron:ipc", 7),
+    ]
+    ready = threading.Barrier(len(adds) + 1)
+    threads = [threading.Thread(target=added, args=(add, ready)) for add in adds]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    time.sleep(0.004)
+    client.close()
+    for thread in threads:
+        thread.join()
+    assert all(each.channel == "aeron:ipc" for each in held), [each.channel for each in held]
+driver.close()
+""",
+        aeron_dir,
+    )
+
+
+def test_a_result_that_is_not_fetched_costs_no_processor_time(aeron_dir: Path) -> None:
+    """A client's thread polls often for a response only until the driver has timed out."""
+    run(
+        """
+def spent(seconds):
+    before = os.times()
+    time.sleep(seconds)
+    return sum(os.times()[:2]) - sum(before[:2])
+
+idle = connect(driver_timeout_ms=500)
+time.sleep(1)
+rested = spent(2)
+pending = idle.async_add_subscription("aeron:ipc", 9)
+time.sleep(1)
+held = spent(2)
+assert held < rested + 0.15, (rested, held)
+assert pending.poll() is not None
+driver.close()
+""",
+        aeron_dir,
+    )

@@ -71,6 +71,12 @@ impl Entered<'_> {
         self.0.as_ref().map_or(null_mut(), |raw| raw.aeron)
     }
 
+    /// Whether C has closed the client because the driver is lost: no command gets a response.
+    pub fn has_closed_itself(&self) -> bool {
+        // SAFETY: the pointer is valid while entered.
+        unsafe { c::aeron_is_closed(self.aeron()) }
+    }
+
     /// Count an outstanding response of the driver, so that it is polled for often.
     pub fn awaiting(&self) -> Option<Awaiting> {
         self.0.as_ref().map(|raw| raw.conducting.awaiting())
@@ -156,18 +162,19 @@ impl AeronClient {
                 drop(Box::from_raw(listener));
                 return Err(error);
             }
-            let conducting = match ConductorThread::start(aeron, context, mailbox) {
-                Ok(conducting) => conducting,
-                Err(error) => {
-                    c::aeron_close(aeron);
-                    c::aeron_context_close(context);
-                    drop(Box::from_raw(listener));
-                    return Err(Error::Aeron {
-                        code: error.raw_os_error().unwrap_or_default(),
-                        message: format!("{what}: cannot start its thread: {error}"),
-                    });
-                }
-            };
+            let conducting =
+                match ConductorThread::start(aeron, context, mailbox, driver_timeout_ms) {
+                    Ok(conducting) => conducting,
+                    Err(error) => {
+                        c::aeron_close(aeron);
+                        c::aeron_context_close(context);
+                        drop(Box::from_raw(listener));
+                        return Err(Error::Aeron {
+                            code: error.raw_os_error().unwrap_or_default(),
+                            message: format!("{what}: cannot start its thread: {error}"),
+                        });
+                    }
+                };
             Ok(Self(Arc::new(Shared {
                 aeron: RwLock::new(Some(Raw {
                     aeron,
@@ -332,7 +339,7 @@ impl AeronClient {
     }
 
     #[getter]
-    fn aeron_dir(&self) -> &str {
+    pub(super) fn aeron_dir(&self) -> &str {
         &self.0.aeron_dir
     }
 
@@ -345,9 +352,8 @@ impl AeronClient {
 
     #[getter]
     fn is_closed(&self) -> bool {
-        // SAFETY: the pointer is valid while entered.
         self.enter()
-            .is_none_or(|entered| unsafe { c::aeron_is_closed(entered.aeron()) })
+            .is_none_or(|entered| entered.has_closed_itself())
     }
 
     fn next_correlation_id(&self) -> Result<i64> {

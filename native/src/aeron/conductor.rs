@@ -15,7 +15,7 @@ use rusteron_client::bindings as c;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle, park_timeout};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest sleep while a response of the driver is outstanding.
 const ATTENTIVE_PARK: Duration = Duration::from_micros(50);
@@ -24,8 +24,40 @@ const ATTENTIVE_PARK: Duration = Duration::from_micros(50);
 pub(super) struct ConductorThread {
     thread: JoinHandle<()>,
     is_stopping: Arc<AtomicBool>,
-    /// Commands without a response of the driver, or whose response was not fetched.
-    awaited: Arc<AtomicUsize>,
+    awaited: Arc<Awaited>,
+}
+
+/// Commands without a response of the driver, or whose response was not fetched.
+#[derive(Default)]
+struct Awaited {
+    count: AtomicUsize,
+    /// Of all commands so far.
+    total: AtomicUsize,
+}
+
+/// Polling often, while responses are awaited.
+struct Attention<'a> {
+    awaited: &'a Awaited,
+    /// How long after the last command: the driver has responded by then, or is lost. The results
+    /// of some commands are not fetched for long.
+    longest: Duration,
+    total: usize,
+    until: Instant,
+}
+
+impl Attention<'_> {
+    fn is_needed(&mut self) -> bool {
+        if self.awaited.count.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        let total = self.awaited.total.load(Ordering::SeqCst);
+        let now = Instant::now();
+        if total != self.total {
+            self.total = total;
+            self.until = now + self.longest;
+        }
+        now < self.until
+    }
 }
 
 struct AeronPointer(*mut c::aeron_t);
@@ -41,6 +73,7 @@ impl ConductorThread {
         aeron: *mut c::aeron_t,
         context: *mut c::aeron_context_t,
         mailbox: Option<Mailbox>,
+        driver_timeout_ms: u64,
     ) -> std::io::Result<Self> {
         // SAFETY: as promised by the caller. This cannot fail, as C starts no thread.
         unsafe {
@@ -48,11 +81,19 @@ impl ConductorThread {
             c::aeron_start(aeron);
         }
         let is_stopping = Arc::new(AtomicBool::new(false));
-        let awaited = Arc::new(AtomicUsize::new(0));
+        let awaited = Arc::new(Awaited::default());
         let aeron = AeronPointer(aeron);
         let thread = Builder::new().name("aeron-client".into()).spawn({
             let (is_stopping, awaited) = (is_stopping.clone(), awaited.clone());
-            move || conduct(aeron, &is_stopping, &awaited, mailbox.as_ref())
+            move || {
+                let attention = Attention {
+                    awaited: &awaited,
+                    longest: Duration::from_millis(driver_timeout_ms),
+                    total: 0,
+                    until: Instant::now(),
+                };
+                conduct(aeron, &is_stopping, attention, mailbox.as_ref());
+            }
         })?;
         Ok(Self {
             thread,
@@ -63,7 +104,8 @@ impl ConductorThread {
 
     /// Send the command that was just added, and poll often until the result is dropped.
     pub fn awaiting(&self) -> Awaiting {
-        self.awaited.fetch_add(1, Ordering::SeqCst);
+        self.awaited.total.fetch_add(1, Ordering::SeqCst);
+        self.awaited.count.fetch_add(1, Ordering::SeqCst);
         self.thread.thread().unpark();
         Awaiting(self.awaited.clone())
     }
@@ -78,18 +120,18 @@ impl ConductorThread {
 }
 
 /// A response of the driver is outstanding as long as this exists.
-pub(super) struct Awaiting(Arc<AtomicUsize>);
+pub(super) struct Awaiting(Arc<Awaited>);
 
 impl Drop for Awaiting {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.count.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 fn conduct(
     aeron: AeronPointer,
     is_stopping: &AtomicBool,
-    awaited: &AtomicUsize,
+    mut attention: Attention<'_>,
     mailbox: Option<&Mailbox>,
 ) {
     sleep_precisely();
@@ -101,7 +143,7 @@ fn conduct(
             // The driver is lost, or the client was timed out. C has called the error handler.
             return;
         }
-        let is_awaited = awaited.load(Ordering::SeqCst) > 0;
+        let is_awaited = attention.is_needed();
         if worked > 0 {
             idle.reset();
             if let Some(mailbox) = mailbox.filter(|_| is_awaited) {

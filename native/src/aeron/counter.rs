@@ -1,6 +1,7 @@
 //! Counters: those of this client, and those that any client allocated in the driver.
 
 use super::client::AeronClient;
+use super::constants;
 use super::guarded::Guarded;
 use crate::errors::{Error, Result};
 use crate::idle::{Backoff, sleep_precisely};
@@ -8,7 +9,6 @@ use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::borrow::Cow;
 use std::ffi::{c_char, c_void};
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -36,20 +36,18 @@ unsafe fn value<'a>(counter: *mut c::aeron_counter_t) -> &'a AtomicI64 {
 }
 
 impl Counter {
-    pub(super) fn new(client: AeronClient, counter: *mut c::aeron_counter_t) -> Self {
-        let mut raw = MaybeUninit::<c::aeron_counter_constants_t>::zeroed();
-        // SAFETY: C has just given us the counter; the zeroed struct is valid when C fails.
-        let constants = unsafe {
-            c::aeron_counter_constants(counter, raw.as_mut_ptr());
-            raw.assume_init()
-        };
-        Self(Arc::new(Shared {
+    /// Call inside the client.
+    pub(super) fn new(client: AeronClient, counter: *mut c::aeron_counter_t) -> Result<Self> {
+        // SAFETY: the caller has entered the client, whose counter this is.
+        let raw: c::aeron_counter_constants_t =
+            unsafe { constants(|raw| c::aeron_counter_constants(counter, raw))? };
+        Ok(Self(Arc::new(Shared {
             cell: Guarded::new(client, counter, "counter"),
-            id: constants.counter_id,
-            registration_id: constants.registration_id,
+            id: raw.counter_id,
+            registration_id: raw.registration_id,
             last: AtomicI64::new(0),
             closed: AtomicBool::new(false),
-        }))
+        })))
     }
 }
 

@@ -77,11 +77,12 @@ impl PendingDestination {
     }
 
     fn poll_once(&self) -> Result<Option<()>> {
-        self.outstanding.poll(|record| match poll(record) {
+        let poll = |record| match poll(record) {
             None => Ok(None),
             Some(true) => Ok(Some(())),
             Some(false) => Err(()),
-        })
+        };
+        self.outstanding.poll(poll, Ok)
     }
 
     pub(super) fn wait(&self, py: Python<'_>, timeout_ns: u64, channel: &str) -> PyResult<()> {

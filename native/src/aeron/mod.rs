@@ -4,6 +4,10 @@
 //! objects when the client closes, so each call on an object first enters the client (a read lock
 //! that closing takes for writing) and then reads its pointer, which closing takes away. After that
 //! a call returns "closed" instead of touching freed memory.
+//!
+//! Callbacks that C calls on its own threads are `extern "C"`: a panic in one ends the process.
+//! Those of a poll are `extern "C-unwind"`: a panic ends the poll, and the caller's `catch_unwind`
+//! has it.
 
 mod bulk_offer;
 mod client;
@@ -36,6 +40,7 @@ use crate::errors::Error;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The C client's last error on this thread.
@@ -58,6 +63,19 @@ pub(crate) fn last_error(what: &str) -> Error {
         code,
         message: format!("{what}: {}", tidy(&text)),
     }
+}
+
+/// What C fills in about an object that does not change.
+///
+/// # Safety
+/// `read` fills in the whole struct, or returns less than 0.
+unsafe fn constants<T>(read: impl FnOnce(*mut T) -> i32) -> Result<T, Error> {
+    let mut raw = MaybeUninit::uninit();
+    if read(raw.as_mut_ptr()) < 0 {
+        return Err(last_error("cannot read the constants of an Aeron object"));
+    }
+    // SAFETY: filled in, by the contract of this function.
+    Ok(unsafe { raw.assume_init() })
 }
 
 /// Keep the first line of a C error, without the stack of file names under it, but with the

@@ -102,12 +102,14 @@ impl Outstanding {
         self.registration_id
     }
 
-    /// Poll once with the C function, which returns 0 until there is a response.
-    pub fn poll<T>(
+    /// Poll once with the C function, which returns 0 until there is a response, and let `make`
+    /// use what it has found while the client cannot be closed.
+    pub fn poll<P, T>(
         &self,
-        poll: impl FnOnce(*mut Record) -> std::result::Result<Option<T>, ()>,
+        poll: impl FnOnce(*mut Record) -> std::result::Result<Option<P>, ()>,
+        make: impl FnOnce(P) -> Result<T>,
     ) -> Result<Option<T>> {
-        let _entered = self.client.enter_or_closed()?;
+        let entered = self.client.enter_or_closed()?;
         let mut command = lock(&self.command);
         let Some(Command { record, .. }) = command.as_ref() else {
             return Err(Error::Closed(format!(
@@ -115,18 +117,28 @@ impl Outstanding {
                 self.what
             )));
         };
-        let answer = poll(*record);
-        if !matches!(answer, Ok(None)) {
-            *command = None;
-        }
-        answer.map_err(|()| {
-            let error = last_error(&self.what);
-            if let Withdraw::Subscription(_, listening) = &self.withdraw {
-                // There is no C subscription, so there are no callbacks.
-                self.client.forget(Arc::as_ptr(listening));
+        let found = match poll(*record) {
+            Ok(None) if entered.has_closed_itself() => {
+                return Err(Error::Closed(format!(
+                    "{}: the media driver in {} is gone, or its client was timed out",
+                    self.what,
+                    self.client.aeron_dir()
+                )));
             }
-            error
-        })
+            Ok(None) => return Ok(None),
+            Ok(Some(found)) => found,
+            Err(()) => {
+                *command = None;
+                let error = last_error(&self.what);
+                if let Withdraw::Subscription(_, listening) = &self.withdraw {
+                    // There is no C subscription, so there are no callbacks.
+                    self.client.forget(Arc::as_ptr(listening));
+                }
+                return Err(error);
+            }
+        };
+        *command = None;
+        make(found).map(Some)
     }
 
     pub fn cancel(&self) {
@@ -198,12 +210,12 @@ macro_rules! pending_class {
                 // SAFETY: the client is open and the record valid while polled.
                 let poll = |command| match unsafe { $poll(&mut object, command) } {
                     0 => Ok(None),
-                    1 => Ok(Some(())),
+                    1 => Ok(Some(object)),
                     _ => Err(()),
                 };
-                let found = self.outstanding.poll(poll)?;
-                let make: fn(&Outstanding, *mut _) -> $object = $make;
-                Ok(found.map(|()| make(&self.outstanding, object)))
+                let make: fn(&Outstanding, *mut _) -> Result<$object> = $make;
+                self.outstanding
+                    .poll(poll, |object| make(&self.outstanding, object))
             }
 
             pub fn wait(&self, py: Python<'_>, timeout_ns: u64, what: &str) -> PyResult<$object> {

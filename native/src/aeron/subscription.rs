@@ -5,8 +5,8 @@ use super::destination::PendingDestination;
 use super::guarded::Guarded;
 use super::image::{Image, ImageHandle, on_fragment};
 use super::image_listener::{ImageListener, Images, Polled, on_closed};
-use super::last_error;
 use super::message_reader::poll_within;
+use super::{constants, last_error};
 use crate::assembly::{Assembler, Header, Messages, RecordedAs};
 use crate::errors::{Error, Result};
 use crate::mailbox::Event;
@@ -14,7 +14,6 @@ use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
-use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
@@ -33,28 +32,28 @@ struct Shared {
 }
 
 impl Subscription {
+    /// Call inside the client.
     pub(super) fn new(
         client: AeronClient,
         subscription: *mut c::aeron_subscription_t,
         listening: Arc<ImageListener>,
-    ) -> Self {
-        let mut raw = MaybeUninit::<c::aeron_subscription_constants_t>::uninit();
-        // SAFETY: C has just given us the subscription, fills in the struct, and the channel
-        // lives as long as the subscription.
-        let (channel, stream_id, registration_id) = unsafe {
-            c::aeron_subscription_constants(subscription, raw.as_mut_ptr());
-            let raw = raw.assume_init();
+    ) -> Result<Self> {
+        // SAFETY: the caller has entered the client, whose subscription this is; the channel lives
+        // as long as the subscription.
+        let (raw, channel) = unsafe {
+            let raw: c::aeron_subscription_constants_t =
+                constants(|raw| c::aeron_subscription_constants(subscription, raw))?;
             let channel = CStr::from_ptr(raw.channel).to_string_lossy().into_owned();
-            (channel, raw.stream_id, raw.registration_id)
+            (raw, channel)
         };
-        Self(Arc::new(Shared {
+        Ok(Self(Arc::new(Shared {
             cell: Guarded::new(client, subscription, "subscription"),
             listening,
             channel,
-            stream_id,
-            registration_id,
+            stream_id: raw.stream_id,
+            registration_id: raw.registration_id,
             endpoint: OnceLock::new(),
-        }))
+        })))
     }
 
     /// Poll image by image and post each whole message as an event; returns the fragments read.

@@ -51,6 +51,7 @@ pub enum Event {
     /// The thread of a worker has panicked: it records and replays no more.
     WorkerFailed {
         name: String,
+        why: String,
     },
 }
 
@@ -113,7 +114,7 @@ impl Event {
                 error_code,
                 message,
             } => ("replay_done", id, position, error_code, message).into_pyobject(py),
-            Self::WorkerFailed { name } => ("worker_failed", name).into_pyobject(py),
+            Self::WorkerFailed { name, why } => ("worker_failed", name, why).into_pyobject(py),
         }
     }
 }

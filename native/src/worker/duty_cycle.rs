@@ -203,7 +203,7 @@ impl DutyCycle {
             let (scratch, written) = (&mut self.scratch, &mut self.written);
             let events = self.events.as_ref();
             let outcome = catch_unwind(AssertUnwindSafe(|| session.work(scratch, written, events)))
-                .unwrap_or_else(|_| RecordingOutcome::Failed(Failure::internal_error()));
+                .unwrap_or_else(|panic| RecordingOutcome::Failed(Failure::panicked(&*panic)));
             let (recording_id, failure) =
                 (session.recording_id(), session.take_time_index_failure());
             match outcome {
@@ -244,7 +244,7 @@ impl DutyCycle {
             };
             let (buffer, read) = (&mut self.replay_buffer, &mut self.read);
             let outcome = catch_unwind(AssertUnwindSafe(|| session.work(buffer, read)))
-                .unwrap_or_else(|_| ReplayOutcome::Failed(Failure::internal_error()));
+                .unwrap_or_else(|panic| ReplayOutcome::Failed(Failure::panicked(&*panic)));
             match outcome {
                 ReplayOutcome::Replayed(bytes) => worked |= bytes > 0,
                 ReplayOutcome::Ready { is_answered } => {

@@ -1,5 +1,6 @@
 //! Why a session ended early, as it is reported to a control client.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -27,8 +28,11 @@ impl Failure {
     }
 
     /// A panic, which is a mistake of this program.
-    pub fn internal_error() -> Self {
-        Self::generic("internal error in the worker: please report it")
+    pub fn panicked(panic: &(dyn Any + Send)) -> Self {
+        Self::generic(format!(
+            "internal error in the worker: {}: please report it with the archive's output",
+            panic_text(panic)
+        ))
     }
 
     pub fn invalid_position(message: impl Into<String>) -> Self {
@@ -58,6 +62,15 @@ impl Failure {
             message: format!("cannot {action} {}: {error}{advice}", path.display()),
         }
     }
+}
+
+/// What a panic says; where it was is on the standard error stream.
+pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without a text")
 }
 
 impl From<crate::errors::Error> for Failure {

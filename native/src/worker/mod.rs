@@ -27,6 +27,7 @@ use crate::idle::Backoff;
 use crate::mailbox::{Event, Mailbox};
 use duty_cycle::{Command, DutyCycle};
 use events::{EventMessages, EventStream};
+use failure::panic_text;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use recording::{Durability, RecordingRequest};
@@ -348,8 +349,9 @@ fn spawn(
     run: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {
     Builder::new().name(name.clone()).spawn(move || {
-        if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            mailbox.post(Event::WorkerFailed { name });
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+            let why = panic_text(&*panic).to_owned();
+            mailbox.post(Event::WorkerFailed { name, why });
         }
     })
 }
@@ -393,9 +395,9 @@ mod tests {
         let thread = spawn("recorder".into(), mailbox.clone(), || panic!("on purpose"));
         thread.expect("a thread").join().expect("no panic is left");
         let events = mailbox.posted();
-        let [Event::WorkerFailed { name }] = events.as_slice() else {
+        let [Event::WorkerFailed { name, why }] = events.as_slice() else {
             panic!("{} events", events.len());
         };
-        assert_eq!(name, "recorder");
+        assert_eq!((name.as_str(), why.as_str()), ("recorder", "on purpose"));
     }
 }

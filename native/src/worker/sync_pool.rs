@@ -145,8 +145,8 @@ impl SyncQueue {
         while let Some(recording) = self.next() {
             let began = Instant::now();
             let is_wanted_again = catch_unwind(AssertUnwindSafe(|| recording.sync()))
-                .unwrap_or_else(|_| {
-                    recording.fail(Failure::internal_error());
+                .unwrap_or_else(|panic| {
+                    recording.fail(Failure::panicked(&*panic));
                     false
                 });
             let mut waiting = lock(&self.waiting);

@@ -2,12 +2,11 @@
 
 use super::super::client::AeronClient;
 use super::super::guarded::Guarded;
-use super::super::last_error;
+use super::super::{constants, last_error};
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ffi::{CStr, c_void};
-use std::mem::MaybeUninit;
 
 pub const NOT_CONNECTED: i64 = c::AERON_PUBLICATION_NOT_CONNECTED as i64;
 pub const BACK_PRESSURED: i64 = c::AERON_PUBLICATION_BACK_PRESSURED as i64;
@@ -82,17 +81,16 @@ macro_rules! publication_handle {
         }
 
         impl $handle {
-            pub(super) fn new(client: AeronClient, publication: *mut c::$ctype) -> Self {
-                let mut raw = MaybeUninit::<c::aeron_publication_constants_t>::uninit();
-                // SAFETY: C has just given us the publication and fills in the struct.
+            /// Call inside the client.
+            pub(super) fn new(client: AeronClient, publication: *mut c::$ctype) -> Result<Self> {
+                // SAFETY: the caller has entered the client, whose publication this is.
                 let constants = unsafe {
-                    c::$constants(publication, raw.as_mut_ptr());
-                    PublicationConstants::from_c(&raw.assume_init())
+                    PublicationConstants::from_c(&constants(|raw| c::$constants(publication, raw))?)
                 };
-                Self {
+                Ok(Self {
                     cell: Guarded::new(client, publication, $what),
                     constants,
-                }
+                })
             }
 
             pub fn offer(&self, data: &[u8], mut reserved: i64) -> Result<i64> {

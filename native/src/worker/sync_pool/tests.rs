@@ -160,6 +160,8 @@ fn a_panic_in_a_sync_is_a_failure_of_the_recording() {
             .add_segment(Arc::new(Panicking), PathBuf::new(), 0, 65_536);
         recording.sync.written(64);
         until(|| recording.sync.failure().is_some());
+        let failure = recording.sync.failure().expect("failed");
+        assert!(failure.message.contains("on purpose"), "{failure}");
         assert!(recording.sync.is_settled());
     }
 }
