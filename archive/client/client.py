@@ -91,7 +91,8 @@ def connect(
             `poll_for_recording_signals` and `poll_for_errors`.
         credentials: for an archive that requires them: bytes, or an object that supplies them, like
             ``aerotape.UserSecret("alice", secret)``.
-        on_challenge: returns the credentials that respond to the archive's challenge.
+        on_challenge: returns the credentials that respond to the archive's challenge; called in
+            another thread.
         client_name: the name that the archive shows for this client.
 
     Raises:

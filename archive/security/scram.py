@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from aerotape.errors import AerotapeError
 
 DEFAULT_ITERATIONS = 200_000
-# Fewer make guessing too easy; with more, a challenge could occupy a client for long.
+# Fewer make guessing too easy; with more, a challenge could occupy a client for seconds.
 MIN_ITERATIONS = 4_096
-MAX_ITERATIONS = 10_000_000
+MAX_ITERATIONS = 2_000_000
 SALT_LENGTH = 16
 KEY_LENGTH = 32
 

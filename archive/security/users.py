@@ -77,11 +77,11 @@ class UsersFile:
         """Read the file.
 
         Raises:
-            ConfigurationError: it cannot be used.
+            ConfigurationError: it cannot be used, or names no user.
         """
         self.path = path
         self._version = self._file_version()
-        self.users: Users = read_users(path)
+        self.users = self._read()
         self._complaint = ""
 
     def _file_version(self) -> tuple[int, ...]:
@@ -91,16 +91,26 @@ class UsersFile:
             return ()
         return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
+    def _read(self) -> Users:
+        users = read_users(self.path)
+        if not users:
+            raise ConfigurationError(
+                f"users file {self.path} names no user: add one with `aerotape users {self.path}"
+                " add NAME`",
+                str(self.path),
+            )
+        return users
+
     def refresh(self) -> Users:
         """Read the file if it has changed; return the users. Mostly a `stat`."""
         version = self._file_version()
         if version != self._version:
             try:
-                self.users = read_users(self.path)
+                self.users = self._read()
                 self._version, self._complaint = version, ""
                 LOGGER.info("users file %s read again: %d users", self.path, len(self.users))
             except ConfigurationError as error:
-                # An edit in place must not lock all users out for that moment.
+                # An edit in place, or an emptied file, must not lock all users out.
                 if str(error) != self._complaint:
                     self._complaint = str(error)
                     LOGGER.error("%s; the last valid users stay in force", error)

@@ -240,10 +240,22 @@ def put_user(path: Path, user: User) -> bool:
 
 
 def remove_user(path: Path, name: str) -> bool:
-    """Remove a user; False when there is no such user. Raises as `put_user`."""
+    """Remove a user; False when there is no such user.
+
+    Raises:
+        ConfigurationError: it is the last user: an archive retains its users while the file names
+            none. Otherwise as `put_user`.
+        StorageError: as `put_user`.
+    """
     with _changing(path) as lines:
         others = [line for line in lines if _name_of(line) != name]
         is_found = len(others) < len(lines)
+        if is_found and not any(map(_name_of, others)):
+            raise ConfigurationError(
+                f"users file {path}: {name} is the last user, whom archives would still accept: "
+                "add another one first, or replace the secret",
+                str(path),
+            )
         lines[:] = others
         return is_found
 

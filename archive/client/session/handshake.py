@@ -17,14 +17,14 @@ from aerotape.archive.client.executors.driver_steps import (
 )
 from aerotape.archive.client.requests.messages import sent_keep_alive
 from aerotape.archive.client.requests.queries import get_archive_id
-from aerotape.archive.client.requests.request import Steps
+from aerotape.archive.client.requests.request import Pause, Steps
 from aerotape.archive.client.requests.response_errors import error_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import ArchiveError
+from aerotape.errors import AeronTimeoutError, ArchiveError
 from aerotape.formatting import argument
 from aerotape.protocol import (
     KNOWS_LEDGERS,
@@ -34,6 +34,7 @@ from aerotape.protocol import (
 )
 
 _WHAT: Final = "connect"
+_POLL_NS: Final = 100_000
 
 
 def open_session(
@@ -165,7 +166,9 @@ def _answer_challenge(
     response = codecs.ChallengeResponse(
         control_session_id=challenge.control_session_id,
         correlation_id=session.aeron.next_correlation_id(),
-        encoded_credentials=on_challenge(challenge.encoded_challenge),
+        encoded_credentials=(
+            yield from _called_in_thread(on_challenge, challenge.encoded_challenge, deadline_ns)
+        ),
     )
     answer = yield from _exchange(session, response, deadline_ns)
     if isinstance(answer, codecs.Challenge):
@@ -174,6 +177,25 @@ def _answer_challenge(
             correlation_id=answer.correlation_id,
         )
     return answer
+
+
+def _called_in_thread(
+    on_challenge: Callable[[bytes], bytes], encoded_challenge: bytes, deadline_ns: int
+) -> Steps[bytes]:
+    """Call a function that may take long, without holding up an event loop or a conductor."""
+    # Most archives send no challenge.
+    from concurrent.futures import ThreadPoolExecutor
+
+    executor = ThreadPoolExecutor(1, thread_name_prefix="aerotape-challenge")
+    try:
+        response = executor.submit(on_challenge, encoded_challenge)
+    finally:
+        executor.shutdown(wait=False)
+    while not response.done():
+        if time.monotonic_ns() >= deadline_ns:
+            raise AeronTimeoutError(f"cannot {_WHAT}: no response to the archive's challenge yet")
+        yield Pause(_POLL_NS, _WHAT)
+    return response.result()
 
 
 def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,6 +19,8 @@ from support.jvm.java import JavaArchiveException, JavaClient
 
 import aerotape
 from aerotape import UserSecret, _native
+from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.archive.client.session.handshake import open_session
 from aerotape.archive.security.users_file import Role, make_user, put_user, remove_user
 from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import ErrorCode
@@ -167,6 +170,42 @@ def test_hashing_blocks_no_other_client(archive: Any, users_file: Path) -> None:
     assert slow.response(correlation_ids[0]).code is codecs.ControlResponseCode.OK
     remove_user(users_file, "slow")
     aeron.close()
+
+
+def test_a_slow_response_to_a_challenge_holds_up_no_other_work(archive: Any) -> None:
+    """An archive that connects to another one, in its duty cycles, continues while the response to
+    the challenge is computed.
+    """
+    known = UserSecret("reader", SECRETS["reader"])
+    responding = threading.Event()
+    cycles = 0
+
+    def slow(challenge: bytes) -> bytes:
+        assert responding.wait(30)
+        return known.on_challenge(challenge)
+
+    with aerotape.Aeron(archive.aeron_dir) as aeron:
+        opening = PollingExecutor(
+            open_session(
+                aeron._native,
+                request_channel=archive.control_channel,
+                request_stream_id=10,
+                response_channel="aeron:udp?endpoint=localhost:0",
+                response_stream_id=20,
+                timeout_ns=20_000_000_000,
+                credentials=b"reader",
+                on_challenge=slow,
+                client_name="test",
+            )
+        )
+        while not opening.is_done:
+            opening.advance()
+            cycles += 1
+            if cycles == 5_000:
+                responding.set()
+            time.sleep(0.0001)
+        opening.result.close()
+    assert cycles > 5_000
 
 
 def test_changes_apply_while_the_archive_runs(archive: Any, users_file: Path) -> None:

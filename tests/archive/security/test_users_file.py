@@ -130,6 +130,31 @@ def test_a_change_retains_the_rest(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "users"]
 
 
+def test_a_file_without_users_locks_no_user_out(tmp_path: Path) -> None:
+    """An emptied file leaves the last users in force, is refused at a start, and the command does
+    not remove the last user; the first user can be added to a file without any.
+    """
+    path = tmp_path / "users"
+    add(path, "alice")
+    file = UsersFile(path)
+    with pytest.raises(ConfigurationError, match="alice is the last user"):
+        remove_user(path, "alice")
+    path.write_text("# none\n")
+    assert list(file.refresh()) == ["alice"]
+    with pytest.raises(ConfigurationError, match="names no user: add one"):
+        UsersFile(path)
+    add(path, "bob")
+    assert list(file.refresh()) == ["bob"]
+
+
+def test_a_challenge_with_too_many_iterations_is_refused() -> None:
+    """A client hashes for no longer than some tenths of a second, whatever the archive asks."""
+    verifier = Verifier(scram.MAX_ITERATIONS + 1, b"salt" * 4, bytes(32))
+    with pytest.raises(AerotapeError, match="iterations"):
+        answer_challenge(b"alice", b"secret", verifier.challenge(b"nonce"))
+    assert scram.MAX_ITERATIONS <= 2_000_000
+
+
 def test_concurrent_changes_are_all_made(tmp_path: Path) -> None:
     """No user is lost when several threads change the file."""
     path = tmp_path / "users"
