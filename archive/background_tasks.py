@@ -7,8 +7,8 @@ read from top to bottom. Whatever starts tasks owns a `BackgroundTasks` and adva
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -17,42 +17,62 @@ T = TypeVar("T")
 Task = Generator[None, None, T]
 
 
+class _Started(NamedTuple):
+    task: Task[None]
+    is_wanted: Callable[[], bool]
+
+
 class BackgroundTasks:
     """The unfinished tasks of one part of the archive. For the conductor's thread."""
 
     def __init__(self) -> None:
-        self._tasks: list[Task[None]] = []
+        self._tasks: list[_Started] = []
 
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, task: Task[None]) -> None:
-        """Run a task to its first yield; what it raises is raised."""
-        self._tasks.append(task)
-        self._step(task)
+    def start(self, task: Task[None], is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """Run a task to its first yield; what it raises is raised.
+
+        Args:
+            is_wanted: once it returns False the task is cancelled.
+        """
+        started = _Started(task, is_wanted)
+        self._tasks.append(started)
+        self._step(started)
 
     def advance(self) -> None:
         """Run each task to its next yield; what one raises ends it and is raised."""
-        for task in list(self._tasks):
-            self._step(task)
+        for started in list(self._tasks):
+            self._step(started)
 
     def close(self) -> None:
         """Cancel all tasks."""
         while self._tasks:
-            self._tasks.pop().close()
+            self._tasks.pop().task.close()
 
-    def _step(self, task: Task[None]) -> None:
+    def _step(self, started: _Started) -> None:
         try:
-            next(task)
+            if started.is_wanted():
+                next(started.task)
+                return
+            started.task.close()
         except StopIteration:
-            self._tasks.remove(task)
+            pass
         except BaseException:
-            self._tasks.remove(task)
+            self._tasks.remove(started)
             raise
+        self._tasks.remove(started)
 
 
 def outcome(future: Future[T]) -> Task[T]:
-    """Wait for a call in another thread; return its result, or raise its exception."""
-    while not future.done():
-        yield
+    """Wait for a call in another thread; return its result, or raise its exception.
+
+    A call that has not begun is cancelled with the task.
+    """
+    try:
+        while not future.done():
+            yield
+    finally:
+        future.cancel()
     return future.result()

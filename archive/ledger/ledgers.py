@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from aerotape.archive.agent import SOON_NS
-from aerotape.archive.background_tasks import BackgroundTasks, Task
+from aerotape.archive.background_tasks import Task
 from aerotape.archive.ledger import durable
 from aerotape.archive.ledger.alias import mark_closed
 from aerotape.archive.ledger.attachment import Attachment, Client, RemovalRequester
+from aerotape.archive.ledger.client_tasks import ClientTasks
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_password, in_use
@@ -34,13 +35,12 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerType, Reach
 from aerotape.errors import (
-    AerotapeError,
     ArchiveError,
     LedgerClosedError,
     LedgerError,
     UnconfirmedEntryError,
 )
-from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
@@ -80,7 +80,7 @@ class Ledgers:
         self._worker = LedgerWorker(
             archive_dir, wake, lambda text: errors.record("metadata of ledgers", text)
         )
-        self._tasks = BackgroundTasks()
+        self._tasks = ClientTasks(errors)
         # Ledgers that a request is changing.
         self._changing: set[QualifiedId] = set()
         self._writers: dict[QualifiedId, Attachment] = {}
@@ -116,7 +116,7 @@ class Ledgers:
             yield from self._worker.change(lambda store: store.add(metadata))
             client.send_ok(correlation_id)
 
-        self._begin(client, correlation_id, task())
+        self._tasks.change(client, correlation_id, task())
 
     def info(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
         """Send the descriptor of a ledger, with its entry ids."""
@@ -126,7 +126,7 @@ class Ledgers:
             status = yield from self._status(metadata)
             client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
-        self._begin(client, correlation_id, task())
+        self._tasks.read(client, correlation_id, task())
 
     def list(
         self, client: Client, correlation_id: int, scope_id: int, from_ledger_id: int, count: int
@@ -143,7 +143,7 @@ class Ledgers:
             if len(found) < count:
                 client.send_recording_unknown(correlation_id, NULL_VALUE)
 
-        self._begin(client, correlation_id, task())
+        self._tasks.read(client, correlation_id, task())
 
     def next_scope(self, client: Client, correlation_id: int, after: int) -> None:
         """OK with the lowest scope after one that has ledgers or imported recordings, or 0."""
@@ -151,7 +151,7 @@ class Ledgers:
         def task() -> Task[None]:
             client.send_ok(correlation_id, (yield from self._worker.next_scope(after)))
 
-        self._begin(client, correlation_id, task())
+        self._tasks.read(client, correlation_id, task())
 
     def attach(
         self,
@@ -203,7 +203,7 @@ class Ledgers:
             status = self._shown(writer.metadata, status.with_writer(session))
             client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
-        self._begin(client, correlation_id, self._alone(ledger, task()))
+        self._tasks.change(client, correlation_id, self._alone(ledger, task()))
 
     def sync(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
         """Force what is recorded to storage; OK with the confirmed position."""
@@ -227,7 +227,7 @@ class Ledgers:
                 raise LedgerError(f"ledger {ledger} has failed: {failure}", ledger)
             client.send_ok(correlation_id, (yield from self._synced(metadata, position)))
 
-        self._begin(client, correlation_id, task())
+        self._tasks.wait(client, correlation_id, task())
 
     def await_position(
         self,
@@ -247,7 +247,7 @@ class Ledgers:
             writer = self._writers.get(ledger)
             while (session := self._session(metadata, writer)) is not None:
                 reached = self._reached(metadata, session, is_confirmed)
-                if reached >= position or time.monotonic_ns() >= deadline_ns or client.is_done:
+                if reached >= position or time.monotonic_ns() >= deadline_ns:
                     client.send_ok(correlation_id, reached)
                     return
                 yield
@@ -258,12 +258,12 @@ class Ledgers:
             status = yield from self._status(metadata, with_entries=False)
             client.send_ok(correlation_id, status.confirmed_position)
 
-        self._begin(client, correlation_id, task())
+        self._tasks.wait(client, correlation_id, task())
 
     def close_ledger(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
         """Sync and close a ledger that this client writes, or that has no writer."""
         task = self._alone(ledger, self._closed(client, correlation_id, ledger))
-        self._begin(client, correlation_id, task)
+        self._tasks.change(client, correlation_id, task)
 
     def recover(
         self, client: Client, correlation_id: int, ledger: QualifiedId, password_hash: bytes
@@ -274,7 +274,7 @@ class Ledgers:
             check_password((yield from self._metadata(ledger)), password_hash)
             yield from self._closed(client, correlation_id, ledger, fences=True)
 
-        self._begin(client, correlation_id, self._alone(ledger, task()))
+        self._tasks.change(client, correlation_id, self._alone(ledger, task()))
 
     def delete(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
         """Purge the recording of a ledger without a writer, then remove its metadata."""
@@ -298,7 +298,7 @@ class Ledgers:
             yield from self._worker.change(lambda store: store.remove(ledger))
             client.send_ok(correlation_id)
 
-        self._begin(client, correlation_id, self._alone(ledger, task()))
+        self._tasks.change(client, correlation_id, self._alone(ledger, task()))
 
     def locate(
         self, client: Client, correlation_id: int, ledger: QualifiedId, entry_id: int
@@ -317,22 +317,9 @@ class Ledgers:
                 (yield from self._worker.call(lambda: recording.position_of(entry_id, limit))),
             )
 
-        self._begin(client, correlation_id, task())
+        self._tasks.read(client, correlation_id, task())
 
     # ---- steps of requests --------------------------------------------------------------------
-
-    def _begin(self, client: Client, correlation_id: int, task: Task[None]) -> None:
-        self._tasks.start(self._answered(client, correlation_id, task))
-
-    def _answered(self, client: Client, correlation_id: int, task: Task[None]) -> Task[None]:
-        try:
-            yield from task
-        except ArchiveError as error:
-            client.send_error(correlation_id, error.error_code, str(error))
-        except Exception as error:
-            unexpected = None if isinstance(error, AerotapeError) else error
-            self._errors.record("request for a ledger failed", error, exception=unexpected)
-            client.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
     def _alone(self, ledger: QualifiedId, task: Task[None]) -> Task[None]:
         """Run a task while no other one changes the ledger."""

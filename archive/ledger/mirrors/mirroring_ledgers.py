@@ -16,7 +16,13 @@ from aerotape.archive.agent import SOON_NS
 from aerotape.archive.ledger.ledgers import Ledgers
 from aerotape.archive.ledger.mirrors.followers import Followers, MirrorSource, Truncate
 from aerotape.codecs.generated.ledger_control import LedgerType
-from aerotape.errors import ConfigurationError, LedgerClosedError, LedgerError, UnknownLedgerError
+from aerotape.errors import (
+    AerotapeError,
+    ConfigurationError,
+    LedgerClosedError,
+    LedgerError,
+    UnknownLedgerError,
+)
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
@@ -119,11 +125,17 @@ class MirroringLedgers(Ledgers):
             if ledger in self._writers:
                 self._check_no_writer(known)
             self._marks.pop(known.recording_id, None)
-            yield from self._followers.follow(known, source)
+            try:
+                yield from self._followers.follow(known, source)
+            except AerotapeError:
+                # A ledger of which nothing has arrived is not one of this archive.
+                if (yield from self._worker.get(ledger)).recording_id == NULL_VALUE:
+                    yield from self._worker.change(lambda store: store.remove(ledger))
+                raise
             self._forced.discard(known.recording_id)
             client.send_ok(correlation_id, known.recording_id)
 
-        self._begin(client, correlation_id, self._alone(ledger, task()))
+        self._tasks.change(client, correlation_id, self._alone(ledger, task()))
 
     # ---- this archive leads -------------------------------------------------------------------
 
@@ -166,7 +178,7 @@ class MirroringLedgers(Ledgers):
                 self._mirrors.replace(ledger, mirror, replacement)
             client.send_ok(correlation_id)
 
-        self._begin(client, correlation_id, self._alone(ledger, task()))
+        self._tasks.change(client, correlation_id, self._alone(ledger, task()))
 
     def _connected(self, metadata: LedgerMetadata, confirmed: int) -> MirroredLedger:
         """Connect to the mirrors of a ledger, also if they are connected (see `Mirrors.begin`)."""

@@ -8,13 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.daemon.control_rig import await_true
+from support.daemon.control_rig import RawClient, await_true
 from support.daemon.mirrored import Three, cut, payloads, running
 from support.damage.sync_shim import build_shim
 from support.processes import free_port
 
 import aerotape
 from aerotape.catalog.segment_files import list_segment_files
+from aerotape.codecs.generated.ledger_control import (
+    DigestType,
+    LedgerInfoRequest,
+    LedgerType,
+    MirrorLedgerRequest,
+)
 from aerotape.errors import (
     AeronTimeoutError,
     AerotapeError,
@@ -61,6 +67,27 @@ def test_all_archives_have_the_entries(shared: Three, kind: str) -> None:
     assert files[0] == files[1] == files[2]
     await_true(lambda: all(shared.info(index, ledger).is_closed for index in (1, 2)))
     assert {shared.info(index, ledger).type for index in range(3)} == {kind}
+
+
+def test_a_mirror_request_that_fails_leaves_nothing(shared: Three) -> None:
+    """An archive forgets a ledger whose leader, by the request to mirror it, does not respond."""
+    scope_id, ledger_id = aerotape.QualifiedId.generate().signed
+    with aerotape.Aeron(shared.archives[1].aeron_dir) as aeron:
+        raw = RawClient(aeron._native, "aeron:ipc", response_stream_id=902)
+        raw.connect()
+        refused = raw.call(
+            MirrorLedgerRequest,
+            scope_id=scope_id,
+            ledger_id=ledger_id,
+            source_recording_id=0,
+            source_channel=f"aeron:udp?endpoint=localhost:{free_port()}",
+            source_stream_id=10,
+            ledger_type=LedgerType.PD_JOURNAL,
+            digest_type=DigestType.CRC32C,
+        )
+        assert "cannot mirror ledger" in refused.error_message
+        found = raw.call(LedgerInfoRequest, scope_id=scope_id, ledger_id=ledger_id)
+        assert "unknown ledger" in found.error_message
 
 
 @pytest.mark.parametrize("kind", TYPES)
