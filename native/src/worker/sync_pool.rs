@@ -212,8 +212,7 @@ impl Drop for SyncPool {
 /// When and how a recording is synced, and what is done with the positions.
 pub struct SyncMode {
     pub level: SyncLevel,
-    /// Whether all that is written is synced; else full segment files, and the rest on request and
-    /// at the end.
+    /// Whether all that is written is synced and counts; else only on request and at the end.
     pub is_continuous: bool,
     /// The directory of the files.
     pub directory: PathBuf,
@@ -238,13 +237,25 @@ struct State {
     /// Whether a file was added whose name may not be on the device.
     has_new_name: bool,
     written_position: i64,
-    /// Up to where a sync was asked for.
+    /// Up to where a sync was requested.
     wanted_position: i64,
+    /// The end of the full files, which are synced in any case.
+    full_position: i64,
+    /// Up to where the files are synced; what is not requested does not count as synced.
+    stored_position: i64,
     /// Positions of the requests that are not fulfilled, ascending.
     requests: VecDeque<i64>,
     /// Whether a sync is queued or running.
     is_scheduled: bool,
     failure: Option<Failure>,
+}
+
+/// The positions of `State` at the begin of a sync.
+#[derive(Clone, Copy)]
+struct Goal {
+    wanted_position: i64,
+    full_position: i64,
+    stored_position: i64,
 }
 
 /// A segment file and the positions that are written to it.
@@ -269,6 +280,8 @@ impl RecordingSync {
                 has_new_name: false,
                 written_position: position,
                 wanted_position: position,
+                full_position: position,
+                stored_position: position,
                 requests: VecDeque::new(),
                 is_scheduled: false,
                 failure: None,
@@ -295,8 +308,8 @@ impl RecordingSync {
 
     /// The recorder writes to `file` from `begin_position` on, up to `end_position`.
     ///
-    /// The files before it are full. They are synced, also without a request, because a file stays
-    /// open until it is synced: a recording must not use up the files of the process.
+    /// The files before it are full. They are synced also without a request, which moves no
+    /// position: a file stays open until it is synced, and the process has few.
     pub fn add_segment(
         self: &Arc<Self>,
         file: Arc<dyn Syncable>,
@@ -312,7 +325,7 @@ impl RecordingSync {
             end_position,
         });
         state.has_new_name = true;
-        state.wanted_position = state.wanted_position.max(begin_position);
+        state.full_position = state.full_position.max(begin_position);
         self.schedule(state);
     }
 
@@ -354,7 +367,9 @@ impl RecordingSync {
     }
 
     fn is_wanted(&self, state: &State) -> bool {
-        state.failure.is_none() && state.wanted_position > self.synced_position()
+        state.failure.is_none()
+            && (state.wanted_position > self.synced_position()
+                || state.full_position > state.stored_position)
     }
 
     fn schedule(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
@@ -368,26 +383,34 @@ impl RecordingSync {
     /// Sync what is written; whether more was written meanwhile that is wanted, and stays
     /// scheduled.
     fn sync(&self) -> bool {
-        let (segments, has_new_name, wanted_position) = {
+        let (segments, has_new_name, goal) = {
             let mut state = lock(&self.state);
             (
                 state.segments.iter().cloned().collect::<Vec<_>>(),
                 std::mem::take(&mut state.has_new_name),
                 // Before the sync, which need not include what is written later.
-                state.wanted_position,
+                Goal {
+                    wanted_position: state.wanted_position,
+                    full_position: state.full_position,
+                    stored_position: state.stored_position,
+                },
             )
         };
-        if let Err(failure) = self.sync_segments(&segments, has_new_name, wanted_position) {
-            self.fail(failure);
-            return false;
-        }
+        let stored_position = match self.sync_segments(&segments, has_new_name, goal) {
+            Ok(stored_position) => stored_position,
+            Err(failure) => {
+                self.fail(failure);
+                return false;
+            }
+        };
         let synced_position = self.synced_position();
         let mut fulfilled = 0;
         let mut state = lock(&self.state);
+        state.stored_position = stored_position;
         while state
             .segments
             .front()
-            .is_some_and(|segment| segment.end_position <= synced_position)
+            .is_some_and(|segment| segment.end_position <= stored_position)
         {
             state.segments.pop_front();
         }
@@ -413,8 +436,8 @@ impl RecordingSync {
         &self,
         segments: &[Segment],
         has_new_name: bool,
-        wanted_position: i64,
-    ) -> Result<(), Failure> {
+        goal: Goal,
+    ) -> Result<i64, Failure> {
         if has_new_name {
             // A file whose name is not on the device is lost with all that was synced into it.
             let directory = &self.mode.directory;
@@ -422,21 +445,28 @@ impl RecordingSync {
                 .and_then(|opened| opened.sync_all())
                 .map_err(|error| Failure::storage("sync archive directory", directory, &error))?;
         }
+        let end = goal.wanted_position.max(goal.full_position);
+        let mut stored_position = goal.stored_position;
+        self.publish(stored_position.min(goal.wanted_position));
         for segment in segments {
-            if segment.begin_position >= wanted_position {
+            if segment.begin_position >= end {
                 break;
             }
             segment
                 .file
                 .sync(self.mode.level)
                 .map_err(|error| Failure::storage("sync segment file", &segment.path, &error))?;
-            let position = wanted_position.min(segment.end_position);
-            if position > self.synced_position() {
-                self.synced_position.store(position, Ordering::Release);
-                (self.mode.synced)(position);
-            }
+            stored_position = end.min(segment.end_position);
+            self.publish(stored_position.min(goal.wanted_position));
         }
-        Ok(())
+        Ok(stored_position)
+    }
+
+    fn publish(&self, position: i64) {
+        if position > self.synced_position() {
+            self.synced_position.store(position, Ordering::Release);
+            (self.mode.synced)(position);
+        }
     }
 
     fn fail(&self, failure: Failure) {
