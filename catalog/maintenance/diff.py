@@ -13,6 +13,13 @@ from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import AerotapeError, StorageError, UnknownRecordingError
+from aerotape.frame_header import (
+    FRAME_ALIGNMENT,
+    HEADER_LENGTH,
+    SESSION_ID_OFFSET,
+    FrameHeader,
+    is_frame_at,
+)
 
 _CHUNK_LENGTH = 1 << 20
 
@@ -111,6 +118,11 @@ def _compare(
         return Difference(ours.recording_id, 0, fields, compared_bytes=compared)
     places = [_place(recording, position) for recording in (ours, theirs)]
     detail = " and ".join(f"{path}, offset {offset}" for path, offset in places)
+    if all(_is_session_id(recording, position) for recording in (ours, theirs)):
+        detail += (
+            "; that is the session id of a frame, which holds the frame's checksum where the"
+            " archive records with one"
+        )
     return Difference(ours.recording_id, 0, fields, position, detail, position - begin)
 
 
@@ -126,6 +138,16 @@ def _place(recording: StoredRecording, position: int) -> tuple[Path, int]:
     base = segment_base(descriptor, position)
     path = recording.archive_dir / segment_file_name(recording.recording_id, base)
     return path, position - base
+
+
+def _is_session_id(recording: StoredRecording, position: int) -> bool:
+    """Whether the byte at a position belongs to the session id of a frame."""
+    begin = position - position % FRAME_ALIGNMENT
+    if not 0 <= position - begin - SESSION_ID_OFFSET < 4:
+        return False
+    header = FrameHeader.decode(_read(recording, begin, HEADER_LENGTH))
+    # The bytes of a payload hardly state the place at which they are.
+    return is_frame_at(header, recording.descriptor, begin)
 
 
 def _first_difference(

@@ -105,7 +105,10 @@ fn extremes(numbers: &[i64]) -> (Vec<i64>, Vec<i64>) {
 /// The numbers of 64 bits in an array of bytes, in the machine's order.
 fn from_bytes(bytes: &[u8]) -> PyResult<Vec<i64>> {
     if !bytes.len().is_multiple_of(8) {
-        return Err(PyValueError::new_err("numbers are of 8 bytes each"));
+        return Err(PyValueError::new_err(format!(
+            "{} bytes are not an array of 64-bit numbers: expected a multiple of 8",
+            bytes.len()
+        )));
     }
     Ok(bytes
         .chunks_exact(8)

@@ -25,7 +25,7 @@ from aerotape.tools._cli.arguments import (
     int64,
 )
 from aerotape.tools._cli.connection import add_connection_options, connect
-from aerotape.tools._cli.output import Progress, emit, emit_line
+from aerotape.tools._cli.output import Progress, emit, emit_line, note
 from aerotape.tools._cli.times import add_time_options, positions, time_range
 from aerotape.tools.replays._seek import (
     add_seek_options,
@@ -202,6 +202,11 @@ def _receive(client: ArchiveClient, args: argparse.Namespace) -> int:
             if replay.expected_length is None:  # following: show it at once
                 sys.stdout.flush()
         summary["end_position"] = replay.position
+    if not summary["messages"] and summary["end_position"] > summary["start_position"]:
+        note(
+            f"no whole message between positions {summary['start_position']} and"
+            f" {summary['end_position']}: use another position or a greater length"
+        )
     if not args.print_messages and args.out != "-":
         emit(summary, args)
     return 0

@@ -41,7 +41,7 @@ impl<'py> Lent<'py> {
         let buffer = PyBuffer::<u8>::get(&data)?;
         if !buffer.is_c_contiguous() {
             return Err(pyo3::exceptions::PyValueError::new_err(
-                "the buffer is not contiguous",
+                "the message is not contiguous: expected bytes or a C-contiguous buffer",
             ));
         }
         Ok(Self::Buffer(buffer))

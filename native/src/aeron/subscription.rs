@@ -287,7 +287,10 @@ impl Subscription {
             count if count > 0 => {
                 let endpoint = CStr::from_bytes_until_nul(&address)
                     .map(|text| text.to_string_lossy().into_owned())
-                    .map_err(|_| Error::Closed("the endpoint is not a string".into()))?;
+                    .map_err(|_| Error::Aeron {
+                        code: libc::EINVAL,
+                        message: "cannot resolve the endpoint: its address has no end".into(),
+                    })?;
                 Ok(Some(self.0.endpoint.get_or_init(|| endpoint).clone()))
             }
             _ => Err(last_error("cannot resolve the endpoint").into()),

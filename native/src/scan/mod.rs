@@ -34,7 +34,11 @@ fn detached<S: Send, T: Send>(
             .map(|mut state| run(&mut state))
             .map_err(|_| ())
     })
-    .map_err(|()| PyRuntimeError::new_err(format!("the {what} is unusable after a panic")))
+    .map_err(|()| {
+        PyRuntimeError::new_err(format!(
+            "the {what} has failed with an internal error before: create another one"
+        ))
+    })
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -49,7 +49,9 @@ pub fn rewrite_checksums(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<RewrittenSegment>> {
     let Some(checksum) = Checksum::parse(checksum)? else {
-        return Err(pyo3::exceptions::PyValueError::new_err("no checksum given"));
+        return Err(pyo3::exceptions::PyValueError::new_err(
+            "checksum=none: expected the checksum to put into the frames",
+        ));
     };
     let done = parallel::run(py, tasks.len(), progress.as_ref(), |index, progress| {
         let task = tasks.get(index)?;

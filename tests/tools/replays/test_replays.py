@@ -80,6 +80,17 @@ def test_replay_printed(cli: CommandLine, client: aerotape.ArchiveClient) -> Non
     assert table[1].split()[2].startswith("000102")
 
 
+def test_a_range_without_a_whole_message(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
+    """A replay that ends within its first message says so, instead of printing nothing."""
+    made = start_recording(client)
+    made.send([bytes(4_000)])
+    wait_until(lambda: client.recording_position(made.recording_id) == made.end, "the recording")
+    stop(client, made)
+    printed = cli.run("replay", made.recording_id, "--print", "--length", 1_408)
+    assert printed.stdout == b""
+    assert b"no whole message between positions 0 and 1408" in printed.stderr
+
+
 def test_replay_to_a_channel(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
     """With --to the archive itself replays into a channel, also after the command has ended."""
     made = recorded(client, 30)

@@ -352,7 +352,11 @@ def test_differences_are_reported(source: Path, tmp_path: Path) -> None:
     assert (second["position"], second["same"]) == (-1, False)
     assert (third["recording_id"], third["only_in"]) == (2, 2)
     assert "no recording with id 9" in tool(source, "diff", other, "9", expect=1).err
+    assert "checksum" not in first["detail"]
     text = tool(source, "diff", other, expect=1).out
     assert "recording 2: only in" in text
+    tool(other, "checksum", "Crc32c", "1", "-a")
+    text = tool(source, "diff", other, "1", expect=1).out
+    assert "session id of a frame, which holds the frame's checksum" in text
     path.unlink()
     assert "not compared" in tool(source, "diff", other, "0", expect=1).out
