@@ -14,8 +14,9 @@ first frame whose header does not fit its place. Whether the last frame before t
   a data frame in a hole was never wholly written, and counts as one whose checksum fails
   (`find_recording_end` looks for holes on request; copies may have others).
 
-When the last segment holds no frame, the previous one must be full; otherwise the recording ends
-there. So it does when a much later file holds other data: it may have been named by mistake.
+If the last segment holds no frame and the previous one is not full, the recording ends in the
+previous one. The same holds if segments are missing between the two and the last one holds data
+that is not a frame: such a file may have been named by mistake.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class MirroringLedgers(Ledgers):
         control_stream_id: int,
         **options: Any,
     ) -> None:
-        """Begin without.
+        """Create the service, not connected to any archive.
 
         Args:
             truncate: handles a request to truncate a recording.

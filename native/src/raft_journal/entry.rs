@@ -47,7 +47,7 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// What takes the place of an entry in bytes that are none.
+    /// Stands for bytes that are not an entry.
     pub const NONE: Entry<'static> = Entry {
         term: NO_NUMBER,
         kind: NO_TYPE,

@@ -60,7 +60,7 @@ impl FromPyObject<'_, '_> for Primitive {
 /// How bytes become characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Characters {
-    /// UTF-8 and what is part of it; bytes that are none become U+FFFD.
+    /// UTF-8 or a subset such as ASCII; invalid bytes become U+FFFD.
     Utf8,
     /// ISO-8859-1: each byte is the character of that number.
     Latin1,

@@ -54,7 +54,7 @@ impl<'a> Source<'a> {
         self.data.get(start..start + size).unwrap_or_default()
     }
 
-    /// What a function makes of the bytes of each row, least significant first.
+    /// Convert the bytes of each row with `make`, which receives them in little-endian order.
     #[inline]
     fn words<const N: usize, T>(&self, column: &Column, make: impl Fn([u8; N]) -> T) -> Vec<T> {
         if let Some(constant) = &column.constant {
