@@ -31,7 +31,7 @@ from aerotape.errors import CatalogError
 
 @dataclass(frozen=True, slots=True)
 class DescriptorRun:
-    """Where the descriptors of some recordings are in the catalog file, for sending them.
+    """The places of descriptors in the catalog file, for sending them.
 
     Attributes:
         ids: the recordings, ascending, without damaged ones.
