@@ -131,7 +131,7 @@ class _Run:
     all_files: list[SegmentFile]
 
     def tasks(self) -> list[_Task]:
-        """Return what is to be gone through."""
+        """Return the segment files to read."""
         if self.damage:
             return []
         descriptor = self.entry.descriptor
