@@ -25,6 +25,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spark's workers must be the same Python.
 export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 
+# The environment, the editable install and CMake's caches all have the path of the checkout in them.
+BUILT_IN := $(shell sed -n 's|^command = .* -m venv [^/]*\(/.*\)/$(VENV)$$|\1|p' $(VENV)/pyvenv.cfg 2>/dev/null)
+ifneq ($(filter-out help clean,$(MAKECMDGOALS)),)
+ifneq ($(or $(BUILT_IN),$(CURDIR)),$(CURDIR))
+$(error aerotape: this checkout was built in $(BUILT_IN) and then copied or moved, and what is built has that path: run `make clean` here, and then this again)
+endif
+endif
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup jars demo test test-fast bench check format dist clean

@@ -12,6 +12,7 @@ Names are loaded on first use, so that a tool that only reads files does not loa
 from __future__ import annotations
 
 import importlib
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import (
@@ -129,6 +130,13 @@ if TYPE_CHECKING:
     from aerotape.replay.statistics.model import RecordingStatistics as RecordingStatistics
 
 __version__ = "0.1.0"
+
+# Where the extension is missing, Python takes the folder of its stubs for an empty package.
+_extension = PathFinder.find_spec(f"{__name__}._native", __path__)
+if _extension is None or _extension.origin is None:
+    raise ImportError(
+        f"aerotape's native extension is missing in {__path__[0]}: run `make setup` in the checkout"
+    )
 
 # The public names of each module that is loaded on first use.
 _LAZY = {

@@ -1,7 +1,7 @@
-"""Read-only view of an archive directory: its recordings, their segment files and ends.
+"""View of an archive directory: its recordings, their segment files and ends.
 
-Needs no archive and does not affect a running one. `aerotape.replay.offline.directory` adds the
-reading of messages.
+Only reads, needs no archive and does not affect a running one. `aerotape.replay.offline.directory`
+adds the reading of messages.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ class StoredDirectory(Generic[RecordingT]):
         return Catalog.open(self.path, read_only=True)
 
     def suspect_notes(self) -> dict[int, list[SuspectNote]]:
-        """Return why recordings are marked as suspect, by id, those that are (StorageError)."""
+        """Return the notes on recordings that are marked as suspect, by id (StorageError)."""
         return suspect_marks.read_marks(self.path)
 
     def mark_file(self) -> MarkFileInfo:

@@ -2,10 +2,11 @@
 
 The file is a 32-byte header followed by entries. An entry is a 32-byte descriptor header, the
 descriptor itself, and zeros up to the catalog's alignment (64 bytes unless the header says
-otherwise). No entry is ever moved or reused; the end is where an entry's length is not positive.
-Nothing here carries an SBE message header: the structures are the bare bodies of the messages
-CatalogHeader (id 20), RecordingDescriptorHeader (21) and RecordingDescriptor (22) of
-`aeron-archive-codecs.xml`, all little endian.
+otherwise). An archive appends entries and changes fields in place; entries move when one is removed
+or inserted, or gets a longer channel than it has room for, and then a new file replaces the old
+one. The end is where an entry's length is not positive. Nothing here carries an SBE message header:
+the structures are the bare bodies of the messages CatalogHeader (id 20), RecordingDescriptorHeader
+(21) and RecordingDescriptor (22) of `aeron-archive-codecs.xml`, all little endian.
 
 This is apart from `aerotape.codecs` because the catalog updates single fields in a mapped file,
 where a codec would decode and encode whole messages; a test holds the two to the same offsets.

@@ -148,5 +148,5 @@ def require_local(path: Path, what: str) -> None:
     """Refuse a directory in remote storage: `what` only works locally (ConfigurationError)."""
     if isinstance(path, UrlPath):
         raise ConfigurationError(
-            f"{what} works on folders of this machine only; copy {path} to one first", "path"
+            f"{what} works on local directories only; copy {path} to one first", "path"
         )

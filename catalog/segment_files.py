@@ -284,8 +284,8 @@ def make_blank_segment(path: Path, segment_length: int) -> None:
 def is_blank_from(path: Path, offset: int) -> bool:
     """Whether nothing was ever written to a file from `offset` on.
 
-    No file looks like that to a file system that does not know holes: such a one is erased in
-    vain, which costs little. A file that is not there is blank.
+    False for a file of zeros on a file system without holes: its caller then overwrites zeros with
+    zeros. True for a file that does not exist.
 
     Raises:
         StorageError: it cannot be read.

@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
 
 class EntryHeader(NamedTuple):
-    """What an entry has before its digest.
+    """The header of an entry: the fields before its digest.
 
     Attributes:
         ledger_id: unsigned.

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Sees to what must be on the machine before anything is built: installs missing Debian packages
-# when run as root, and otherwise says what to install. Prints nothing when all is there.
+# Checks for the programs and libraries that a build needs. As root it installs missing Debian
+# packages; otherwise it prints what to install. Prints nothing if nothing is missing.
 #
-# usage: native/prerequisites.sh [PYTHON]      PYTHON: the interpreter the environment is made with
+# usage: native/prerequisites.sh [PYTHON]      PYTHON: the interpreter for the environment
 set -eu
 
 python=${1:-python3}
-rust_needed=1.88  # the Aeron bindings use a language feature that came with it
+rust_needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$(dirname "$0")/Cargo.toml")
 java_needed=17
 failed=
 

@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
                 break
         failure = archive.failure
     if failure is not None:
-        print(f"aerotape archive: ended: {_reason(failure)}", file=sys.stderr)
+        logging.getLogger(__name__).error("ended: %s", _reason(failure))
         return EXIT_FAILURE
     return EXIT_OK
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, Unpack
 
-from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
-from aerotape.archive.client.connection import ConnectOptions
+from aerotape.archive.client.client import ArchiveClient, connect
+from aerotape.archive.client.connection import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ConnectOptions
 from aerotape.archive.client.executors.blocking import describe_as
 from aerotape.archive.client.executors.event_loop import (
     AsyncClosing,
@@ -89,8 +91,15 @@ def _close_unwanted(opening: asyncio.Future[C]) -> None:
 def _wrapping(
     open_it: Callable[Concatenate[ArchiveClient, P], C],
     wrap: Callable[[C, AsyncArchiveClient], A],
+    returns: str,
 ) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[A]]:
-    """Return a method that opens a resource of the blocking client, for use in the loop."""
+    """Return a method that opens a resource of the blocking client, for use in the loop.
+
+    Args:
+        open_it: the method of the blocking client.
+        wrap: creates the resource for use in the loop.
+        returns: the name of its class.
+    """
 
     def method(self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs) -> Opening[A]:
         async def begin() -> A:
@@ -100,6 +109,9 @@ def _wrapping(
         return Opening(begin)
 
     functools.update_wrapper(method, open_it)
+    method.__signature__ = inspect.signature(open_it).replace(  # type: ignore[attr-defined]
+        return_annotation=f"Opening[{returns}]"
+    )
     return method
 
 
@@ -142,6 +154,8 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
         """Create an asyncio client of an open one. Use `connect_async`."""
         super().__init__(client._session, idle_interval_ns)
         self._client = client
+        # For the sessions of persistent subscriptions; the client's own is read by this object.
+        client._connecting = replace(client._connecting, keep_alive_interval_ns=idle_interval_ns)
         self._aeron = client.aeron
 
     # -- recordings ----------------------------------------------------------------------------
@@ -194,12 +208,14 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
     stop_all_replays = asynchronous(replays.stop_all_replays)
 
     replay = _replaying(opening.replay)
-    replay_merge = _wrapping(ArchiveClient.replay_merge, AsyncMessages)
-    persistent_subscription = _wrapping(ArchiveClient.persistent_subscription, AsyncMessages)
+    replay_merge = _wrapping(ArchiveClient.replay_merge, AsyncMessages, "AsyncMessages")
+    persistent_subscription = _wrapping(
+        ArchiveClient.persistent_subscription, AsyncMessages, "AsyncMessages"
+    )
 
     # -- journals of entities ------------------------------------------------------------------
 
-    entities = _wrapping(ArchiveClient.entities, _wrap_entities)
+    entities = _wrapping(ArchiveClient.entities, _wrap_entities, "AsyncEntities")
 
     # -- asynchronous messages -----------------------------------------------------------------
 

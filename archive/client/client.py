@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Unpack
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Unpack
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, Subscription
 from aerotape.archive.client import channels
-from aerotape.archive.client.connection import ConnectionSettings, prepare
+from aerotape.archive.client.connection import (
+    DEFAULT_KEEP_ALIVE_INTERVAL_NS,
+    ConnectionSettings,
+    prepare,
+)
 from aerotape.archive.client.credentials import Credentials
 from aerotape.archive.client.executors.blocking import blocking, blocking_pages, describe_as
 from aerotape.archive.client.ledger.client_methods import LedgerMethods
@@ -53,8 +57,6 @@ if TYPE_CHECKING:
     from aerotape.archive.entity.stores.store import Store
 
 P = ParamSpec("P")
-
-DEFAULT_KEEP_ALIVE_INTERVAL_NS: Final = 1_000_000_000
 
 
 def connect(
@@ -111,6 +113,7 @@ def connect(
             "control_response_stream_id": control_response_stream_id,
             "timeout_ns": timeout_ns,
             "start_timeout_ns": start_timeout_ns,
+            "keep_alive_interval_ns": keep_alive_interval_ns,
             "credentials": credentials,
             "on_challenge": on_challenge,
             "client_name": client_name,
@@ -122,7 +125,7 @@ def connect(
         if connecting.owned_aeron is not None:
             connecting.owned_aeron.close()
         raise
-    return ArchiveClient(connecting, session, keep_alive_interval_ns)
+    return ArchiveClient(connecting, session)
 
 
 def _replaying(
@@ -152,20 +155,14 @@ class ArchiveClient(LedgerMethods, ClientProperties, Closing):
     everywhere in Aeron, for a missing position or id.
     """
 
-    def __init__(
-        self,
-        connecting: ConnectionSettings,
-        session: ControlSession,
-        keep_alive_interval_ns: int,
-    ) -> None:
+    def __init__(self, connecting: ConnectionSettings, session: ControlSession) -> None:
         """Create a client of an open session. Use `connect`."""
         super().__init__(session)
         self._aeron = connecting.aeron
         self._connecting = connecting
         self._replay_channel = connecting.replay_channel
-        self._reader = (
-            IdleReader(session, keep_alive_interval_ns) if keep_alive_interval_ns > 0 else None
-        )
+        interval_ns = connecting.keep_alive_interval_ns
+        self._reader = IdleReader(session, interval_ns) if interval_ns > 0 else None
 
     # -- recordings ----------------------------------------------------------------------------
 

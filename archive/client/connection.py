@@ -17,6 +17,7 @@ from aerotape.archive.client.session.handshake import open_session
 
 # A driver updates its heartbeat about once a second.
 _MIN_DRIVER_TIMEOUT_NS: Final = 3_000_000_000
+DEFAULT_KEEP_ALIVE_INTERVAL_NS: Final = 1_000_000_000
 
 
 class ConnectOptions(TypedDict, total=False):
@@ -44,6 +45,7 @@ class ConnectionSettings:
         owned_aeron: the Aeron client if it was created for this connection, which then closes it.
         open: connects and returns the session; raises as `open_session`.
         replay_channel: where replays go by default.
+        keep_alive_interval_ns: how often an idle session is read in a thread; 0: by no thread.
     """
 
     aeron: Aeron
@@ -51,6 +53,7 @@ class ConnectionSettings:
     open: Callable[[], ControlSession]
     replay_channel: str
     timeout_ns: int
+    keep_alive_interval_ns: int
 
 
 def prepare(options: ConnectOptions) -> ConnectionSettings:
@@ -79,6 +82,10 @@ def prepare(options: ConnectOptions) -> ConnectionSettings:
     start_timeout_ns = arguments.natural(
         "start_timeout_ns", timeout_ns if given_ns is None else given_ns
     )
+    keep_alive_interval_ns = arguments.natural(
+        "keep_alive_interval_ns",
+        options.get("keep_alive_interval_ns", DEFAULT_KEEP_ALIVE_INTERVAL_NS),
+    )
     client_name = arguments.text("client_name", options.get("client_name", "aerotape"))
     owned = None
     aeron = options.get("aeron")
@@ -104,5 +111,10 @@ def prepare(options: ConnectOptions) -> ConnectionSettings:
     )
     replay_channel = channels.default_replay_channel(response_channel)
     return ConnectionSettings(
-        aeron, owned, lambda: run_pauses(opening()), replay_channel, timeout_ns
+        aeron,
+        owned,
+        lambda: run_pauses(opening()),
+        replay_channel,
+        timeout_ns,
+        keep_alive_interval_ns,
     )

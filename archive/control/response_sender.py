@@ -30,6 +30,10 @@ _SEND_ATTEMPTS = 3
 MAX_QUEUED_LENGTH = 16 * 1024 * 1024
 
 RESPONSE_NOT_CONNECTED = "control response publication is not connected"
+_CANNOT_SEND = {
+    CLOSED: "control response publication is closed",
+    MAX_POSITION_EXCEEDED: "control response publication is at max position",
+}
 
 
 class ResponseSender(ABC):
@@ -205,8 +209,8 @@ class ResponseSender(ABC):
             self._activity_deadline_ms = None
         if result == NOT_CONNECTED:
             self.abort(RESPONSE_NOT_CONNECTED)
-        elif result in (CLOSED, MAX_POSITION_EXCEEDED):
-            self.abort(f"control response publication can no longer send: {result}")
+        elif result in _CANNOT_SEND:
+            self.abort(_CANNOT_SEND[result])
         elif result < 0 and not any_sent and self._activity_deadline_ms is None:
             self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms
             if self._publication is not None:

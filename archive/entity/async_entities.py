@@ -38,7 +38,7 @@ class AsyncEntities(AsyncClosing):
 
     @property
     def statistics(self) -> LogStatistics:
-        """What reads took from the log."""
+        """Counters of what reads of this topic read from its log."""
         return self._entities.statistics
 
     async def append(

@@ -28,11 +28,11 @@ _Found = tuple[ActionHeader, int, bytes]
 
 @dataclass(slots=True)
 class LogStatistics:
-    """What readers of a topic took from its log.
+    """Counters of what readers of a topic read from its log.
 
     Attributes:
         passes: passes over a part of the log; a read without one used the store alone.
-        records: records looked at.
+        records: records that were read.
         decoded_payloads: payloads of appends decoded.
     """
 

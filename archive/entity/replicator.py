@@ -136,23 +136,23 @@ class Replicator(Closing):
                     if not count:
                         self._keep_lock()
                         time.sleep(_POLL_S)
-                except StoreLockedError:
+                except StoreLockedError as error:
                     # After an interruption, the lock may still be that of the lost connection.
                     if failed_at is None:
                         raise
-                    failed_at = self._failed(failed_at)
-                except _GONE:
-                    failed_at = self._failed(failed_at)
+                    failed_at = self._failed(error, failed_at)
+                except _GONE as error:
+                    failed_at = self._failed(error, failed_at)
         finally:
             self.close()
 
-    def _failed(self, failed_at: float | None) -> float:
+    def _failed(self, error: Exception, failed_at: float | None) -> float:
         """Disconnect after an error and pause, or raise it: at the start, or after `retry_s`."""
         self.close()
         now = time.monotonic()
         failed_at = now if failed_at is None else failed_at
         if not self._has_started or now - failed_at >= self._retry_s:
-            raise
+            raise error
         time.sleep(_PAUSE_S)
         return failed_at
 

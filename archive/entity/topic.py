@@ -61,13 +61,14 @@ def recordings_of(
                 f"{recording.recording_id}: purge the one that is not its log",
                 topic,
             )
-    kinds = sorted({(partition.count, partition.type) for partition in found})
+    kinds: dict[str, list[str]] = {}
+    for partition, recording in found.items():
+        kind = f"{partition.count} partitions of type {partition.type}"
+        kinds.setdefault(kind, []).append(str(recording.recording_id))
     if len(kinds) > 1:
-        one, other = (f"{count} partitions, {type}," for count, type in kinds[:2])
+        texts = (f"{kind} (recordings {', '.join(ids)})" for kind, ids in kinds.items())
         raise EntityError(
-            f"topic {topic} has recordings of {one} and of {other} purge those that are not its "
-            "log",
-            topic,
+            f"topic {topic} has {' and '.join(texts)}: purge those that are not its log", topic
         )
     return dict(sorted(found.items(), key=lambda item: item[0].index))
 

@@ -28,7 +28,7 @@ class EntryMark:
         position: after its last frame, bytes; the start of the recording before the first entry.
         entry_id: its id, -1 before the first entry.
         length: payload bytes of the ledger up to and including it.
-        last_add_confirmed: as it says, -1 for none.
+        last_add_confirmed: the id that the entry carries, -1 for none.
     """
 
     position: int
@@ -137,9 +137,11 @@ class LedgerRecording:
         return None
 
     def _first_to_check(self, limit: int) -> tuple[int, int]:
-        """Return where a term begins at or before the first entry that may not have been forced.
+        """Find the entries that a power cut may have damaged: those not known to be confirmed.
 
-        And the last one that was, -1 for none.
+        Returns:
+            A position at or before the first of these entries: the start of its term or of an
+            earlier one. And the id of the last confirmed entry, -1 for none.
         """
         length, start = self.descriptor.term_buffer_length, self.descriptor.start_position
         confirmed = None
@@ -199,8 +201,9 @@ class LedgerRecording:
         )
 
     def carried_end(self, limit: int) -> int:
-        """Return where the last entry ends that the last entry before `limit` says is confirmed.
+        """Return the end position of the last confirmed entry.
 
+        That is the last add confirmed (LAC) in the last entry that ends at or before `limit`.
         Raises as `last_entry`.
         """
         last = self.last_entry(limit)

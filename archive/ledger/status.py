@@ -40,21 +40,21 @@ class LedgerStatus:
 
     @classmethod
     def of_metadata(cls, metadata: LedgerMetadata) -> LedgerStatus:
-        """Return that of a closed ledger, or of one without a recording."""
+        """Return the status of a ledger that is closed, or has no recording."""
         end = max(metadata.end_position, 0)
         last = metadata.last_entry_id
         return cls(metadata.recording_id, end, end, last, last, metadata.length)
 
     @classmethod
     def of_session(cls, session: RecordingSession) -> LedgerStatus:
-        """Return that of a ledger with a writer."""
+        """Return the status of a ledger with a writer."""
         # In this order, as the recorder moves them the other way round.
         confirmed = session.confirmed_position
         status = cls(session.recording_id, max(session.position, confirmed), confirmed)
         return status.with_writer(session)
 
     def with_writer(self, session: RecordingSession) -> LedgerStatus:
-        """Return it with the counters of a writer's recording."""
+        """Return this status with the counters of a writer's recording."""
         recorded, confirmed = session.counter, session.confirmed_counter
         return replace(
             self,

@@ -72,17 +72,18 @@ class SegmentDeletions:
     def allows(self, requester: Requester, correlation_id: int, recording_id: int) -> bool:
         """Return whether a deletion may begin; if not, the client receives an error."""
         if recording_id in self._deletions:
-            problem = "are being deleted: wait for the DELETE signal"
+            problem = (
+                f"another delete operation in progress for recording id: {recording_id}: wait for"
+                " the DELETE signal"
+            )
         elif recording_id in self._held:
-            problem = "are being moved or cleared"
+            problem = (
+                f"segment files of recording {recording_id} are being attached, migrated or"
+                " prepared for an extension: try again"
+            )
         else:
             return True
-        requester.send_error(
-            correlation_id,
-            ErrorCode.GENERIC,
-            f"another delete operation in progress for recording id: {recording_id}:"
-            f" segments of recording {recording_id} {problem}",
-        )
+        requester.send_error(correlation_id, ErrorCode.GENERIC, problem)
         return False
 
     def is_held(self, recording_id: int) -> bool:

@@ -1,4 +1,4 @@
-"""The retention policy: a TOML file, described in docs/archive-directory.md."""
+"""The retention policy: a TOML file, described in docs/retention.md."""
 
 from __future__ import annotations
 

@@ -20,8 +20,13 @@ from pathlib import Path
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
-from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, read_entry
-from aerotape.catalog.file.lookup import CatalogLookup, unknown_recording
+from aerotape.catalog.file.entries import (
+    CatalogEntry,
+    EntryPlace,
+    read_entry,
+    unknown_recording,
+)
+from aerotape.catalog.file.lookup import CatalogLookup
 from aerotape.catalog.file.mapped_file import CatalogFile
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.context import Closing
@@ -451,7 +456,7 @@ class Catalog(CatalogLookup, Closing):
         if place is None:
             place = next((p for p in self._places if p.recording_id == recording_id), None)
         if place is None or recording_id < 0:
-            raise unknown_recording(recording_id, self.path)
+            raise unknown_recording(recording_id, (), self.path.parent)
         return place
 
     def _change(self, recording_id: int, *fields: _Field) -> None:

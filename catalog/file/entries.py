@@ -60,12 +60,12 @@ class CatalogEntry:
 
 
 class EntryPlace(NamedTuple):
-    """Where an entry is in the file.
+    """The place of an entry in the file.
 
     Attributes:
         offset: of its descriptor header, bytes.
         length: of its descriptor with padding, bytes; what the header should say.
-        recording_id: the recording, -1 when the damage leaves open which it is.
+        recording_id: the recording, -1 if damage hides its id.
         damage: what is wrong with its header or its id, empty when nothing is.
     """
 
@@ -76,7 +76,7 @@ class EntryPlace(NamedTuple):
 
     @property
     def body_offset(self) -> int:
-        """Where its descriptor begins in the file, bytes."""
+        """Offset of its descriptor in the file, bytes."""
         return self.offset + layout.DESCRIPTOR_HEADER_LENGTH
 
 

@@ -22,15 +22,16 @@ from aerotape.catalog.file.entries import (
     end_of_strings,
     find_places,
     read_entry,
+    unknown_recording,
 )
 from aerotape.catalog.file.mapped_file import CatalogFile
 from aerotape.catalog.layout import ChecksumName, RecordingState
-from aerotape.errors import CatalogError, UnknownRecordingError
+from aerotape.errors import CatalogError
 
 
 @dataclass(frozen=True, slots=True)
 class DescriptorRun:
-    """Where the descriptors of some recordings are in the catalog file, for sending them.
+    """The places of descriptors in the catalog file, for sending them.
 
     Attributes:
         ids: the recordings, ascending, without damaged ones.
@@ -319,7 +320,7 @@ class CatalogLookup:
         try:
             return self._valid[recording_id]
         except KeyError:
-            raise unknown_recording(recording_id, self.path) from None
+            raise unknown_recording(recording_id, (), self.path.parent) from None
 
     def _sound_place(self, recording_id: int) -> tuple[EntryPlace, int]:
         """Return where a valid entry is, and the offset after its strings (errors as `_sound`)."""
@@ -339,10 +340,3 @@ class CatalogLookup:
                 self.path,
             )
         return entry
-
-
-def unknown_recording(recording_id: int, path: Path) -> UnknownRecordingError:
-    """Make the error that says that a catalog has no such recording."""
-    return UnknownRecordingError(
-        f"no recording with id {recording_id} in catalog {path}", recording_id
-    )

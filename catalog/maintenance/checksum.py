@@ -32,12 +32,12 @@ from aerotape.errors import UnknownRecordingError
 
 @dataclass(frozen=True, slots=True)
 class ChecksumOutcome:
-    """What was done to one recording.
+    """The changes to one recording.
 
     Attributes:
-        recording_id: the recording; -1 when damage to the catalog leaves open which it is.
+        recording_id: the recording; -1 if damage to the catalog hides its id.
         descriptor_changed: whether the checksum in the catalog was another one.
-        segments: segment files gone through.
+        segments: segment files read.
         frames: data frames in them.
         frames_changed: those that had another checksum or none.
         frames_wrong: those of them that had neither kind of right checksum nor the recording's
@@ -131,7 +131,7 @@ class _Run:
     all_files: list[SegmentFile]
 
     def tasks(self) -> list[_Task]:
-        """Return what is to be gone through."""
+        """Return the segment files to read."""
         if self.damage:
             return []
         descriptor = self.entry.descriptor

@@ -1,6 +1,6 @@
 """Offline compaction of a catalog: recordings that are not valid are removed with their files.
 
-Files that hold frames of another place than their names say stay.
+A segment file stays if its first frame belongs to another recording or position than its name says.
 """
 
 from __future__ import annotations

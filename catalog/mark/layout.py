@@ -129,9 +129,9 @@ class MarkFileHeader:
 
 
 def is_unfinished(data: bytes) -> bool:
-    """Whether a file is a mark file of which the header was not written to its end.
+    """Whether a file is a mark file whose header was not completely written.
 
-    What says that it is one is stored last: a process that was killed meanwhile, or a power cut,
-    leaves zeros there.
+    The SBE message header and the version, its first fields, are stored last: if the process was
+    killed before, or after a power cut, they are zero.
     """
     return len(data) >= HEADER_LENGTH and not any(data[:ACTIVITY_TIMESTAMP])

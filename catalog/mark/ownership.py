@@ -209,8 +209,8 @@ def _check_unused(path: Path, liveness_timeout_ms: int, *, locks: bool = True) -
 def _lock_unused(path: Path, liveness_timeout_ms: int, *, locks: bool = True) -> int:
     """Lock a mark file or lock file that no archive is using; -1 when there is no such file.
 
-    Where a file system has no locks, and without `locks`, what the file says of its archive decides
-    alone.
+    On a file system without locks, or if `locks` is false, only the contents of the file decide
+    whether an archive is using it.
     """
     try:
         descriptor = os.open(path, READ_FLAGS)

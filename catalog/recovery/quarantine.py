@@ -39,7 +39,7 @@ _COPY_LENGTH = 1 << 20
 
 
 class Quarantine:
-    """What one operation removes from a recording. Its folder is created when it is needed."""
+    """The bytes that an operation removes from a recording. The first ones create the folder."""
 
     def __init__(self, archive_dir: Path, recording_id: int, now_ms: int, reason: str) -> None:
         self._archive_dir = archive_dir

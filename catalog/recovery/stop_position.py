@@ -14,8 +14,9 @@ first frame whose header does not fit its place. Whether the last frame before t
   a data frame in a hole was never wholly written, and counts as one whose checksum fails
   (`find_recording_end` looks for holes on request; copies may have others).
 
-When the last segment holds no frame, the previous one must be full; otherwise the recording ends
-there. So it does when a much later file holds other data: it may have been named by mistake.
+If the last segment holds no frame and the previous one is not full, the recording ends in the
+previous one. The same holds if segments are missing between the two and the last one holds data
+that is not a frame: such a file may have been named by mistake.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ def find_recording_end(
         segments: its segment files, ascending; those that cannot be its own are passed over.
         checksum: checksum that the recorder used.
         write_unit_bytes: a write that was cut short ends on a multiple of this.
-        from_position: begin of a frame, or the end of the last one; what is before is not looked
-            at and taken as recorded.
+        from_position: begin of a frame, or the end of the last one; frames at lower positions are
+            not read and count as recorded.
         holes: frames in a hole of the file were not recorded. Set it for files that a recorder
             wrote and that were not copied. It has no effect where a checksum decides.
 
@@ -127,7 +128,7 @@ def find_recording_end(
     while found.frames == 0 and index > 0:
         before = own[index - 1]
         follows = before.base_position == own[index].base_position - descriptor.segment_file_length
-        # Files between may be missing; but what holds something else proves nothing of the kind.
+        # Files between may be missing if the last one is blank, but not if it holds other data.
         if not follows and find_data_end(own[index].path, found.end_offset) == found.end_offset:
             break
         found_before = walk(descriptor, before, checksum, from_position=from_position)

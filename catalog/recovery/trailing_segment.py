@@ -54,6 +54,6 @@ def make_if_lacking(path: Path, length: int) -> None:
 
 
 def make_next_segments(catalog: Catalog, directory: Path) -> None:
-    """Do so for all valid recordings that have a stop position."""
+    """Create the next segment file of every valid recording that ends with a segment."""
     for descriptor in catalog.readable_descriptors()[0].values():
         make_next_segment(directory, descriptor)

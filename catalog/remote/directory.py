@@ -183,11 +183,11 @@ class RemoteDirectory(StoredDirectory[RecordingT]):
         ]
 
     def suspect_notes(self) -> dict[int, list[SuspectNote]]:
-        """Return why recordings are marked as suspect, by id, those that are (StorageError)."""
+        """Return the notes on recordings that are marked as suspect, by id (StorageError)."""
         return self._marks(self._folder.list())
 
     def mark_file(self) -> MarkFileInfo:
-        """Refuse: what the copy of a mark file says of an archive is of no use (MarkFileError)."""
+        """Raise MarkFileError: a copied mark file does not describe a running archive."""
         raise MarkFileError(
             f"{self.path} is a copy that no archive runs in, its mark file is not read", self.path
         )

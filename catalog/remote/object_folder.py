@@ -44,7 +44,7 @@ ADVICE: Final = (
     "are endpoint, region and credentials right? they come from the environment and from storage "
     "options"
 )
-"""What to look at when a storage fails."""
+"""The settings to check after an error of the storage."""
 _HADOOP_NEEDS: Final = (
     " (Arrow's HadoopFileSystem needs Hadoop's libhdfs and Java: are HADOOP_HOME, JAVA_HOME and "
     "CLASSPATH set? or do without: `pip install hdfs-native`)"

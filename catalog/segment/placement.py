@@ -69,11 +69,11 @@ def read_head(path: str | Path) -> SegmentHead:
 
 
 def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int) -> str:
-    """Describe the other place that the first frame of a segment file belongs to, or return "".
+    """Describe why the first frame of a segment file does not belong there; "" if it may.
 
-    That is so of a file with its right frames, of an empty one, and of one that begins with
-    something that is not a frame; also of one that no longer exists. Where the descriptor is so
-    damaged that the right frames are not known, it says that.
+    Returns "" also for a file that is empty, that begins with something other than a frame, or that
+    does not exist. If the lengths in the descriptor are damaged, the result says that the expected
+    frames are not known.
 
     Args:
         descriptor: the recording that the file is named for.

@@ -9,7 +9,7 @@ from aerotape.errors import ConfigurationError
 
 
 class JournalFormat(NamedTuple):
-    """What a release writes.
+    """The versions of the format that a release writes.
 
     Attributes:
         name: the first release that writes it.

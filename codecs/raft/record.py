@@ -69,7 +69,7 @@ class JournalRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartialRecord:
-    """What is known of a record without its application data; type and term of its raft entry."""
+    """A record without its application data; type and term are those of its raft entry."""
 
     type: EntryType
     term: int

@@ -31,7 +31,7 @@ _HEAD: Final[dict[int, type[Message]]] = {RaftLogEntry.TEMPLATE_ID: RaftLogEntry
 
 @dataclass(frozen=True, slots=True)
 class ReplicatedRecord:
-    """What a leader sends for a record.
+    """A record as a leader sends it to its followers.
 
     Attributes:
         term: term of the entry.

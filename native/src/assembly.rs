@@ -12,7 +12,7 @@ pub type RecordedAs = (i32, i32);
 /// The header of a message's first frame, as far as readers want it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Where the frame begins.
+    /// Position of the frame.
     pub position: i64,
     pub session_id: i32,
     pub stream_id: i32,
@@ -52,7 +52,7 @@ pub struct Assembler {
     /// Bytes of a message that are stored; of a longer one the rest is dropped.
     max_length: usize,
     first: Option<Header>,
-    /// Where the next fragment must begin; another one means that some were missed.
+    /// Expected position of the next fragment; at another position, fragments were missed.
     next_position: i64,
 }
 

@@ -46,7 +46,7 @@ impl Checksum {
         }
     }
 
-    /// The other kind.
+    /// The kind that this one is not, for files that were recorded with that.
     pub fn other(self) -> Self {
         match self {
             Self::Crc32 => Self::Crc32c,

@@ -83,14 +83,14 @@ pub fn starting_precise_sleepers<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// How much later than asked the sleeps of a thread may end; its children have it from it.
+/// The timer slack of this thread: how late its sleeps may end. New threads inherit it.
 mod timer_slack {
     use nix::sys::prctl;
 
     const SHORT_NS: std::ffi::c_ulong = 1_000;
 
-    /// Make it short, and return what it was, nanoseconds. Where that fails sleeps are longer, and
-    /// nothing else.
+    /// Shorten it, and return the previous value, nanoseconds. After a failure only the sleeps are
+    /// longer.
     pub fn shorten() -> Option<std::ffi::c_ulong> {
         let before = prctl::get_timerslack().ok();
         set(Some(SHORT_NS));

@@ -70,7 +70,7 @@ class Search:
     def __init__(self, target: SeekTarget) -> None:
         self._target = target
         self.position: int | None = None
-        """Where to begin as far as is known; None when all records so far are before the target."""
+        """The position to read from, as found so far; None while all records precede the target."""
 
     def feed(self, index: int, asqn: int, position: int) -> bool:
         """Take the next record; return whether the search is done."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -101,8 +102,8 @@ def test_an_ignored_hangup_stays_ignored(start_daemon: Callable[..., Any]) -> No
 
 @pytest.mark.parametrize("text", ["index out of bounds", ""])
 def test_a_panic_ends_it_with_a_failure(tmp_path: Path, aeron_dir: Path, text: str) -> None:
-    """After a panic in native code on the conductor the exit code is 1, one line has the reason,
-    all is closed."""
+    """After a panic in native code on the conductor the exit code is 1, one line has the time and
+    the reason, all is closed."""
     script = f"""
 import sys
 from aerotape.archive.conductor import Conductor
@@ -121,7 +122,8 @@ sys.exit(main(sys.argv[1:]))
         capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 1
-    assert f"aerotape archive: ended: Panic: {text}".rstrip(": ") in done.stderr.splitlines()
+    line = f"aerotape archive: ended: Panic: {text}".rstrip(": ")
+    assert re.search(rf"^\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ {line}$", done.stderr, re.MULTILINE)
     assert MarkFile.read(archive_dir).header.activity_timestamp_ms == -1
 
 

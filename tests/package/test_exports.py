@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,3 +38,23 @@ def test_an_import_loads_nothing_heavy() -> None:
     ).stdout.split()
     assert "aerotape.errors" in loaded
     assert not {"aerotape._native", "pyarrow", "pyspark", "asyncio"} & set(loaded)
+
+
+def test_a_missing_extension_is_named(tmp_path: Path) -> None:
+    """Without the native extension the import fails with one sentence that says what to do."""
+    package = tmp_path / "aerotape"
+    package.mkdir()
+    for entry in Path(aerotape.__file__).parent.iterdir():
+        if entry.suffix != ".so":
+            (package / entry.name).symlink_to(entry.resolve())
+    failed = subprocess.run(
+        [sys.executable, "-c", "import aerotape.archive.archive"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert failed.stderr.splitlines()[-1] == (
+        f"ImportError: aerotape's native extension is missing in {package}: "
+        "run `make setup` in the checkout"
+    )

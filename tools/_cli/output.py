@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import enum
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,11 +22,22 @@ from aerotape.formatting import printable
 Row = Mapping[str, Any]
 
 _COLUMN_GAP: Final = "  "
+_ELLIPSIS: Final = "..."
+# A column that is shortened keeps this width while there are columns to omit.
+_SHORTENED_WIDTH: Final = 24
+_MIN_WIDTH: Final = 8
 _BAR_WIDTH: Final = 30
 _REDRAW_NS: Final = 100_000_000
 
 
-def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace, none: str = "") -> None:
+def emit(
+    result: Row | Iterable[Row] | Any,
+    args: argparse.Namespace,
+    none: str = "",
+    *,
+    shortened: str = "",
+    omitted: Sequence[str] = (),
+) -> None:
     """Print a record (a mapping or dataclass) or rows (an iterable of them).
 
     As JSON with `--json`: a record is one object on one line, rows are one array with a row a
@@ -36,6 +48,8 @@ def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace, none: str 
             enumerations by name, None as null or `-`.
         args: the command's arguments, for `json`.
         none: the diagnostic for a person at a terminal when there are no rows.
+        shortened: the column of text that is shortened to fit the table to a terminal.
+        omitted: columns that a narrow terminal does not show, the first one first.
     """
     if isinstance(result, Mapping) or _is_record(result):
         row = _as_row(result)
@@ -46,7 +60,7 @@ def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace, none: str 
         _print_json_array(rows)
         return
     table = list(rows)
-    _print_table(table)
+    _print_table(table, shortened, omitted)
     if none and not table and sys.stdout.isatty():
         note(none)
 
@@ -147,24 +161,44 @@ def _record_text(row: dict[str, Any]) -> str:
     return "".join(f"{f'{key}:':<{width}} {_cell(row[key])}".rstrip() + "\n" for key in row)
 
 
-def _print_table(rows: Sequence[dict[str, Any]]) -> None:
+def _print_table(rows: Sequence[dict[str, Any]], shortened: str, omitted: Sequence[str]) -> None:
     columns = list(dict.fromkeys(key for row in rows for key in row))
     if not columns:
         return
-    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-    numeric = [
-        all(isinstance(row.get(column), (int, float, type(None))) for row in rows)
-        for column in columns
-    ]
-    widths = [
-        max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)
-    ]
-    for line in [columns, *cells]:
-        padded = (
-            text.rjust(width) if is_number else text.ljust(width)
-            for text, width, is_number in zip(line, widths, numeric, strict=True)
-        )
-        print(_COLUMN_GAP.join(padded).rstrip())
+    cells = {column: [column, *(_cell(row.get(column)) for row in rows)] for column in columns}
+    widths = {column: max(map(len, cells[column])) for column in columns}
+    if shortened and sys.stdout.isatty():
+        _fit(widths, shortened, omitted)
+    padded = []
+    for column, width in widths.items():
+        is_number = all(isinstance(row.get(column), (int, float, type(None))) for row in rows)
+        texts = (_shorten(text, width) for text in cells[column])
+        padded.append([text.rjust(width) if is_number else text.ljust(width) for text in texts])
+    for line in zip(*padded, strict=True):
+        print(_COLUMN_GAP.join(line).rstrip())
+
+
+def _fit(widths: dict[str, int], shortened: str, omitted: Sequence[str]) -> None:
+    """Omit columns and reduce one column's width, as far as the terminal's width demands."""
+    most = shutil.get_terminal_size().columns
+
+    def excess() -> int:
+        return sum(widths.values()) + len(_COLUMN_GAP) * (len(widths) - 1) - most
+
+    for column in omitted:
+        if excess() > max(widths[shortened] - _SHORTENED_WIDTH, 0):
+            del widths[column]
+    if (too_much := excess()) > 0:
+        least = min(widths[shortened], _MIN_WIDTH)
+        widths[shortened] = max(widths[shortened] - too_much, least)
+
+
+def _shorten(text: str, width: int) -> str:
+    """Return a text of at most `width` characters, its middle replaced if it is longer."""
+    if len(text) <= width:
+        return text
+    end = (width - len(_ELLIPSIS)) // 2
+    return f"{text[: width - len(_ELLIPSIS) - end]}{_ELLIPSIS}{text[len(text) - end :]}"
 
 
 class Progress(Closing):

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "session_id",
         metavar="SESSION_ID",
         type=int32,
-        help="the session id, as shown by `aerotape list`",
+        help="the session id, as shown by `aerotape list --json`",
     )
     parser.add_argument(
         "--from",

@@ -1,6 +1,7 @@
 """List the recordings of a running archive.
 
-A live recording has no stop position; its row shows its current position.
+A live recording's row shows its current position. The table is fitted to the width of a terminal:
+long channels are shortened, and columns omitted. Into a pipe, and with --json, everything is shown.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import argparse
 import dataclasses
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError, UnknownRecordingError
+from aerotape.formatting import bytes_text
 from aerotape.tools._cli.arguments import add_scope_id, add_stream_filter, count, identity
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
@@ -20,6 +22,8 @@ from aerotape.tools._cli.times import time_text
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
     from aerotape.catalog.descriptor import RecordingDescriptor
+
+_OMITTED: Final = ("source", "start", "session", "position")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +53,8 @@ def run(args: argparse.Namespace) -> None:
     with connect(args) as client:
         rows = (_row(client, found, args.json) for found in _select(client, args))
         some = any(given is not None for given in filters)
-        emit(rows, args, none="no recordings match" if some else "no recordings")
+        none = "no recordings match" if some else "no recordings"
+        emit(rows, args, none, shortened="channel", omitted=_OMITTED)
 
 
 def _select(client: ArchiveClient, args: argparse.Namespace) -> Iterable[RecordingDescriptor]:
@@ -88,15 +93,28 @@ def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -
             **dataclasses.asdict(found),
             "is_active": found.is_active,
             "recorded_position": position,
+            "recorded_bytes": position - found.start_position,
         }
     return {
         "id": found.recording_id,
-        "state": "live" if found.is_active else "stopped",
         "started": time_text(found.start_timestamp_ms),
+        "stopped": _stop_text(found),
         "start": found.start_position,
         "position": position,
+        "bytes": bytes_text(position - found.start_position),
         "stream": found.stream_id,
         "session": found.session_id,
         "channel": found.stripped_channel,
         "source": found.source_identity,
     }
+
+
+def _stop_text(found: RecordingDescriptor) -> str | None:
+    """Return the stop time, without its date if that is the date of the start."""
+    if found.is_active:
+        return "live"
+    if found.stop_timestamp_ms < 0:
+        return None
+    text = time_text(found.stop_timestamp_ms)
+    date, _, time = text.partition(" ")
+    return time if time_text(found.start_timestamp_ms).startswith(date) else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ from aerotape.errors import AeronTimeoutError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_SHOWN_AS: Final = {"Call[": "{}", "Steps[": "{}", "Pages[": "Iterator[{}]"}
+_REQUEST_TYPE: Final = re.compile(r"(Call|Steps|Pages)\[(.*)\]")
 
 
 class BlockingRequests:
@@ -114,7 +115,7 @@ def blocking_pages(
     def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return _each(self, request(*args, **kwargs))
 
-    describe_as(method, request)
+    describe_as(method, request, returns="Iterator[{}]")
     return method
 
 
@@ -124,26 +125,24 @@ def _each(requests: BlockingRequests, pages: Pages[T]) -> Iterator[T]:
 
 
 def describe_as(
-    method: Callable[..., Any], request: Callable[..., Any], returns: str | None = None
+    method: Callable[..., Any], request: Callable[..., Any], returns: str = "{}"
 ) -> None:
-    """Give a method the name, documentation and signature of the request that it performs."""
+    """Set the name, documentation and signature of a method to those of the request it performs.
+
+    Args:
+        returns: the annotation of what it returns, with `{}` for the request's result.
+    """
     functools.update_wrapper(method, request)
     del method.__wrapped__  # type: ignore[attr-defined]  # it lacks `self`
     signature = inspect.signature(request)
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[own, *signature.parameters.values()],
-        return_annotation=returns or _result_annotation(signature.return_annotation),
+        # The request is annotated "Call[int]"; its result is the int.
+        return_annotation=returns.format(
+            _REQUEST_TYPE.sub(r"\2", str(signature.return_annotation))
+        ),
     )
-
-
-def _result_annotation(annotation: object) -> object:
-    # The request is annotated "Call[int]"; the method returns the int.
-    if isinstance(annotation, str):
-        for kind, shown in _SHOWN_AS.items():
-            if annotation.startswith(kind):
-                return shown.format(annotation.removeprefix(kind).removesuffix("]"))
-    return annotation
 
 
 def run_pauses(steps: Steps[T]) -> T:

@@ -206,7 +206,7 @@ def asynchronous_pages(
     def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
         return _each(self, request(*args, **kwargs))
 
-    describe_as(method, request)
+    describe_as(method, request, returns="AsyncIterator[{}]")
     return method
 
 

@@ -25,7 +25,7 @@ class PollingExecutor(Generic[T]):
     """
 
     def __init__(self, steps: Steps[T], session: ControlSession | None = None) -> None:
-        """Create an executor of steps that only pause, or with a session also send requests."""
+        """Create an executor of `Pause` steps; with a session, also of `Call` and `Listing`."""
         self.is_done = False
         self._result: T | None = None
         self._step: Step | None = None

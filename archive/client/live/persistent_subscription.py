@@ -31,7 +31,6 @@ from aerotape.message import Message
 _FRAGMENT_LIMIT: Final = 256
 _SLICE_NS: Final = 50_000_000
 _ITERATION_NS: Final = 1_000_000_000
-_REPLAYING: Final = (PersistentState.REPLAY, PersistentState.ATTEMPT_SWITCH)
 
 # AeronCounters of the reference: the ends of the labels' prefixes of the types from 114.
 _COUNTERS: Final = ("State", "Join Difference", "Live Left Count", "Live Joined Count")
@@ -113,7 +112,9 @@ class PersistentSubscription(Closing):
         self._is_closed = False
         self._counters = self._add_counters(options)
         self._connection = ReconnectingSession(
-            connecting.open, lambda error: self._machine.report(error)
+            connecting.open,
+            lambda error: self._machine.report(error),
+            connecting.keep_alive_interval_ns,
         )
         self._options = options
         self._machine = PersistentStateMachine(
@@ -138,11 +139,6 @@ class PersistentSubscription(Closing):
     def is_live(self) -> bool:
         """Whether messages come from the publisher."""
         return self.state is PersistentState.LIVE
-
-    @property
-    def is_replaying(self) -> bool:
-        """Whether messages come from the recording."""
-        return self.state in _REPLAYING
 
     @property
     def is_closed(self) -> bool:

@@ -1,8 +1,9 @@
 """A request to an archive as a value: the message to send, and how to read its response.
 
 The modules of requests are functions that check their arguments and return a `Call`, or `Steps`
-where one request depends on the response to another. Neither blocks: an executor performs them, in
-the caller's thread (`blocking`), in an event loop (`event_loop`) or in duty cycles (`polling`).
+where one request depends on the response to another. Neither blocks: an executor performs them. The
+executors in the caller's thread (`blocking`) and in an event loop (`event_loop`) perform every kind
+of step; the one in duty cycles (`polling`) performs only `Pause`, `Call` and `Listing`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.errors import ClosedError, ConfigurationError
 
-_KEEP_ALIVE_INTERVAL_NS: Final = 1_000_000_000
 _RETRY_AFTER_NS: Final = 100_000_000
 
 
@@ -46,10 +45,20 @@ class ReconnectingSession:
     """A session with an archive that is opened again whenever it is lost. For one thread."""
 
     def __init__(
-        self, open_session: Callable[[], ControlSession], on_error: Callable[[Exception], None]
+        self,
+        open_session: Callable[[], ControlSession],
+        on_error: Callable[[Exception], None],
+        keep_alive_interval_ns: int,
     ) -> None:
-        """Start to connect; `on_error` is called for each failed attempt, which is repeated."""
+        """Start to connect.
+
+        Args:
+            open_session: connects; called in a thread.
+            on_error: called for each failed attempt, which is repeated.
+            keep_alive_interval_ns: how often a thread reads the session; 0: only `service` does.
+        """
         self._open_session = open_session
+        self._keep_alive_interval_ns = keep_alive_interval_ns
         self._on_error = on_error
         self._attempt: _Attempt | None = _attempt(open_session)
         self._session: ControlSession | None = None
@@ -88,7 +97,8 @@ class ReconnectingSession:
                 self._on_error(error)
             else:
                 # Its user may be busy with a message for longer than the archive waits.
-                self._reader = IdleReader(self._session, _KEEP_ALIVE_INTERVAL_NS)
+                if self._keep_alive_interval_ns > 0:
+                    self._reader = IdleReader(self._session, self._keep_alive_interval_ns)
 
     def _drop(self) -> None:
         session, self._session = self._session, None

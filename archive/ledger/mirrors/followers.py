@@ -1,9 +1,9 @@
 """The ledgers that this archive mirrors: replications of the recordings of their leaders.
 
-What a mirror has after its leader's last confirmed entry may differ from what the leader has after
-a crash. So a mirror that returns first drops the entries after the last add confirmed, as its own
-entries carry it or, if it is later, as the leader knows it: the leader has had those before it on
-storage.
+After a crash of the leader, entries that were not confirmed may differ between leader and mirror. A
+mirror that connects again therefore truncates its recording first: to the last add confirmed (LAC)
+in its own entries, or to the confirmed position that the leader sent, whichever is higher. Entries
+up to there are on the leader's storage.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Followers:
         truncate: Truncate,
         settled: Callable[[LedgerMetadata], Task[LedgerRecording]],
     ) -> None:
-        """Begin without.
+        """Create the service, without any replication.
 
         Args:
             truncate: handles a request to truncate a recording.

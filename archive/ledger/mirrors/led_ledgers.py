@@ -33,7 +33,7 @@ class MirroredLedger:
     """
 
     def __init__(self, metadata: LedgerMetadata, links: list[MirrorLink], confirmed: int) -> None:
-        """Begin without reports of the mirrors, with a position that is known to be confirmed."""
+        """Create the ledger, with the position that is known to be confirmed, bytes."""
         self.metadata = metadata
         self.links = links
         self._confirmed = self._acknowledged = confirmed
@@ -116,7 +116,14 @@ class Mirrors:
     def __init__(
         self, opening: Opening, control_channel: str, control_stream_id: int, errors: ErrorLog
     ) -> None:
-        """Begin without. Mirrors reach this archive by the control channel."""
+        """Create the service, without any ledger.
+
+        Args:
+            opening: returns the steps that connect to a mirror.
+            control_channel: the channel by which mirrors connect to this archive.
+            control_stream_id: the stream id of that channel.
+            errors: receives what goes wrong with mirrors.
+        """
         self._opening = opening
         self._control_channel = control_channel
         self._control_stream_id = control_stream_id

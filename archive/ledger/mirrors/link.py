@@ -191,7 +191,7 @@ class _PositionWait:
         """Send a request, or take its response.
 
         Raises:
-            LedgerError: the mirror has stopped to replicate.
+            LedgerError: the mirror stopped replicating.
             AeronTimeoutError: the mirror does not respond.
             ArchiveError: the mirror responds with an error.
             ClosedError: the session has ended.
@@ -216,7 +216,9 @@ class _PositionWait:
         is_early = position <= self.position and now_ns - self._began_ns < _WAIT_NS // 2
         self._early = self._early + 1 if is_early else 0
         if self._early >= _MAX_EARLY:
-            raise LedgerError(f"it has stopped to replicate at position {position}", self._ledger)
+            raise LedgerError(
+                f"the mirror stopped replicating at position {position}", self._ledger
+            )
         if is_early:
             self._pause_until_ns = now_ns + _EARLY_PAUSE_NS
         self.position = max(self.position, position)

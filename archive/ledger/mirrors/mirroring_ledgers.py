@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.agent import SOON_NS
@@ -48,7 +48,7 @@ class MirroringLedgers(Ledgers):
         control_stream_id: int,
         **options: Any,
     ) -> None:
-        """Begin without.
+        """Create the service, not connected to any archive.
 
         Args:
             truncate: handles a request to truncate a recording.
@@ -119,8 +119,15 @@ class MirroringLedgers(Ledgers):
                 raise LedgerClosedError(f"ledger {ledger} is closed in its mirror", ledger)
             same = replace(known, recording_id=NULL_VALUE, created_ms=metadata.created_ms)
             if same != metadata:
+                different = ", ".join(
+                    each.name.replace("_", " ")
+                    for each in fields(metadata)
+                    if getattr(same, each.name) != getattr(metadata, each.name)
+                )
                 raise LedgerError(
-                    f"ledger {ledger} differs from that of its mirror: delete it there", ledger
+                    f"the mirror has a ledger {ledger} of another kind ({different}) already:"
+                    " delete it in the mirror's archive",
+                    ledger,
                 )
             if ledger in self._writers:
                 self._check_no_writer(known)

@@ -90,7 +90,8 @@ impl PendingDestination {
     }
 }
 
-/// Whether the driver did what it was asked; nothing before it answered. Call inside the client.
+/// Return whether the driver carried out the command; `None` before its response. Call inside the
+/// client.
 fn poll(record: *mut Record) -> Option<bool> {
     // SAFETY: the client is open and the record valid until it was answered. One C function serves
     // subscriptions and publications.

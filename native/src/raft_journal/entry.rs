@@ -35,19 +35,19 @@ const OLD_MEMBERS_SINCE: u16 = 2;
 pub struct Entry<'a> {
     pub term: u64,
     pub kind: u8,
-    /// Of an application entry, else `NO_NUMBER`.
+    /// Set for an application entry, else `NO_NUMBER`.
     pub lowest_asqn: u64,
     pub highest_asqn: u64,
-    /// Of an application entry.
+    /// The data of an application entry.
     pub data: Option<&'a [u8]>,
-    /// Where the message after the RaftLogEntry begins.
+    /// Offset of the message after the RaftLogEntry.
     body: usize,
-    /// Where an initial or application entry ends.
+    /// End offset of an initial or application entry.
     end: usize,
 }
 
 impl Entry<'_> {
-    /// What takes the place of an entry in bytes that are none.
+    /// Stands for bytes that are not an entry.
     pub const NONE: Entry<'static> = Entry {
         term: NO_NUMBER,
         kind: NO_TYPE,

@@ -34,8 +34,8 @@ pub struct Message {
     pub block_length: usize,
 }
 
-/// What is wrong; the names are those of the classes in `aerotape.errors`, without "Error", or of
-/// findings that are not errors.
+/// The kind of a defect: the name of a class in `aerotape.errors` without "Error", or of a finding
+/// that is not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     UnknownVersion,
@@ -122,7 +122,7 @@ impl Message {
     }
 }
 
-/// Where the data of a record begins and ends, relative to its frame, and its checksum.
+/// The begin and end of a record's data, relative to its frame, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head {
     begin: usize,

@@ -42,8 +42,8 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// A record with its numbers as the columns have them. What is of a raft entry is `None` where the
-/// data is not one.
+/// A record with its numbers as the columns have them. The fields of a raft entry are `None` if the
+/// record's data is not a raft entry.
 struct Row<'a> {
     index: i64,
     asqn: i64,
@@ -54,7 +54,7 @@ struct Row<'a> {
     data: Option<&'a [u8]>,
 }
 
-/// Parse a record. `None`: it fails its checksum, and its data is not read.
+/// Parse a record. `None`: its checksum is wrong, so its data is not read.
 fn parse(bytes: &[u8]) -> Result<Option<Row<'_>>, String> {
     match record::parse(bytes) {
         Ok(record) => Row::of(&record).map(Some),

@@ -20,7 +20,7 @@ pub fn body_fields(body: &Body) -> Fields {
     let mut fields: Vec<Field> = body.columns.iter().map(column_field).collect();
     for group in body.groups.iter().filter(|group| group.wanted) {
         let entry = body_fields(&group.body);
-        // An entry without any column is nothing that a table could show.
+        // A group whose entries have no columns is omitted: Parquet has no structs without fields.
         if !entry.is_empty() {
             let element = Field::new(ELEMENT, DataType::Struct(entry), false);
             fields.push(Field::new(

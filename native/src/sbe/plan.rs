@@ -60,7 +60,7 @@ impl FromPyObject<'_, '_> for Primitive {
 /// How bytes become characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Characters {
-    /// UTF-8 and what is part of it; bytes that are none become U+FFFD.
+    /// UTF-8 or a subset such as ASCII; invalid bytes become U+FFFD.
     Utf8,
     /// ISO-8859-1: each byte is the character of that number.
     Latin1,
@@ -68,7 +68,7 @@ pub enum Characters {
     Bytes,
 }
 
-/// What a column is made from.
+/// The kind of SBE field that a column is decoded from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Number,
@@ -134,9 +134,9 @@ pub struct Column {
     pub big_endian: bool,
     /// The bytes of one element, least significant first, that mean null.
     pub null: Option<Vec<u8>>,
-    /// The bytes that stand for those of the block, which has none of a constant.
+    /// The bytes of a constant, which is not in the block.
     pub constant: Option<Vec<u8>>,
-    /// Of an enum its values (as unsigned numbers), of a set its bits.
+    /// The values of an enum (as unsigned numbers), or the bits of a set.
     pub names: Vec<(u64, String)>,
     pub children: Vec<Column>,
 }
@@ -193,7 +193,7 @@ pub struct VarData {
     pub wanted: bool,
 }
 
-/// What a message and a group entry have in common: a block, then groups, then variable data.
+/// The body of a message or of a group entry: a block, then groups, then variable data.
 #[derive(Clone, Debug, FromPyObject)]
 pub struct Body {
     pub columns: Vec<Column>,

@@ -17,7 +17,7 @@ use super::plan::{Characters, Column, Primitive};
 /// Digits of the largest uint64.
 const UINT64_DIGITS: u8 = 20;
 
-/// Where the bytes of a column are, row by row.
+/// The places of a column's bytes, row by row.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     pub data: &'a [u8],
@@ -54,7 +54,7 @@ impl<'a> Source<'a> {
         self.data.get(start..start + size).unwrap_or_default()
     }
 
-    /// What a function makes of the bytes of each row, least significant first.
+    /// Convert the bytes of each row with `make`, which receives them in little-endian order.
     #[inline]
     fn words<const N: usize, T>(&self, column: &Column, make: impl Fn([u8; N]) -> T) -> Vec<T> {
         if let Some(constant) = &column.constant {
@@ -90,7 +90,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What Arrow has for a number. Spark knows no unsigned ones: they get the next wider type.
+/// The Arrow type of a number. Spark has no unsigned types: those get the next wider signed type.
 pub fn number_type(primitive: Primitive) -> DataType {
     match primitive {
         Primitive::Int8 => DataType::Int8,
@@ -145,7 +145,7 @@ fn primitive<T: ArrowPrimitiveType, const N: usize>(
     let values = ScalarBuffer::from(source.words(column, convert));
     let known = source.known(column.since_version);
     let present = null_word::<N>(column).map(|null| {
-        // Of a floating point number every NaN is null, however it was made.
+        // For floating point numbers every NaN is null, whatever its bits.
         let floating = matches!(column.primitive, Primitive::Float | Primitive::Double);
         NullBuffer::from(if floating && is_nan(&null) {
             source.words(column, |word: [u8; N]| !is_nan(&word))

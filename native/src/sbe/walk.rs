@@ -77,7 +77,7 @@ pub struct Found {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Message(usize),
-    /// Of another schema, or a template that the plan leaves out.
+    /// A message of another schema, or of a template that the plan leaves out.
     Other,
 }
 

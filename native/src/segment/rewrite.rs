@@ -1,7 +1,7 @@
-//! Giving checksums to the frames of segment files, several files at once.
+//! Adding checksums to the frames of segment files, several files in parallel.
 //!
-//! A checksum stands in place of a frame's session id. A file is gone through up to the first
-//! place where nothing was written; only runs of bytes in which a checksum changes are written.
+//! A checksum replaces a frame's session id. Each file is read up to its first unwritten byte; only
+//! runs of bytes in which a checksum changes are written.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,7 +1,7 @@
 //! Counters of the bytes that a worker has moved and of the time that it took.
 //!
-//! Only the worker's thread adds to them. The sums are its own; a busy worker writes them to the
-//! counters now and then, one that comes to rest at once.
+//! Only the worker's thread adds to them. It has the sums in memory, and writes them to the counters
+//! once a millisecond while it is busy, and when it becomes idle.
 
 use super::sync_pool::SyncTime;
 use crate::aeron::Counter;
@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Of what recordings write, or replays read: longest time of a block, total bytes, total time.
+/// The longest time for a block, the total bytes and the total time, of either all writes of
+/// recordings or all reads of replays.
 pub type TrafficCounters = (Counter, Counter, Counter);
 
-/// Bytes moved and nanoseconds spent on it: in all, and at most for one block.
+/// The bytes moved and the time spent on it: the total, and the maximum for one block.
 pub struct Traffic {
     counters: Option<TrafficCounters>,
     max_time_ns: i64,

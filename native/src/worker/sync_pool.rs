@@ -152,7 +152,7 @@ impl SyncQueue {
             let mut waiting = lock(&self.waiting);
             waiting.running -= 1;
             if is_wanted_again {
-                // After the others, and no thread need be woken: this one takes the next.
+                // At the end of the queue. This thread takes the next one, so none is woken.
                 waiting.recordings.push_back(recording);
             }
             drop(waiting);

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_replaced_meanwhile_is_gone_on_with() {
+    fn it_continues_in_a_file_that_replaced_its_own() {
         let dir = ScratchDir::new();
         let mut index = index(&dir);
         let begin = Instant::now();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_recording_has_left_makes_room_once() {
+    fn the_file_of_another_recording_is_emptied_once() {
         let dir = ScratchDir::new();
         dir.write(NAME, &[9; 64 + 10 * POINT_LENGTH + 5]);
         let mut index = index(&dir);

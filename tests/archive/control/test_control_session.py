@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from aerotape.aeron import CLOSED, MAX_POSITION_EXCEEDED
 from aerotape.archive.control.control_session import ControlSession, State
 from aerotape.archive.control.response_sender import MAX_QUEUED_LENGTH
 from aerotape.archive.error_log import ErrorLog
@@ -229,6 +230,19 @@ def test_a_client_that_does_not_read_is_dropped_after_the_timeout() -> None:
     rig.work(5_010)
     assert rig.session.is_done
     assert rig.session.ended_badly
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"), [(CLOSED, "is closed"), (MAX_POSITION_EXCEEDED, "is at max position")]
+)
+def test_a_publication_that_has_ended_ends_the_session(result: int, reason: str) -> None:
+    """The reason is in the words of the Java archive."""
+    rig = Rig()
+    rig.activate()
+    rig.publication.result = result
+    rig.session.send_ok(1)
+    assert rig.session.is_done
+    assert rig.session.end_reason == f"control response publication {reason}"
 
 
 def test_responses_are_queued_up_to_a_limit() -> None:

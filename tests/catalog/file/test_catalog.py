@@ -162,6 +162,7 @@ def test_a_state_can_be_reverted(tmp_path: Path) -> None:
         with pytest.raises(UnknownRecordingError) as raised:
             catalog.descriptor(0)
         assert raised.value.recording_id == 0
+        assert str(raised.value) == f"no recording with id 0 in archive directory {tmp_path}"
     with Catalog.open(tmp_path) as catalog:
         assert not catalog.has_recording(0)
         assert [entry.state for entry in catalog.entries()] == [RecordingState.INVALID]

@@ -44,6 +44,36 @@ def test_rows_are_an_aligned_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "  id  channel\n   7  aeron:ipc\n1234  -\n"
 
 
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (60, "id  session  channel\n 7    -1234  aeron:udp?endpoint=localhost:40123\n"),
+        (40, "id  session  channel\n 7    -1234  aeron:udp?en...alhost:40123\n"),
+        (30, "id  channel\n 7  aeron:udp?en...lhost:40123\n"),
+        (12, "id  channel\n 7  aer...23\n"),
+    ],
+)
+def test_a_table_is_fitted_to_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int, expected: str
+) -> None:
+    """One column is shortened in the middle, and others are omitted before it is unreadable."""
+    row = {"id": 7, "session": -1234, "channel": "aeron:udp?endpoint=localhost:40123"}
+    monkeypatch.setenv("COLUMNS", str(columns))
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    emit([row], PLAIN, shortened="channel", omitted=["session"])
+    assert terminal.getvalue() == expected
+
+
+def test_a_table_in_a_pipe_is_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Text is not shortened, and no column omitted, for a program that reads it."""
+    monkeypatch.setenv("COLUMNS", "10")
+    emit([{"id": 7, "channel": "a" * 30}], PLAIN, shortened="channel", omitted=["id"])
+    assert capsys.readouterr().out == f"id  channel\n 7  {'a' * 30}\n"
+
+
 def test_rows_are_one_json_array(capsys: pytest.CaptureFixture[str]) -> None:
     """JSON rows are one document; bytes are hexadecimal and enumerations names."""
     emit(iter([{"a": b"\x01\xff"}, Point(3, Colour.RED)]), JSON)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from support.daemon.recording import (
 )
 
 import aerotape
+from aerotape.formatting import bytes_text
 
 SEGMENT = 65536
 
@@ -68,6 +70,7 @@ def test_list(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
     assert rows[1] == {
         "is_active": False,
         "recorded_position": second.end,
+        "recorded_bytes": second.end,
         **{name: getattr(descriptor, name) for name in descriptor.__slots__},
     }
     assert rows[2]["is_active"] is True
@@ -86,9 +89,13 @@ def test_list(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
     assert only == rows[1]
     table = cli.run("list", "--from", first.recording_id).stdout.decode().splitlines()
     assert table[0].split() == [
-        "id", "state", "started", "start", "position", "stream", "session", "channel", "source",
+        "id", "started", "stopped", "start", "position", "bytes", "stream", "session", "channel",
+        "source",
     ]  # fmt: skip
-    assert [line.split()[1] for line in table[1:]] == ["stopped", "stopped", "live"]
+    stopped = f"{datetime.fromtimestamp(descriptor.stop_timestamp_ms / 1000, UTC):%H:%M:%SZ}"
+    assert f"  {stopped}  " in table[2]
+    assert f"  {bytes_text(second.end)}  " in table[2]
+    assert "  live  " in table[3]
     assert "there is no recording 9999" in cli.error("list", "--id", 9999)
     stop(client, live)
 

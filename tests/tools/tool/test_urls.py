@@ -104,6 +104,6 @@ def test_other_commands_are_refused(store: ObjectStore, url: str, command: str) 
     """With one line, without a request to the storage."""
     error = tool(url, *command.split(), expect=2).err
     refused = "--rebuild" if "--rebuild" in command else command.split()[0]
-    assert f"{refused} works on folders of this machine only; copy {url}" in error
+    assert f"{refused} works on local directories only; copy {url}" in error
     assert "Traceback" not in error
     assert store.requests == []

@@ -41,7 +41,7 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], timeout_s: float = 30.0) -> 
 
 
 def test_same_requests() -> None:
-    """Both clients have the same methods, with the same parameters."""
+    """Both clients have the same methods, with the same parameters and their own results."""
     sync, other = aerotape.ArchiveClient, aerotape.AsyncArchiveClient
     names = {name for name in dir(sync) if not name.startswith("_")}
     assert names == {name for name in dir(other) if not name.startswith("_")}
@@ -50,7 +50,31 @@ def test_same_requests() -> None:
         if callable(one):
             shown, expected = inspect.signature(two), inspect.signature(one)
             assert list(shown.parameters) == list(expected.parameters), name
+    for name, returns in (
+        ("list_recordings", "AsyncIterator[RecordingDescriptor]"),
+        ("replay_merge", "Opening[AsyncMessages]"),
+        ("persistent_subscription", "Opening[AsyncMessages]"),
+        ("entities", "Opening[AsyncEntities]"),
+    ):
+        assert inspect.signature(getattr(other, name)).return_annotation == returns
     assert aio.AsyncArchiveClient is other
+
+
+def test_persistent_subscriptions_are_kept_alive(archive: ServedArchive) -> None:
+    """Their sessions are read at the interval of the asynchronous client."""
+
+    async def main() -> None:
+        opening = aerotape.connect_async(
+            aeron_dir=archive.aeron_dir,
+            control_request_channel=archive.control_channel,
+            keep_alive_interval_ns=50_000_000,
+        )
+        async with opening as asynchronous:
+            subscription = asynchronous.persistent_subscription(0, "aeron:ipc", 1)
+            async with subscription as messages:
+                assert messages.stream._connection._keep_alive_interval_ns == 50_000_000
+
+    run(main)
 
 
 def test_requests(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:

@@ -13,6 +13,9 @@ from support.jvm.java import free_port
 
 import aerotape
 from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentState
+from aerotape.archive.client.session import reconnecting_session
+from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.errors import ClosedError, ConfigurationError, PersistentSubscriptionError
 
 Reason = PersistentSubscriptionError.Reason
@@ -68,6 +71,33 @@ def test_from_the_start_to_live(
     # Replayed and live messages have the session and stream id of the publisher.
     of_messages = {(each.session_id, each.stream_id) for each in received}
     assert of_messages == {(live.made.session_id, live.made.stream_id)}
+
+
+@pytest.mark.parametrize(("interval_ns", "expected"), [(0, []), (50_000_000, [50_000_000])])
+def test_its_session_is_kept_alive_as_that_of_its_client(
+    archive: ServedArchive,
+    monkeypatch: pytest.MonkeyPatch,
+    interval_ns: int,
+    expected: list[int],
+) -> None:
+    """A thread reads it at the interval with which the client was connected, and none for 0."""
+    intervals: list[int] = []
+
+    class Reader(IdleReader):
+        def __init__(self, session: ControlSession, interval_ns: int) -> None:
+            intervals.append(interval_ns)
+            super().__init__(session, interval_ns)
+
+    monkeypatch.setattr(reconnecting_session, "IdleReader", Reader)
+    with archive.connect(keep_alive_interval_ns=interval_ns) as client:
+        live = Live(client, 1)
+        received: list[aerotape.Message] = []
+        with client.persistent_subscription(
+            live.made.recording_id, live.subscriber_channel, start="start"
+        ) as subscription:
+            poll_until(subscription, received, lambda: bool(received))
+        stop(client, live.made)
+    assert intervals == expected
 
 
 def test_falls_back_and_joins_again(client: aerotape.ArchiveClient) -> None:

@@ -199,6 +199,21 @@ def test_a_mirror_that_cannot_be_reached_is_reported(shared: Three) -> None:
         client.create_ledger(type="VD_JOURNAL", write_quorum=2, ack_quorum=2, mirrors=[nobody])
 
 
+def test_a_mirror_with_another_ledger_of_the_same_id_is_reported(shared: Three) -> None:
+    """The error has the mirror's channel and the fields that differ."""
+    ledger = aerotape.QualifiedId.generate()
+    with shared.client(1) as mirror:
+        mirror.create_ledger("VD_JOURNAL", ledger, digest_type="CRC32")
+        with shared.client() as client, pytest.raises(ArchiveError) as refused:
+            client.create_ledger(
+                "PD_JOURNAL", ledger, write_quorum=2, ack_quorum=2, mirrors=shared.mirrors[:1]
+            )
+    assert f"mirror {shared.mirrors[0]} of ledger {ledger}" in str(refused.value)
+    assert "of another kind (type, digest type) already: delete it in the mirror" in str(
+        refused.value
+    )
+
+
 def test_only_mirrors_of_persistent_ledgers_can_be_replaced(shared: Three) -> None:
     """The other archive has all entries, and the ledger's metadata names it."""
     first, second = shared.mirrors

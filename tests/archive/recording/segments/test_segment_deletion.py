@@ -90,7 +90,7 @@ def test_one_deletion_at_a_time_per_recording(rig: Rig) -> None:
     assert not rig.deletions.allows(rig.client, 8, 3)
     [(kind, correlation_id, code, message)] = rig.client.received
     assert (kind, correlation_id, code) == ("error", 8, ErrorCode.GENERIC)
-    assert "recording 3" in message
+    assert "in progress for recording id: 3: wait" in message
     assert rig.deletions.allows(rig.client, 9, 4)
     rig.is_ready = True
     rig.work_until(rig.is_deleted)
