@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Unpack
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, Subscription
 from aerotape.archive.client import channels
 from aerotape.archive.client.connection import ConnectionSettings, prepare
-from aerotape.archive.client.credentials import Credentials
+from aerotape.archive.client.credentials import Credentials, UserSecret
 from aerotape.archive.client.executors.blocking import blocking, blocking_pages, describe_as
 from aerotape.archive.client.ledger.client_methods import LedgerMethods
 from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
@@ -68,7 +68,7 @@ def connect(
     timeout_ns: int = DEFAULT_TIMEOUT_NS,
     start_timeout_ns: int | None = None,
     keep_alive_interval_ns: int = DEFAULT_KEEP_ALIVE_INTERVAL_NS,
-    credentials: bytes | Credentials = b"",
+    credentials: bytes | Credentials | UserSecret = b"",
     on_challenge: Callable[[bytes], bytes] | None = None,
     client_name: str = "aerotape",
 ) -> ArchiveClient:
@@ -91,7 +91,8 @@ def connect(
             `poll_for_recording_signals` and `poll_for_errors`.
         credentials: for an archive that requires them: bytes, or an object that supplies them, like
             ``aerotape.UserSecret("alice", secret)``.
-        on_challenge: returns the credentials that respond to the archive's challenge.
+        on_challenge: returns the credentials that respond to the archive's challenge; called in
+            another thread.
         client_name: the name that the archive shows for this client.
 
     Raises:

@@ -27,9 +27,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from aerotape.archive.config.property_table import CONTROL_ADDRESSES
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.security.authentication import SessionProxy
-from aerotape.archive.security.scram import DEFAULT_ITERATIONS, KEY_LENGTH, SALT_LENGTH, Verifier
+from aerotape.archive.security.control_address import OwnAddresses
+from aerotape.archive.security.scram import (
+    DEFAULT_ITERATIONS,
+    KEY_LENGTH,
+    SALT_LENGTH,
+    Answer,
+    Verifier,
+)
 from aerotape.archive.security.users_file import Users, read_users
 from aerotape.errors import ConfigurationError
 
@@ -42,6 +50,10 @@ _MAX_UNDECIDED = 10_000
 _MAX_CHECKS = 1_000
 _MAX_LIST_AGE_NS = 1_000_000_000
 _NONCE_LENGTH = 24
+_UNBOUND = (
+    "the proof names no address (c=ADDRESS): the client is older than this archive: update it, or"
+    " send the secret in plain text"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,14 @@ class _Challenge:
 
 
 @dataclass(frozen=True, slots=True)
+class _Answered:
+    """A challenge with the client's response."""
+
+    begun: _Challenge
+    response: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class _Check:
     """A plain secret that is or was hashed; of the secret a digest is stored."""
 
@@ -68,6 +88,9 @@ class _Check:
     digest: bytes
     verifier: Verifier
     is_right: Future[bool]
+
+
+_State = _Challenge | _Answered | _Check | _Decision
 
 
 class UsersFile:
@@ -110,16 +133,20 @@ class UsersFile:
 class UsersGuard:
     """Authenticator and authorisation service in one. Called by the conductor; `close` ends it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, addresses: OwnAddresses) -> None:
         """Read the file and start no thread yet.
+
+        Args:
+            addresses: of this archive, to which proofs have to be bound.
 
         Raises:
             ConfigurationError: the file cannot be used.
         """
         self._file = UsersFile(path)
+        self._addresses = addresses
         self._hashing = ThreadPoolExecutor(1, thread_name_prefix="archive-users")
         # By control session: the credentials until the client can receive a response, then a state.
-        self._undecided: OrderedDict[int, bytes | _Challenge | _Check | _Decision] = OrderedDict()
+        self._undecided: OrderedDict[int, bytes | _State] = OrderedDict()
         self._check_due_ns = 0
         self._refusals = ErrorLog()
         # Many clients with one secret cost one hash. Wrong secrets displace no right ones. The key
@@ -148,12 +175,10 @@ class UsersGuard:
     def on_challenge_response(
         self, session_id: int, encoded_credentials: bytes, _now_ms: int, /
     ) -> None:
-        """Check a proof; only the first response to a challenge counts."""
+        """Store a proof; only the first response to a challenge counts."""
         begun = self._undecided.get(session_id)
         if isinstance(begun, _Challenge):
-            user = begun.user.encode("ascii")
-            is_right = begun.verifier.accepts_answer(user, begun.challenge, encoded_credentials)
-            self._undecided[session_id] = _decision(begun.user, is_right)
+            self._undecided[session_id] = _Answered(begun, encoded_credentials)
 
     def on_connected_session(self, session_proxy: SessionProxy, _now_ms: int, /) -> None:
         """Send the client the outcome of its credentials, when there is one."""
@@ -164,6 +189,9 @@ class UsersGuard:
         if isinstance(begun, _Challenge):
             session_proxy.challenge(begun.challenge)
             return
+        if isinstance(begun, _Answered):
+            begun = self._checked(begun, session_proxy.source_identity)
+            self._undecided[session_id] = begun
         if isinstance(begun, _Check):
             if not begun.is_right.done():
                 return
@@ -203,7 +231,7 @@ class UsersGuard:
 
     # ---- within -------------------------------------------------------------------------------
 
-    def _begin(self, credentials: bytes) -> _Challenge | _Check | _Decision:
+    def _begin(self, credentials: bytes) -> _State:
         """Begin to identify a client that can receive responses."""
         encoded_name, colon, secret = credentials.partition(b":")
         if len(credentials) > MAX_CREDENTIALS_LENGTH or not encoded_name:
@@ -230,6 +258,24 @@ class UsersGuard:
         if len(self._checks) > _MAX_CHECKS:
             self._checks.popitem(last=False)
         return check
+
+    def _checked(self, answered: _Answered, source_identity: str) -> _Decision:
+        """Check a proof of a client with this source identity."""
+        begun, answer = answered.begun, Answer.parse(answered.response)
+        if answer is not None and not answer.address:
+            return _Decision(why=_UNBOUND, advice=_UNBOUND)
+        if answer is None or not begun.verifier.accepts(
+            begun.user.encode("ascii"), begun.challenge, answer
+        ):
+            return _decision(begun.user, is_right=False)
+        if not self._addresses.include(answer.address, source_identity):
+            return _Decision(
+                why=f"user {begun.user!r} at {source_identity} proved its secret to an archive at"
+                f" {answer.address}, which is no address of this one: if clients reach this archive"
+                f" there, add it to {CONTROL_ADDRESSES}; else another program has passed on the"
+                " proof"
+            )
+        return _decision(begun.user, is_right=True)
 
     def _verifier(self, name: str) -> Verifier:
         user = self._file.refresh().get(name)

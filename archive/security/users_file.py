@@ -9,6 +9,7 @@ Roles:
 
     read     list, find and ask for positions, and replay
     record   that, and start, stop and extend recordings
+    mirror   what an archive needs of another one to mirror ledgers, and nothing else
     admin    everything: truncate, purge, segments, replication, channels
 
 Only the file's owner may write it, and only owner and group may read it; the owner is root or the
@@ -89,6 +90,25 @@ _RECORD = _READ | frozenset(
         ledger_control.RecoverLedgerRequest,
     )
 )
+_MIRROR = frozenset(
+    (message.SCHEMA_ID, message.TEMPLATE_ID)
+    for message in (
+        codecs.ArchiveIdRequest,
+        codecs.KeepAliveRequest,
+        codecs.CloseSessionRequest,
+        # Of the leading archive to the mirror.
+        ledger_control.MirrorLedgerRequest,
+        ledger_control.AwaitLedgerRequest,
+        ledger_control.SyncLedgerRequest,
+        ledger_control.CloseLedgerRequest,
+        # Of the mirror to the leading archive: it replicates the recording, with a token if that
+        # is sent over a response channel.
+        codecs.ListRecordingRequest,
+        codecs.ReplayRequest,
+        codecs.ReplayTokenRequest,
+        codecs.StopReplayRequest,
+    )
+)
 
 
 class Role(Enum):
@@ -96,13 +116,17 @@ class Role(Enum):
 
     READ = "read"
     RECORD = "record"
+    MIRROR = "mirror"
     ADMIN = "admin"
 
     def allows(self, template_id: int, schema_id: int = codecs.SCHEMA_ID) -> bool:
         """Return whether a request of a schema may be made in this role."""
         if self is Role.ADMIN:
             return schema_id in _SCHEMAS
-        return (schema_id, template_id) in (_RECORD if self is Role.RECORD else _READ)
+        return (schema_id, template_id) in _ALLOWED[self]
+
+
+_ALLOWED = {Role.READ: _READ, Role.RECORD: _RECORD, Role.MIRROR: _MIRROR}
 
 
 @dataclass(frozen=True, slots=True)

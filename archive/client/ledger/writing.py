@@ -283,7 +283,7 @@ def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps
     """Publish to a ledger, by default to `default_channel`, and let the archive record that."""
     session: ControlSession = yield CurrentSession()
     if channel is None:
-        channel = default_channel(session.publication.channel)
+        channel = default_channel(session.request_channel)
     info = requests.info_of((yield from requests.described(ledger)))
     if info.has_writer:
         raise errors.LedgerInUseError(

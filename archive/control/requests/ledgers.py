@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape.archive.config.property_table import MIRROR_CHANNELS
 from aerotape.archive.control.requests.handling import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
@@ -14,7 +15,8 @@ from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.generated.archive import SourceLocation
-from aerotape.errors import ConfigurationError, LedgerExistsError
+from aerotape.errors import ArchiveError, ConfigurationError, LedgerExistsError
+from aerotape.protocol import ErrorCode
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
 if TYPE_CHECKING:
@@ -40,6 +42,23 @@ def _passing(method: Callable[..., None], *fields: str) -> Handler:
     return handle
 
 
+def _check_mirrors(services: Services, session: ControlSession, mirrors: list[str]) -> None:
+    """Refuse mirrors that neither the configuration nor a client that may replace them names.
+
+    This archive connects to a mirror as a user of that archive, so not every client may choose it.
+    """
+    others = [each for each in mirrors if each not in services.mirror_channels]
+    if others and not services.authorisation.is_authorised(
+        codecs.SCHEMA_ID, codecs.ReplaceMirrorRequest.TEMPLATE_ID, session.principal
+    ):
+        raise ArchiveError(
+            f"unauthorised action: mirror a ledger on {', '.join(others)}: not in"
+            f" {MIRROR_CHANNELS}; add it there, or create the ledger as a user that may replace"
+            " mirrors",
+            ErrorCode.UNAUTHORISED_ACTION,
+        )
+
+
 def _create(
     services: Services, session: ControlSession, request: codecs.CreateLedgerRequest
 ) -> None:
@@ -48,6 +67,7 @@ def _create(
     mirrors = json.loads(request.mirrors or "[]")
     if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
         raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")
+    _check_mirrors(services, session, mirrors)
     if len(request.password_hash) > _MAX_HASH_LENGTH:
         raise ConfigurationError(
             f"password hash has {len(request.password_hash)} bytes, at most {_MAX_HASH_LENGTH} are"

@@ -33,9 +33,10 @@ def put(path: Path, name: str, role: Role, secret: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def users_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a user of each role."""
+    """A file with a user of each role of clients."""
     path = tmp_path_factory.mktemp("users") / "users"
-    for (name, secret), role in zip(SECRETS.items(), Role, strict=True):
+    roles = (Role.READ, Role.RECORD, Role.ADMIN)
+    for (name, secret), role in zip(SECRETS.items(), roles, strict=True):
         put(path, name, role, secret)
     return path
 
@@ -114,10 +115,12 @@ def test_roles_apply_to_requests(archive: Any) -> None:
 def test_java_client_proves_that_it_knows_the_secret(archive: Any) -> None:
     """The proof works as documented, with Java's own cryptography."""
     with JavaClient(archive.aeron_dir) as java:
-        java.connect(archive.control_channel, credentials="reader", secret="r:ead")
+        address = archive.control_channel.rpartition("=")[2].replace("localhost", "127.0.0.1")
+        proving = {"credentials": "reader", "address": address}
+        java.connect(archive.control_channel, **proving, secret="r:ead")
         assert java.call("listRecordings", 0, 1) is not None
         with pytest.raises(JavaArchiveException) as caught:
-            java.connect(archive.control_channel, credentials="reader", secret="read")
+            java.connect(archive.control_channel, **proving, secret="read")
         assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.daemon.scripted_session import SESSION, Reply, ScriptedStreams, ok, refusal
 
+from aerotape.archive.client.credentials import Login
 from aerotape.archive.client.executors.blocking import run_pauses
 from aerotape.archive.client.executors.polling import PollingExecutor
 from aerotape.archive.client.requests.request import Steps
@@ -43,8 +44,7 @@ def _open(
         response_channel="aeron:ipc",
         response_stream_id=20,
         timeout_ns=50_000_000,
-        credentials=b"open",
-        on_challenge=on_challenge,
+        login=Login(b"open", on_challenge),
         client_name="tester",
     )
     return streams, perform(opening)
