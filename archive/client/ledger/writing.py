@@ -300,7 +300,7 @@ def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps
             session_id=publication.session_id,
             location=codecs.WriterLocation.LOCAL if is_local else codecs.WriterLocation.REMOTE,
             channel=channel,
-            password_hash=requests.password_hash(password),
+            password_token=requests.password_token(password),
         )
         listing = Listing(request, f"write to ledger {ledger}", 1)
         found = yield from requests.described_by(ledger, listing)

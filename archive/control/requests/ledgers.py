@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape.archive.config.property_table import MIRROR_CHANNELS
 from aerotape.archive.control.requests.handling import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
-from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
+from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
 from aerotape.archive.ledger.mirrors.followers import MirrorSource
 from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
 from aerotape.catalog.scopes.layout import imported_directory
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from aerotape.archive.control.services import Services
 
 _MAX_LISTED: Final = 1_000
-_MAX_HASH_LENGTH: Final = 64
 
 
 def _ledger(request: Any) -> QualifiedId:
@@ -68,12 +67,6 @@ def _create(
     if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
         raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")
     _check_mirrors(services, session, mirrors)
-    if len(request.password_hash) > _MAX_HASH_LENGTH:
-        raise ConfigurationError(
-            f"password hash has {len(request.password_hash)} bytes, at most {_MAX_HASH_LENGTH} are"
-            " stored",
-            "password_hash",
-        )
     ledger = _ledger(request)
     if imported_directory(services.archive_dir, ledger).exists():
         raise LedgerExistsError(f"{ledger} is the id of an imported recording", ledger)
@@ -82,7 +75,7 @@ def _create(
         request.ledger_type,
         request.digest_type,
         epoch_ms(),
-        request.password_hash,
+        hash_of_token(ledger, request.password_token),
         request.write_quorum,
         request.ack_quorum,
         tuple(mirrors),
@@ -115,7 +108,7 @@ def _attach(
         stream_id=request.stream_id,
         source_location=SourceLocation.LOCAL if is_local else SourceLocation.REMOTE,
         channel=lambda kind: with_alias(request.channel, ledger, kind, request.session_id),
-        password_hash=request.password_hash,
+        password_token=request.password_token,
     )
 
 
@@ -140,7 +133,7 @@ def _mirror(
 
 HANDLERS: Handlers = {
     codecs.CreateLedgerRequest: _create,
-    codecs.LedgerInfoRequest: _passing(MirroringLedgers.info),
+    codecs.LedgerInfoRequest: _passing(MirroringLedgers.info, "password_token"),
     codecs.ListLedgersRequest: _list,
     codecs.AttachWriterRequest: _attach,
     codecs.SyncLedgerRequest: _passing(MirroringLedgers.sync),
@@ -148,7 +141,7 @@ HANDLERS: Handlers = {
         MirroringLedgers.await_position, "position", "reach", "timeout_ns"
     ),
     codecs.CloseLedgerRequest: _passing(MirroringLedgers.close_ledger),
-    codecs.RecoverLedgerRequest: _passing(MirroringLedgers.recover, "password_hash"),
+    codecs.RecoverLedgerRequest: _passing(MirroringLedgers.recover, "password_token"),
     codecs.DeleteLedgerRequest: _passing(MirroringLedgers.delete),
     codecs.LocateEntryRequest: _passing(MirroringLedgers.locate, "entry_id"),
     codecs.MirrorLedgerRequest: _mirror,
