@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--iterations",
         metavar="N",
         type=count,
-        help="PBKDF2 iterations: more make guessing slower (default: 200000)",
+        help="PBKDF2 iterations, 4096 to 2000000: more make guessing slower (default: 200000)",
     )
 
 

@@ -12,8 +12,8 @@ outcome is known, never wait for it. A secret is queued only once its client can
 response.
 
 A change of the file applies to the next connect, and within a second to the requests of connected
-clients. If the file becomes unusable, that is logged as an error and the last valid users stay in
-force.
+clients. If the file becomes unusable or empty, that is logged as an error and the last valid users
+stay in force.
 """
 
 from __future__ import annotations
@@ -90,6 +90,17 @@ class _Check:
     is_right: Future[bool]
 
 
+def _some_users(path: Path) -> Users:
+    """Read the file; without users it would lock everybody out (ConfigurationError)."""
+    users = read_users(path)
+    if not users:
+        raise ConfigurationError(
+            f"users file {path} has no users: add one with `aerotape users {path} add NAME`",
+            str(path),
+        )
+    return users
+
+
 _State = _Challenge | _Answered | _Check | _Decision
 
 
@@ -104,7 +115,7 @@ class UsersFile:
         """
         self.path = path
         self._version = self._file_version()
-        self.users: Users = read_users(path)
+        self.users = _some_users(path)
         self._complaint = ""
 
     def _file_version(self) -> tuple[int, ...]:
@@ -119,7 +130,7 @@ class UsersFile:
         version = self._file_version()
         if version != self._version:
             try:
-                self.users = read_users(self.path)
+                self.users = _some_users(self.path)
                 self._version, self._complaint = version, ""
                 LOGGER.info("users file %s read again: %d users", self.path, len(self.users))
             except ConfigurationError as error:

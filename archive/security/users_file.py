@@ -264,10 +264,20 @@ def put_user(path: Path, user: User) -> bool:
 
 
 def remove_user(path: Path, name: str) -> bool:
-    """Remove a user; False when there is no such user. Raises as `put_user`."""
+    """Remove a user; False when there is no such user.
+
+    Raises as `put_user`; ConfigurationError also for the last user, since archives refuse a file
+    without users.
+    """
     with _changing(path) as lines:
         others = [line for line in lines if _name_of(line) != name]
         is_found = len(others) < len(lines)
+        if is_found and not any(map(_name_of, others)):
+            raise ConfigurationError(
+                f"cannot remove {name}, the last user of users file {path}: an archive refuses a"
+                " file without users; add another user first",
+                "name",
+            )
         lines[:] = others
         return is_found
 

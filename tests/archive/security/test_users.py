@@ -198,6 +198,7 @@ def test_changes_apply_while_the_archive_runs(archive: Any, users_file: Path) ->
 
     for spoil, complaint in (
         (partial(users_file.write_bytes, b"nonsense\n"), "line 1: not NAME:ROLE"),
+        (partial(users_file.write_bytes, b"# nobody\n"), "has no users"),
         (open_to_all, "chmod 600"),
         (users_file.unlink, "No such file"),
     ):
@@ -237,6 +238,10 @@ def test_an_invalid_users_file_prevents_the_start(tmp_path: Path) -> None:
     """The error is one line, before anything is created."""
     with pytest.raises(aerotape.ConfigurationError, match="No such file"):
         aerotape.Archive.launch(dir=tmp_path / "archive", users_file=tmp_path / "missing")
+    empty = tmp_path / "empty"
+    empty.touch(0o600)
+    with pytest.raises(aerotape.ConfigurationError, match=r"empty has no users: add one with"):
+        aerotape.Archive.launch(dir=tmp_path / "archive", users_file=empty)
     # An empty variable must not disable authentication.
     for given in ({"users_file": ""}, {"properties": {"aerotape.users.file": " "}}):
         with pytest.raises(aerotape.ConfigurationError, match=r"users\.file is empty: give a file"):
