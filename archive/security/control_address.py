@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import re
-import socket
 from collections.abc import Collection
 
 from aerotape.channel_uri import ChannelUri
@@ -133,6 +132,8 @@ def _joined(host: _Address, port: str) -> str:
 
 def _resolved(host: str) -> list[_Address]:
     """Return the addresses of a host, IPv4 first as the media driver prefers it (OSError)."""
+    import socket
+
     found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     addresses = dict.fromkeys(ipaddress.ip_address(str(each[4][0])) for each in found)
     return sorted(addresses, key=lambda each: each.version)
@@ -154,6 +155,8 @@ def _is_of_this_machine(host: _Address) -> bool:
 
 
 def _can_bind(host: str, version: int) -> bool:
+    import socket
+
     family = socket.AF_INET if version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

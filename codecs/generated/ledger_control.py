@@ -1,7 +1,7 @@
 """Messages of the SBE schema aerotape.ledger.control, id 201, version 0.
 
 Generated from ledger-control.xml with sbe-tool by codecs/generate.py; do not edit.
-Regenerate: python -m aerotape.codecs.generate ledger-control.xml ledger_control.py
+Regenerate: python -m aerotape.codecs.generate
 """
 
 from __future__ import annotations
