@@ -213,7 +213,7 @@ class LedgerInUseError(LedgerError):
 
 
 class LedgerPasswordError(LedgerError):
-    """The ledger has another password (LEDGER_PASSWORD)."""
+    """The password of the ledger is wrong, or lost (LEDGER_PASSWORD)."""
 
     code = 1_005
 

@@ -168,9 +168,11 @@ class Archive(Closing):
                     " give one",
                     "authenticator",
                 )
+            from aerotape.archive.security.control_address import OwnAddresses
             from aerotape.archive.security.users import UsersGuard
 
-            users = UsersGuard(config.users_file)
+            addresses = OwnAddresses(self.control_channel, config.control_addresses)
+            users = UsersGuard(config.users_file, addresses)
             self._cleanup.callback(users.close)
             authenticator = users
             if not config.authorisation_service_supplier:

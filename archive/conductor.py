@@ -174,6 +174,8 @@ class Conductor:
             deletions=self._deletions,
             ledgers=self._ledgers,
             errors=errors,
+            authorisation=GuardedAuthorisation(authorisation_service, errors),
+            mirror_channels=frozenset(config.mirror_channels),
         )
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
@@ -188,7 +190,7 @@ class Conductor:
             next_session_id=next_session_id,
             services=services,
             authenticator=GuardedAuthenticator(authenticator, errors),
-            authorisation=GuardedAuthorisation(authorisation_service, errors),
+            authorisation=services.authorisation,
         )
         self._retention: Retention | None = None
         if config.retention_file is not None:

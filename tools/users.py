@@ -21,7 +21,7 @@ from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.output import emit
 from aerotape.tools._cli.secrets import read_secret
 
-_ROLES = ("read", "record", "admin")
+_ROLES = ("read", "record", "mirror", "admin")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--role",
         choices=_ROLES,
         default="read",
-        help="read: list and replay (default); record: also start and stop; admin: everything",
+        help="read: list and replay (default); record: also start and stop; mirror: for archives"
+        " that mirror ledgers; admin: everything",
     )
     group.add_argument(
         "--secret-file", metavar="F", help="read the secret from the first line of F (-: stdin)"
@@ -45,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--iterations",
         metavar="N",
         type=count,
-        help="PBKDF2 iterations: more make guessing slower (default: 200000)",
+        help="PBKDF2 iterations, 4096 to 2000000: more make guessing slower (default: 200000)",
     )
 
 

@@ -13,7 +13,7 @@ from aerotape.archive.client.connection import (
     ConnectionSettings,
     prepare,
 )
-from aerotape.archive.client.credentials import Credentials
+from aerotape.archive.client.credentials import Credentials, UserSecret
 from aerotape.archive.client.executors.blocking import blocking, blocking_pages, describe_as
 from aerotape.archive.client.ledger.client_methods import LedgerMethods
 from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
@@ -70,7 +70,7 @@ def connect(
     timeout_ns: int = DEFAULT_TIMEOUT_NS,
     start_timeout_ns: int | None = None,
     keep_alive_interval_ns: int = DEFAULT_KEEP_ALIVE_INTERVAL_NS,
-    credentials: bytes | Credentials = b"",
+    credentials: bytes | Credentials | UserSecret = b"",
     on_challenge: Callable[[bytes], bytes] | None = None,
     client_name: str = "aerotape",
 ) -> ArchiveClient:

@@ -10,7 +10,7 @@ from typing import Final, TypedDict
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.credentials import Credentials, credentials_of
+from aerotape.archive.client.credentials import Credentials, Login, UserSecret
 from aerotape.archive.client.executors.blocking import run_pauses
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.handshake import open_session
@@ -32,7 +32,7 @@ class ConnectOptions(TypedDict, total=False):
     timeout_ns: int
     start_timeout_ns: int | None
     keep_alive_interval_ns: int
-    credentials: bytes | Credentials
+    credentials: bytes | Credentials | UserSecret
     on_challenge: Callable[[bytes], bytes] | None
     client_name: str
 
@@ -58,9 +58,7 @@ class ConnectionSettings:
 
 def prepare(options: ConnectOptions) -> ConnectionSettings:
     """Check the options of `connect`, and create an Aeron client unless one is given."""
-    credentials, on_challenge = credentials_of(
-        options.get("credentials", b""), options.get("on_challenge")
-    )
+    login = Login.of(options.get("credentials", b""), options.get("on_challenge"))
     request_channel = arguments.channel(
         "control_request_channel",
         options.get("control_request_channel", channels.DEFAULT_CONTROL_CHANNEL),
@@ -105,8 +103,7 @@ def prepare(options: ConnectOptions) -> ConnectionSettings:
         response_channel=response_channel,
         response_stream_id=response_stream_id,
         timeout_ns=timeout_ns,
-        credentials=credentials,
-        on_challenge=on_challenge,
+        login=login,
         client_name=client_name,
     )
     replay_channel = channels.default_replay_channel(response_channel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -51,15 +52,18 @@ class UserSecret:
         user = self.user.encode()
         return user + b":" + self._secret if self._is_plain else user
 
-    def on_challenge(self, encoded_challenge: bytes, /) -> bytes:
-        """Return the proof; takes tens of milliseconds, on purpose.
+    @property
+    def is_plain(self) -> bool:
+        """Whether the secret is sent instead of a proof."""
+        return self._is_plain
+
+    def prove(self, encoded_challenge: bytes, address: str) -> bytes:
+        """Return the proof for the archive at an address; takes tens of milliseconds, on purpose.
 
         Raises:
             AerotapeError: the challenge is not safe to respond to.
         """
-        if self._is_plain:
-            raise AerotapeError("the archive sent a challenge although the plain secret was sent")
-        return answer_challenge(self.user.encode(), self._secret, encoded_challenge)
+        return answer_challenge(self.user.encode(), self._secret, encoded_challenge, address)
 
     def __repr__(self) -> str:
         return f"UserSecret(user={self.user!r})"
@@ -77,16 +81,42 @@ def user_of_file(path: Path) -> UserSecret:
     return UserSecret(name, secret)
 
 
-def credentials_of(
-    credentials: bytes | Credentials, on_challenge: Callable[[bytes], bytes] | None
-) -> tuple[bytes, Callable[[bytes], bytes] | None]:
-    """Return the credentials of the connect request, and the function for a challenge."""
-    if isinstance(credentials, bytes):
-        return credentials, on_challenge
-    if not hasattr(credentials, "encoded_credentials"):
-        raise ConfigurationError(
-            "credentials must be bytes or have encoded_credentials and on_challenge, as"
-            f" aerotape.UserSecret(user, secret) has, not {type(credentials).__name__}",
-            "credentials",
-        )
-    return credentials.encoded_credentials(), on_challenge or credentials.on_challenge
+@dataclass(frozen=True, slots=True)
+class Login:
+    """The credentials for an archive, as functions of what the archive sends.
+
+    Attributes:
+        credentials: of the connect request.
+        on_challenge: returns the response to a challenge; None: a challenge is an error.
+        prove: returns it from the challenge and the address of the archive's control channel;
+            used instead of `on_challenge`.
+    """
+
+    credentials: bytes
+    on_challenge: Callable[[bytes], bytes] | None = None
+    prove: Callable[[bytes, str], bytes] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        credentials: bytes | Credentials | UserSecret,
+        on_challenge: Callable[[bytes], bytes] | None = None,
+    ) -> Login:
+        """Check the arguments of `connect` (ConfigurationError)."""
+        if isinstance(credentials, bytes):
+            return cls(credentials, on_challenge)
+        if isinstance(credentials, UserSecret):
+            is_proving = on_challenge is None and not credentials.is_plain
+            prove = credentials.prove if is_proving else None
+            return cls(credentials.encoded_credentials(), on_challenge or _refuse, prove)
+        if not hasattr(credentials, "encoded_credentials"):
+            raise ConfigurationError(
+                "credentials must be bytes or have encoded_credentials and on_challenge, or be an"
+                f" aerotape.UserSecret(user, secret), not {type(credentials).__name__}",
+                "credentials",
+            )
+        return cls(credentials.encoded_credentials(), on_challenge or credentials.on_challenge)
+
+
+def _refuse(_: bytes) -> bytes:
+    raise AerotapeError("the archive sent a challenge although the plain secret was sent")

@@ -112,6 +112,8 @@ class ArchiveConfig:
     authorisation_service_supplier: str = ""
     users_file: Path | None = None
     mirror_secret_file: Path | None = None
+    mirror_channels: tuple[str, ...] = ()
+    control_addresses: tuple[str, ...] = ()
     recording_signals: Literal["requester", "all"] = "requester"
     # 0 disables the time index.
     time_index_interval_ns: int = 100_000_000

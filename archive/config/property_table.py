@@ -18,6 +18,8 @@ ARCHIVE_PREFIX = "aeron.archive."
 OWN_PREFIX = "aerotape."
 USERS_FILE = "aerotape.users.file"
 MIRROR_SECRET_FILE = "aerotape.mirror.secret.file"
+MIRROR_CHANNELS = "aerotape.mirror.channels"
+CONTROL_ADDRESSES = "aerotape.control.addresses"
 RECORDING_SIGNALS = "aerotape.recording.signals"
 TIME_INDEX_INTERVAL = "aerotape.time.index.interval"
 TIME_INDEX_LENGTH = "aerotape.time.index.length"
@@ -89,6 +91,8 @@ PROPERTIES: Mapping[str, Property] = {
     **{ARCHIVE_PREFIX + name: Property(attribute, kind) for name, attribute, kind in _ARCHIVE},
     USERS_FILE: Property("users_file", kinds.USERS_FILE),
     MIRROR_SECRET_FILE: Property("mirror_secret_file", kinds.OPTIONAL_PATH),
+    MIRROR_CHANNELS: Property("mirror_channels", kinds.CHANNELS),
+    CONTROL_ADDRESSES: Property("control_addresses", kinds.ADDRESSES),
     RECORDING_SIGNALS: Property("recording_signals", kinds.RECORDING_SIGNALS),
     TIME_INDEX_INTERVAL: Property("time_index_interval_ns", kinds.DURATION),
     TIME_INDEX_LENGTH: Property("time_index_length", kinds.SIZE),

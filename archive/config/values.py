@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from aerotape.archive.security.control_address import numeric_address
+from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 from aerotape.units import (
     format_duration,
@@ -142,12 +144,31 @@ def _threading_mode(name: str, value: str) -> str:
     return _choice("SHARED", "DEDICATED")(name, value)
 
 
+def _channels(name: str, value: str) -> tuple[str, ...]:
+    channels = tuple(value.split())
+    for channel in channels:
+        try:
+            ChannelUri.parse(channel)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{name}={value}: {error}", name) from error
+    return channels
+
+
+def _addresses(name: str, value: str) -> tuple[str, ...]:
+    try:
+        return tuple(map(numeric_address, value.split()))
+    except ValueError as error:
+        raise ConfigurationError(f"{name}={value}: {error}", name) from error
+
+
 def _or_empty(value: object) -> str:
     return "" if value is None else str(value)
 
 
 TEXT = Kind(lambda _, value: value)
 PATH = Kind(_required_path("give a directory"))
+CHANNELS = Kind(_channels, " ".join)
+ADDRESSES = Kind(_addresses, " ".join)
 OPTIONAL_PATH = Kind(lambda _, value: Path(value) if value else None, _or_empty)
 # An empty variable in a script must not disable authentication.
 USERS_FILE = Kind(

@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from aerotape.archive.replay.replay_session import Replays
     from aerotape.archive.replay.tokens import ReplayTokens
     from aerotape.archive.replication.replications import Replications
+    from aerotape.archive.security.authorisation import GuardedAuthorisation
     from aerotape.catalog.file.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a request handler may query and change."""
+    """What a request handler may query and change.
+
+    Attributes:
+        mirror_channels: control channels of archives that any client may name as mirrors.
+    """
 
     archive_id: int
     archive_dir: Path
@@ -34,3 +39,5 @@ class Services:
     deletions: SegmentDeletions
     ledgers: MirroringLedgers
     errors: ErrorLog
+    authorisation: GuardedAuthorisation
+    mirror_channels: frozenset[str]

@@ -118,11 +118,15 @@ class Ledgers:
 
         self._tasks.change(client, correlation_id, task())
 
-    def info(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
-        """Send the descriptor of a ledger, with its entry ids."""
+    def info(
+        self, client: Client, correlation_id: int, ledger: QualifiedId, password_token: bytes
+    ) -> None:
+        """Send the descriptor of a ledger, with its entry ids; check the token if there is one."""
 
         def task() -> Task[None]:
             metadata = yield from self._metadata(ledger)
+            if password_token:
+                check_password(metadata, password_token)
             status = yield from self._status(metadata)
             client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
@@ -162,7 +166,7 @@ class Ledgers:
         stream_id: int,
         source_location: SourceLocation,
         channel: Callable[[LedgerType], str],
-        password_hash: bytes,
+        password_token: bytes,
     ) -> None:
         """Record a writer's stream; send the descriptor once that has begun and is on storage.
 
@@ -172,7 +176,7 @@ class Ledgers:
 
         def task() -> Task[None]:
             metadata = yield from self._metadata(ledger)
-            check_password(metadata, password_hash)
+            check_password(metadata, password_token)
             if metadata.is_closed:
                 raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
             if self._session(metadata) is None and metadata.recording_id != NULL_VALUE:
@@ -266,12 +270,12 @@ class Ledgers:
         self._tasks.change(client, correlation_id, task)
 
     def recover(
-        self, client: Client, correlation_id: int, ledger: QualifiedId, password_hash: bytes
+        self, client: Client, correlation_id: int, ledger: QualifiedId, password_token: bytes
     ) -> None:
         """Stop the writer of a ledger, also another client's, then sync and close the ledger."""
 
         def task() -> Task[None]:
-            check_password((yield from self._metadata(ledger)), password_hash)
+            check_password((yield from self._metadata(ledger)), password_token)
             yield from self._closed(client, correlation_id, ledger, fences=True)
 
         self._tasks.change(client, correlation_id, self._alone(ledger, task()))

@@ -15,6 +15,9 @@ from aerotape.errors import (
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.qualified_id import QualifiedId
 
+PASSWORD_LOST = b"\0"
+"""Stored instead of a hash that was lost; no token has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
@@ -25,7 +28,7 @@ class LedgerMetadata:
         type: when adds are acknowledged. Never changes.
         digest_type: the digest of its entries. Never changes.
         created_ms: epoch milliseconds.
-        password_hash: SHA-256 of the master key, which clients have to know; empty: any password.
+        password_hash: as of `hash_of_token`; empty: any password; PASSWORD_LOST: none.
         write_quorum: how many archives record it.
         ack_quorum: how many of them have to acknowledge.
         mirrors: control channels of the archives that follow this one.
@@ -93,13 +96,29 @@ def in_use(metadata: LedgerMetadata) -> LedgerInUseError:
     )
 
 
-def check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
-    """Raise LedgerPasswordError for a hash that is not that of the ledger's password."""
+def hash_of_token(ledger: QualifiedId, token: bytes) -> bytes:
+    """Return what is stored of a client's password token; empty for an empty token.
+
+    It is not accepted as a token, and of one password it differs between ledgers.
+    """
+    import hashlib
+
+    return hashlib.sha256(b"ledger" + ledger.key + token).digest() if token else b""
+
+
+def check_password(metadata: LedgerMetadata, token: bytes) -> None:
+    """Raise LedgerPasswordError for a token that is not that of the ledger's password."""
     import hmac
 
-    expected = metadata.password_hash
-    if expected and not hmac.compare_digest(expected, password_hash):
-        raise LedgerPasswordError(f"ledger {metadata.ledger} has another password", metadata.ledger)
+    ledger, expected = metadata.ledger, metadata.password_hash
+    if expected == PASSWORD_LOST:
+        raise LedgerPasswordError(
+            f"no password opens ledger {ledger}: it was lost with the metadata; restore"
+            " ledgers.sqlite from a backup",
+            ledger,
+        )
+    if expected and not hmac.compare_digest(expected, hash_of_token(ledger, token)):
+        raise LedgerPasswordError(f"wrong password for ledger {ledger}", ledger)
 
 
 def unknown_ledger(ledger: QualifiedId) -> UnknownLedgerError:

@@ -99,6 +99,6 @@ def descriptor_message(
         state=metadata.state,
         write_quorum=metadata.write_quorum,
         ack_quorum=metadata.ack_quorum,
-        password_hash=metadata.password_hash,
+        has_password=codecs.BooleanType(bool(metadata.password_hash)),
         mirrors=json.dumps(metadata.mirrors),
     ).encode()

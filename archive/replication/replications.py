@@ -104,21 +104,20 @@ class Replications:
     def _open_source(
         self, request: ReplicationRequest, replication_id: int
     ) -> Steps[ControlSession]:
-        from aerotape.archive.client.credentials import user_of_file
+        from aerotape.archive.client.credentials import Login, user_of_file
         from aerotape.archive.client.session.handshake import open_session
 
-        config, credentials = self.config, request.encoded_credentials
+        config = self.config
 
         def refused(_: bytes) -> bytes:
-            if credentials:
+            if request.encoded_credentials:
                 raise ArchiveError("Replication does not support challenge/response authentication")
             # As a client without credentials: an empty response, which the source may accept.
             return b""
 
-        on_challenge: Callable[[bytes], bytes] = refused
+        login = Login(request.encoded_credentials, refused)
         if request.is_mirroring and config.mirror_secret_file is not None:
-            user = user_of_file(config.mirror_secret_file)
-            credentials, on_challenge = user.encoded_credentials(), user.on_challenge
+            login = Login.of(user_of_file(config.mirror_secret_file))
         return open_session(
             self.client,
             request_channel=request.src_control_channel,
@@ -126,8 +125,7 @@ class Replications:
             response_channel=request.src_response_channel or self._response_channel(),
             response_stream_id=config.control_response_stream_id,
             timeout_ns=config.message_timeout_ns,
-            credentials=credentials,
-            on_challenge=on_challenge,
+            login=login,
             client_name=(
                 f"archive archiveId={self.archive_id} replicationSessionId={replication_id}"
             ),

@@ -7,10 +7,15 @@
 
 The archive stores salt, iterations and StoredKey. With these it can check a secret or a proof, but
 not create one: a stolen file gives no access until secrets are guessed, which the iterations slow
-down. A proof is valid for one message, which contains a nonce.
+down.
 
-A challenge reads ``scram-sha-256 r=NONCE,s=SALT,i=ITERATIONS`` and its answer ``p=PROOF``, with
-base64 for bytes; the message is the user's name, a zero byte and the challenge.
+A challenge reads ``scram-sha-256 r=NONCE,s=SALT,i=ITERATIONS`` and its answer
+``c=ADDRESS,p=PROOF``, with base64 for bytes. ADDRESS is where the client sends its requests
+(`control_address`). The message is
+
+    user's name, zero byte, challenge, zero byte, ADDRESS
+
+so a proof is valid for one challenge, which contains a nonce, and at one address.
 """
 
 from __future__ import annotations
@@ -33,6 +38,37 @@ KEY_LENGTH = 32
 
 _HASH = "sha256"
 _CHALLENGE = re.compile(rb"scram-sha-256 r=[^,]+,s=([^,]+),i=([0-9]{1,9})")
+_ANSWER = re.compile(rb"(?:c=(?P<address>[!-+\--~]{1,80}),)?p=(?P<proof>[A-Za-z0-9+/=]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a challenge.
+
+    Attributes:
+        address: that the client signed; empty in answers of clients that signed none.
+        proof: 32 bytes.
+    """
+
+    address: str
+    proof: bytes
+
+    @classmethod
+    def parse(cls, data: bytes) -> Answer | None:
+        """Decode an answer; None if it is malformed."""
+        matched = _ANSWER.fullmatch(data)
+        if matched is None:
+            return None
+        try:
+            proof = base64.b64decode(matched["proof"], validate=True)
+        except binascii.Error:
+            return None
+        address = matched["address"] or b""
+        return cls(address.decode("ascii"), proof) if len(proof) == KEY_LENGTH else None
+
+    def encode(self) -> bytes:
+        """Return its bytes."""
+        return b"c=%b,p=%b" % (self.address.encode("ascii"), base64.b64encode(self.proof))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +95,10 @@ class Verifier:
         found = _hash(_client_key(secret, self.salt, self.iterations))
         return hmac.compare_digest(found, self.stored_key)
 
-    def accepts_answer(self, user: bytes, challenge: bytes, answer: bytes) -> bool:
+    def accepts(self, user: bytes, challenge: bytes, answer: Answer) -> bool:
         """Return whether `answer` proves for this challenge that `user` knows the secret."""
-        try:
-            proof = base64.b64decode(answer.removeprefix(b"p="), validate=True)
-        except binascii.Error:
-            return False
-        if not answer.startswith(b"p=") or len(proof) != KEY_LENGTH:
-            return False
-        client_key = _xor(proof, self._signature(user, challenge))
-        return hmac.compare_digest(_hash(client_key), self.stored_key)
-
-    def _signature(self, user: bytes, challenge: bytes) -> bytes:
-        return hmac.digest(self.stored_key, user + b"\0" + challenge, _HASH)
+        signature = _signature(self.stored_key, user, challenge, answer.address)
+        return hmac.compare_digest(_hash(_xor(answer.proof, signature)), self.stored_key)
 
     def challenge(self, nonce: bytes) -> bytes:
         """Return the challenge for a client that claims to know the secret."""
@@ -82,8 +109,11 @@ class Verifier:
         )
 
 
-def answer_challenge(user: bytes, secret: bytes, challenge: bytes) -> bytes:
+def answer_challenge(user: bytes, secret: bytes, challenge: bytes, address: str) -> bytes:
     """Return the response that proves knowledge of the secret; slow, as it hashes.
+
+    Args:
+        address: where the client sends its requests.
 
     Raises:
         AerotapeError: the challenge is of another kind, or requests unsafe iterations.
@@ -104,8 +134,12 @@ def answer_challenge(user: bytes, secret: bytes, challenge: bytes) -> bytes:
     except binascii.Error:
         raise AerotapeError(f"the archive's challenge is damaged: {challenge[:80]!r}") from None
     client_key = _client_key(secret, salt, iterations)
-    signature = hmac.digest(_hash(client_key), user + b"\0" + challenge, _HASH)
-    return b"p=" + base64.b64encode(_xor(client_key, signature))
+    signature = _signature(_hash(client_key), user, challenge, address)
+    return Answer(address, _xor(client_key, signature)).encode()
+
+
+def _signature(stored_key: bytes, user: bytes, challenge: bytes, address: str) -> bytes:
+    return hmac.digest(stored_key, b"\0".join((user, challenge, address.encode("ascii"))), _HASH)
 
 
 def _client_key(secret: bytes, salt: bytes, iterations: int) -> bytes:

@@ -12,8 +12,8 @@ outcome is known, never wait for it. A secret is queued only once its client can
 response.
 
 A change of the file applies to the next connect, and within a second to the requests of connected
-clients. If the file becomes unusable, that is logged as an error and the last valid users stay in
-force.
+clients. If the file becomes unusable or empty, that is logged as an error and the last valid users
+stay in force.
 """
 
 from __future__ import annotations
@@ -27,9 +27,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from aerotape.archive.config.property_table import CONTROL_ADDRESSES
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.security.authentication import SessionProxy
-from aerotape.archive.security.scram import DEFAULT_ITERATIONS, KEY_LENGTH, SALT_LENGTH, Verifier
+from aerotape.archive.security.control_address import OwnAddresses
+from aerotape.archive.security.scram import (
+    DEFAULT_ITERATIONS,
+    KEY_LENGTH,
+    SALT_LENGTH,
+    Answer,
+    Verifier,
+)
 from aerotape.archive.security.users_file import Users, read_users
 from aerotape.errors import ConfigurationError
 
@@ -42,6 +50,10 @@ _MAX_UNDECIDED = 10_000
 _MAX_CHECKS = 1_000
 _MAX_LIST_AGE_NS = 1_000_000_000
 _NONCE_LENGTH = 24
+_UNBOUND = (
+    "the proof names no address (c=ADDRESS): the client is older than this archive: update it, or"
+    " send the secret in plain text"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,14 @@ class _Challenge:
 
 
 @dataclass(frozen=True, slots=True)
+class _Answered:
+    """A challenge with the client's response."""
+
+    begun: _Challenge
+    response: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class _Check:
     """A plain secret that is or was hashed; of the secret a digest is stored."""
 
@@ -70,6 +90,20 @@ class _Check:
     is_right: Future[bool]
 
 
+def _some_users(path: Path) -> Users:
+    """Read the file; without users it would lock everybody out (ConfigurationError)."""
+    users = read_users(path)
+    if not users:
+        raise ConfigurationError(
+            f"users file {path} has no users: add one with `aerotape users {path} add NAME`",
+            str(path),
+        )
+    return users
+
+
+_State = _Challenge | _Answered | _Check | _Decision
+
+
 class UsersFile:
     """The current users of a users file. For the conductor's thread."""
 
@@ -77,11 +111,11 @@ class UsersFile:
         """Read the file.
 
         Raises:
-            ConfigurationError: it cannot be used, or names no user.
+            ConfigurationError: it cannot be used.
         """
         self.path = path
         self._version = self._file_version()
-        self.users = self._read()
+        self.users = _some_users(path)
         self._complaint = ""
 
     def _file_version(self) -> tuple[int, ...]:
@@ -91,26 +125,16 @@ class UsersFile:
             return ()
         return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
-    def _read(self) -> Users:
-        users = read_users(self.path)
-        if not users:
-            raise ConfigurationError(
-                f"users file {self.path} names no user: add one with `aerotape users {self.path}"
-                " add NAME`",
-                str(self.path),
-            )
-        return users
-
     def refresh(self) -> Users:
         """Read the file if it has changed; return the users. Mostly a `stat`."""
         version = self._file_version()
         if version != self._version:
             try:
-                self.users = self._read()
+                self.users = _some_users(self.path)
                 self._version, self._complaint = version, ""
                 LOGGER.info("users file %s read again: %d users", self.path, len(self.users))
             except ConfigurationError as error:
-                # An edit in place, or an emptied file, must not lock all users out.
+                # An edit in place must not lock all users out for that moment.
                 if str(error) != self._complaint:
                     self._complaint = str(error)
                     LOGGER.error("%s; the last valid users stay in force", error)
@@ -120,16 +144,20 @@ class UsersFile:
 class UsersGuard:
     """Authenticator and authorisation service in one. Called by the conductor; `close` ends it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, addresses: OwnAddresses) -> None:
         """Read the file and start no thread yet.
+
+        Args:
+            addresses: of this archive, to which proofs have to be bound.
 
         Raises:
             ConfigurationError: the file cannot be used.
         """
         self._file = UsersFile(path)
+        self._addresses = addresses
         self._hashing = ThreadPoolExecutor(1, thread_name_prefix="archive-users")
         # By control session: the credentials until the client can receive a response, then a state.
-        self._undecided: OrderedDict[int, bytes | _Challenge | _Check | _Decision] = OrderedDict()
+        self._undecided: OrderedDict[int, bytes | _State] = OrderedDict()
         self._check_due_ns = 0
         self._refusals = ErrorLog()
         # Many clients with one secret cost one hash. Wrong secrets displace no right ones. The key
@@ -158,12 +186,10 @@ class UsersGuard:
     def on_challenge_response(
         self, session_id: int, encoded_credentials: bytes, _now_ms: int, /
     ) -> None:
-        """Check a proof; only the first response to a challenge counts."""
+        """Store a proof; only the first response to a challenge counts."""
         begun = self._undecided.get(session_id)
         if isinstance(begun, _Challenge):
-            user = begun.user.encode("ascii")
-            is_right = begun.verifier.accepts_answer(user, begun.challenge, encoded_credentials)
-            self._undecided[session_id] = _decision(begun.user, is_right)
+            self._undecided[session_id] = _Answered(begun, encoded_credentials)
 
     def on_connected_session(self, session_proxy: SessionProxy, _now_ms: int, /) -> None:
         """Send the client the outcome of its credentials, when there is one."""
@@ -174,6 +200,9 @@ class UsersGuard:
         if isinstance(begun, _Challenge):
             session_proxy.challenge(begun.challenge)
             return
+        if isinstance(begun, _Answered):
+            begun = self._checked(begun, session_proxy.source_identity)
+            self._undecided[session_id] = begun
         if isinstance(begun, _Check):
             if not begun.is_right.done():
                 return
@@ -213,7 +242,7 @@ class UsersGuard:
 
     # ---- within -------------------------------------------------------------------------------
 
-    def _begin(self, credentials: bytes) -> _Challenge | _Check | _Decision:
+    def _begin(self, credentials: bytes) -> _State:
         """Begin to identify a client that can receive responses."""
         encoded_name, colon, secret = credentials.partition(b":")
         if len(credentials) > MAX_CREDENTIALS_LENGTH or not encoded_name:
@@ -240,6 +269,24 @@ class UsersGuard:
         if len(self._checks) > _MAX_CHECKS:
             self._checks.popitem(last=False)
         return check
+
+    def _checked(self, answered: _Answered, source_identity: str) -> _Decision:
+        """Check a proof of a client with this source identity."""
+        begun, answer = answered.begun, Answer.parse(answered.response)
+        if answer is not None and not answer.address:
+            return _Decision(why=_UNBOUND, advice=_UNBOUND)
+        if answer is None or not begun.verifier.accepts(
+            begun.user.encode("ascii"), begun.challenge, answer
+        ):
+            return _decision(begun.user, is_right=False)
+        if not self._addresses.include(answer.address, source_identity):
+            return _Decision(
+                why=f"user {begun.user!r} at {source_identity} proved its secret to an archive at"
+                f" {answer.address}, which is no address of this one: if clients reach this archive"
+                f" there, add it to {CONTROL_ADDRESSES}; else another program has passed on the"
+                " proof"
+            )
+        return _decision(begun.user, is_right=True)
 
     def _verifier(self, name: str) -> Verifier:
         user = self._file.refresh().get(name)

@@ -9,6 +9,7 @@ Roles:
 
     read     list, find and ask for positions, and replay
     record   that, and start, stop and extend recordings
+    mirror   what an archive needs of another one to mirror ledgers, and nothing else
     admin    everything: truncate, purge, segments, replication, channels
 
 Only the file's owner may write it, and only owner and group may read it; the owner is root or the
@@ -89,6 +90,25 @@ _RECORD = _READ | frozenset(
         ledger_control.RecoverLedgerRequest,
     )
 )
+_MIRROR = frozenset(
+    (message.SCHEMA_ID, message.TEMPLATE_ID)
+    for message in (
+        codecs.ArchiveIdRequest,
+        codecs.KeepAliveRequest,
+        codecs.CloseSessionRequest,
+        # Of the leading archive to the mirror.
+        ledger_control.MirrorLedgerRequest,
+        ledger_control.AwaitLedgerRequest,
+        ledger_control.SyncLedgerRequest,
+        ledger_control.CloseLedgerRequest,
+        # Of the mirror to the leading archive: it replicates the recording, with a token if that
+        # is sent over a response channel.
+        codecs.ListRecordingRequest,
+        codecs.ReplayRequest,
+        codecs.ReplayTokenRequest,
+        codecs.StopReplayRequest,
+    )
+)
 
 
 class Role(Enum):
@@ -96,13 +116,17 @@ class Role(Enum):
 
     READ = "read"
     RECORD = "record"
+    MIRROR = "mirror"
     ADMIN = "admin"
 
     def allows(self, template_id: int, schema_id: int = codecs.SCHEMA_ID) -> bool:
         """Return whether a request of a schema may be made in this role."""
         if self is Role.ADMIN:
             return schema_id in _SCHEMAS
-        return (schema_id, template_id) in (_RECORD if self is Role.RECORD else _READ)
+        return (schema_id, template_id) in _ALLOWED[self]
+
+
+_ALLOWED = {Role.READ: _READ, Role.RECORD: _RECORD, Role.MIRROR: _MIRROR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,19 +266,17 @@ def put_user(path: Path, user: User) -> bool:
 def remove_user(path: Path, name: str) -> bool:
     """Remove a user; False when there is no such user.
 
-    Raises:
-        ConfigurationError: it is the last user: an archive retains its users while the file names
-            none. Otherwise as `put_user`.
-        StorageError: as `put_user`.
+    Raises as `put_user`; ConfigurationError also for the last user, since archives refuse a file
+    without users.
     """
     with _changing(path) as lines:
         others = [line for line in lines if _name_of(line) != name]
         is_found = len(others) < len(lines)
         if is_found and not any(map(_name_of, others)):
             raise ConfigurationError(
-                f"users file {path}: {name} is the last user, whom archives would still accept: "
-                "add another one first, or replace the secret",
-                str(path),
+                f"cannot remove {name}, the last user of users file {path}: an archive refuses a"
+                " file without users; add another user first",
+                "name",
             )
         lines[:] = others
         return is_found

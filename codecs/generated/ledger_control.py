@@ -65,6 +65,13 @@ class LedgerState(IntEnum):
     CLOSED = 1
 
 
+class BooleanType(IntEnum):
+    """Enum `BooleanType` of the schema, int32 on the wire."""
+
+    FALSE = 0
+    TRUE = 1
+
+
 _CREATE_LEDGER_REQUEST = Struct("<HHHHqqqqiiii")
 _CREATE_LEDGER_REQUEST_BLOCK = Struct("<qqqqiiii")
 
@@ -86,7 +93,7 @@ class CreateLedgerRequest(Message):
         "digest_type",
         "write_quorum",
         "ack_quorum",
-        "password_hash",
+        "password_token",
         "mirrors",
     )
     __slots__ = __match_args__
@@ -101,7 +108,7 @@ class CreateLedgerRequest(Message):
         digest_type: DigestType = DigestType.CRC32,
         write_quorum: int = 0,
         ack_quorum: int = 0,
-        password_hash: bytes = b"",
+        password_token: bytes = b"",
         mirrors: str = "",
     ) -> None:
         self.control_session_id = control_session_id
@@ -112,7 +119,7 @@ class CreateLedgerRequest(Message):
         self.digest_type = digest_type
         self.write_quorum = write_quorum
         self.ack_quorum = ack_quorum
-        self.password_hash = password_hash
+        self.password_token = password_token
         self.mirrors = mirrors
 
     def encode(self) -> bytes:
@@ -131,7 +138,7 @@ class CreateLedgerRequest(Message):
                 self.write_quorum,
                 self.ack_quorum,
             )
-            return block + data_field(self.password_hash) + text_field(self.mirrors)
+            return block + data_field(self.password_token) + text_field(self.mirrors)
         except ENCODE_FAULTS as fault:
             raise encode_error(self, _CREATE_LEDGER_REQUEST, fault) from None
 
@@ -156,7 +163,7 @@ class CreateLedgerRequest(Message):
         ) = _CREATE_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
         ledger_type = enum_member(LedgerType, ledger_type, "CreateLedgerRequest.ledger_type")
         digest_type = enum_member(DigestType, digest_type, "CreateLedgerRequest.digest_type")
-        password_hash, end = read_data(buffer, end, "CreateLedgerRequest.password_hash")
+        password_token, end = read_data(buffer, end, "CreateLedgerRequest.password_token")
         mirrors, _ = read_text(buffer, end, "CreateLedgerRequest.mirrors")
         return cls(
             control_session_id,
@@ -167,7 +174,7 @@ class CreateLedgerRequest(Message):
             digest_type,
             write_quorum,
             ack_quorum,
-            password_hash,
+            password_token,
             mirrors,
         )
 
@@ -184,7 +191,13 @@ class LedgerInfoRequest(Message):
     SCHEMA_ID: ClassVar[int] = 201
     SCHEMA_VERSION: ClassVar[int] = 0
 
-    __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "password_token",
+    )
     __slots__ = __match_args__
 
     def __init__(
@@ -193,15 +206,17 @@ class LedgerInfoRequest(Message):
         correlation_id: int = 0,
         scope_id: int = 0,
         ledger_id: int = 0,
+        password_token: bytes = b"",
     ) -> None:
         self.control_session_id = control_session_id
         self.correlation_id = correlation_id
         self.scope_id = scope_id
         self.ledger_id = ledger_id
+        self.password_token = password_token
 
     def encode(self) -> bytes:
         try:
-            return _LEDGER_INFO_REQUEST.pack(
+            block = _LEDGER_INFO_REQUEST.pack(
                 32,
                 2,
                 201,
@@ -211,6 +226,7 @@ class LedgerInfoRequest(Message):
                 self.scope_id,
                 self.ledger_id,
             )
+            return block + data_field(self.password_token)
         except ENCODE_FAULTS as fault:
             raise encode_error(self, _LEDGER_INFO_REQUEST, fault) from None
 
@@ -222,14 +238,15 @@ class LedgerInfoRequest(Message):
         block_length: int = 32,
         version: int = 0,
     ) -> Self:
-        check_block("LedgerInfoRequest", buffer, offset, block_length, 32)
+        end = check_block("LedgerInfoRequest", buffer, offset, block_length, 32)
         (
             control_session_id,
             correlation_id,
             scope_id,
             ledger_id,
         ) = _LEDGER_INFO_REQUEST_BLOCK.unpack_from(buffer, offset)
-        return cls(control_session_id, correlation_id, scope_id, ledger_id)
+        password_token, _ = read_data(buffer, end, "LedgerInfoRequest.password_token")
+        return cls(control_session_id, correlation_id, scope_id, ledger_id, password_token)
 
 
 _LIST_LEDGERS_REQUEST = Struct("<HHHHqqqqi")
@@ -317,7 +334,7 @@ class AttachWriterRequest(Message):
         "session_id",
         "location",
         "channel",
-        "password_hash",
+        "password_token",
     )
     __slots__ = __match_args__
 
@@ -331,7 +348,7 @@ class AttachWriterRequest(Message):
         session_id: int = 0,
         location: WriterLocation = WriterLocation.LOCAL,
         channel: str = "",
-        password_hash: bytes = b"",
+        password_token: bytes = b"",
     ) -> None:
         self.control_session_id = control_session_id
         self.correlation_id = correlation_id
@@ -341,7 +358,7 @@ class AttachWriterRequest(Message):
         self.session_id = session_id
         self.location = location
         self.channel = channel
-        self.password_hash = password_hash
+        self.password_token = password_token
 
     def encode(self) -> bytes:
         try:
@@ -358,7 +375,7 @@ class AttachWriterRequest(Message):
                 self.session_id,
                 self.location,
             )
-            return block + text_field(self.channel) + data_field(self.password_hash)
+            return block + text_field(self.channel) + data_field(self.password_token)
         except ENCODE_FAULTS as fault:
             raise encode_error(self, _ATTACH_WRITER_REQUEST, fault) from None
 
@@ -382,7 +399,7 @@ class AttachWriterRequest(Message):
         ) = _ATTACH_WRITER_REQUEST_BLOCK.unpack_from(buffer, offset)
         location = enum_member(WriterLocation, location, "AttachWriterRequest.location")
         channel, end = read_text(buffer, end, "AttachWriterRequest.channel")
-        password_hash, _ = read_data(buffer, end, "AttachWriterRequest.password_hash")
+        password_token, _ = read_data(buffer, end, "AttachWriterRequest.password_token")
         return cls(
             control_session_id,
             correlation_id,
@@ -392,7 +409,7 @@ class AttachWriterRequest(Message):
             session_id,
             location,
             channel,
-            password_hash,
+            password_token,
         )
 
 
@@ -622,7 +639,7 @@ class RecoverLedgerRequest(Message):
         "correlation_id",
         "scope_id",
         "ledger_id",
-        "password_hash",
+        "password_token",
     )
     __slots__ = __match_args__
 
@@ -632,13 +649,13 @@ class RecoverLedgerRequest(Message):
         correlation_id: int = 0,
         scope_id: int = 0,
         ledger_id: int = 0,
-        password_hash: bytes = b"",
+        password_token: bytes = b"",
     ) -> None:
         self.control_session_id = control_session_id
         self.correlation_id = correlation_id
         self.scope_id = scope_id
         self.ledger_id = ledger_id
-        self.password_hash = password_hash
+        self.password_token = password_token
 
     def encode(self) -> bytes:
         try:
@@ -652,7 +669,7 @@ class RecoverLedgerRequest(Message):
                 self.scope_id,
                 self.ledger_id,
             )
-            return block + data_field(self.password_hash)
+            return block + data_field(self.password_token)
         except ENCODE_FAULTS as fault:
             raise encode_error(self, _RECOVER_LEDGER_REQUEST, fault) from None
 
@@ -671,8 +688,8 @@ class RecoverLedgerRequest(Message):
             scope_id,
             ledger_id,
         ) = _RECOVER_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
-        password_hash, _ = read_data(buffer, end, "RecoverLedgerRequest.password_hash")
-        return cls(control_session_id, correlation_id, scope_id, ledger_id, password_hash)
+        password_token, _ = read_data(buffer, end, "RecoverLedgerRequest.password_token")
+        return cls(control_session_id, correlation_id, scope_id, ledger_id, password_token)
 
 
 _LIST_SCOPED_RECORDINGS_REQUEST = Struct("<HHHHqqqqi")
@@ -1224,15 +1241,15 @@ class ReplaceMirrorRequest(Message):
         return cls(control_session_id, correlation_id, scope_id, ledger_id, mirror, replacement)
 
 
-_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiii")
-_LEDGER_DESCRIPTOR_BLOCK = Struct("<qqqqqqqqqqqiiiiiii")
+_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiiii")
+_LEDGER_DESCRIPTOR_BLOCK = Struct("<qqqqqqqqqqqiiiiiiii")
 
 
 class LedgerDescriptor(Message):
     """Template 20, `LedgerDescriptor`."""
 
     TEMPLATE_ID: ClassVar[int] = 20
-    BLOCK_LENGTH: ClassVar[int] = 116
+    BLOCK_LENGTH: ClassVar[int] = 120
     SCHEMA_ID: ClassVar[int] = 201
     SCHEMA_VERSION: ClassVar[int] = 0
 
@@ -1255,7 +1272,7 @@ class LedgerDescriptor(Message):
         "state",
         "write_quorum",
         "ack_quorum",
-        "password_hash",
+        "has_password",
         "mirrors",
     )
     __slots__ = __match_args__
@@ -1280,7 +1297,7 @@ class LedgerDescriptor(Message):
         state: LedgerState = LedgerState.OPEN,
         write_quorum: int = 0,
         ack_quorum: int = 0,
-        password_hash: bytes = b"",
+        has_password: BooleanType = BooleanType.FALSE,
         mirrors: str = "",
     ) -> None:
         self.control_session_id = control_session_id
@@ -1301,13 +1318,13 @@ class LedgerDescriptor(Message):
         self.state = state
         self.write_quorum = write_quorum
         self.ack_quorum = ack_quorum
-        self.password_hash = password_hash
+        self.has_password = has_password
         self.mirrors = mirrors
 
     def encode(self) -> bytes:
         try:
             block = _LEDGER_DESCRIPTOR.pack(
-                116,
+                120,
                 20,
                 201,
                 0,
@@ -1329,8 +1346,9 @@ class LedgerDescriptor(Message):
                 self.state,
                 self.write_quorum,
                 self.ack_quorum,
+                self.has_password,
             )
-            return block + data_field(self.password_hash) + text_field(self.mirrors)
+            return block + text_field(self.mirrors)
         except ENCODE_FAULTS as fault:
             raise encode_error(self, _LEDGER_DESCRIPTOR, fault) from None
 
@@ -1339,10 +1357,10 @@ class LedgerDescriptor(Message):
         cls,
         buffer: Buffer,
         offset: int = 0,
-        block_length: int = 116,
+        block_length: int = 120,
         version: int = 0,
     ) -> Self:
-        end = check_block("LedgerDescriptor", buffer, offset, block_length, 116)
+        end = check_block("LedgerDescriptor", buffer, offset, block_length, 120)
         (
             control_session_id,
             correlation_id,
@@ -1362,6 +1380,7 @@ class LedgerDescriptor(Message):
             state,
             write_quorum,
             ack_quorum,
+            has_password,
         ) = _LEDGER_DESCRIPTOR_BLOCK.unpack_from(buffer, offset)
         if last_pushed == -9223372036854775808:
             last_pushed = None
@@ -1372,7 +1391,7 @@ class LedgerDescriptor(Message):
         ledger_type = enum_member(LedgerType, ledger_type, "LedgerDescriptor.ledger_type")
         digest_type = enum_member(DigestType, digest_type, "LedgerDescriptor.digest_type")
         state = enum_member(LedgerState, state, "LedgerDescriptor.state")
-        password_hash, end = read_data(buffer, end, "LedgerDescriptor.password_hash")
+        has_password = enum_member(BooleanType, has_password, "LedgerDescriptor.has_password")
         mirrors, _ = read_text(buffer, end, "LedgerDescriptor.mirrors")
         return cls(
             control_session_id,
@@ -1393,7 +1412,7 @@ class LedgerDescriptor(Message):
             state,
             write_quorum,
             ack_quorum,
-            password_hash,
+            has_password,
             mirrors,
         )
 

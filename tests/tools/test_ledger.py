@@ -244,5 +244,5 @@ def test_a_password(ledger: Ledger, tmp_path: Path) -> None:
     named = ("--ledger-qualified-name", name)
     ledger.text("add", "x", *named, "--password-file", file)
     for action in (("add", "y"), ("read",), ("open",)):
-        assert "another password" in ledger.error(*action, *named)
+        assert "wrong password for ledger" in ledger.error(*action, *named)
     assert ledger.text("read", *named, "--password-file", file) == "0 x\n"

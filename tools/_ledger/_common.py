@@ -138,5 +138,6 @@ def info_row(info: LedgerInfo) -> dict[str, Any]:
         "created_ms": info.created_ms,
         "write_quorum": info.write_quorum,
         "ack_quorum": info.ack_quorum,
+        "has_password": info.has_password,
         "mirrors": list(info.mirrors),
     }

@@ -13,7 +13,7 @@ from aerotape.archive.client.ledger.writing import LedgerWriting, attached
 from aerotape.archive.client.requests.request import Call, Steps, nothing
 from aerotape.codecs.entry import DigestType
 from aerotape.codecs.generated import ledger_control as codecs
-from aerotape.errors import ConfigurationError, LedgerPasswordError
+from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import QualifiedId
 
 
@@ -59,7 +59,7 @@ def declare_ledger(
         digest_type=codecs.DigestType[digest_type],
         write_quorum=arguments.any_int32("write_quorum", write_quorum),
         ack_quorum=arguments.any_int32("ack_quorum", ack_quorum),
-        password_hash=requests.password_hash(password),
+        password_token=requests.password_token(password) if password else b"",
         mirrors=json.dumps([arguments.channel("mirrors", each) for each in mirrors]),
     )
     yield Call(request, f"create ledger {ledger}", nothing)
@@ -114,7 +114,7 @@ def open_ledger_writer(
         UnknownLedgerError: there is no such ledger.
         LedgerInUseError: it has a writer.
         LedgerClosedError: it is closed.
-        LedgerPasswordError: it has another password.
+        LedgerPasswordError: the password is wrong.
     """
     return (yield from attached(requests.qualified_id(ledger), password, channel))
 
@@ -127,7 +127,7 @@ def open_ledger(ledger: AnyLedger, password: bytes = b"") -> Steps[LedgerReading
 
     Raises:
         UnknownLedgerError: there is no such ledger.
-        LedgerPasswordError: it has another password.
+        LedgerPasswordError: the password is wrong.
     """
     found = requests.qualified_id(ledger)
     yield requests.recover_ledger(found, password)
@@ -139,13 +139,11 @@ def open_ledger_read_only(ledger: AnyLedger, password: bytes = b"") -> Steps[Led
 
     Raises:
         UnknownLedgerError: there is no such ledger.
-        LedgerPasswordError: it has another password.
+        LedgerPasswordError: the password is wrong.
     """
-    found = yield from requests.described(requests.qualified_id(ledger))
-    info = requests.info_of(found)
-    if found.password_hash and found.password_hash != requests.password_hash(password):
-        raise LedgerPasswordError(f"ledger {info.id} has another password", info.id)
-    return LedgerReading(info, password)
+    token = requests.password_token(password)
+    found = yield from requests.described(requests.qualified_id(ledger), token)
+    return LedgerReading(requests.info_of(found), password)
 
 
 def sync_ledger(ledger: AnyLedger) -> Steps[int]:

@@ -54,6 +54,7 @@ class LedgerInfo:
         confirmed_counter_id: the counter of `confirmed_position`, likewise.
         write_quorum: how many archives record it.
         ack_quorum: how many of them have to acknowledge.
+        has_password: whether it is written, recovered and opened only with its password.
         mirrors: the control channels of the others.
     """
 
@@ -72,6 +73,7 @@ class LedgerInfo:
     confirmed_counter_id: int
     write_quorum: int
     ack_quorum: int
+    has_password: bool
     mirrors: tuple[str, ...]
 
     @property
@@ -92,9 +94,9 @@ def qualified_id(ledger: AnyLedger) -> QualifiedId:
     return QualifiedId.parse(ledger) if isinstance(ledger, str) else QualifiedId(0, ledger)
 
 
-def password_hash(password: bytes) -> bytes:
-    """Return what an archive stores, to compare passwords with; empty for an empty password."""
-    return hashlib.sha256(entries.master_key(password)).digest() if password else b""
+def password_token(password: bytes) -> bytes:
+    """Return what is sent of a password, to be checked by the archive."""
+    return hashlib.sha256(entries.master_key(password)).digest()
 
 
 def id_fields(ledger: QualifiedId) -> dict[str, int]:
@@ -111,9 +113,13 @@ def ledger_info(ledger: AnyLedger) -> Steps[LedgerInfo]:
     return info_of((yield from described(qualified_id(ledger))))
 
 
-def described(ledger: QualifiedId) -> Steps[codecs.LedgerDescriptor]:
-    """Return the descriptor of a ledger. Raises as `ledger_info`."""
-    request = codecs.LedgerInfoRequest(**id_fields(ledger))
+def described(ledger: QualifiedId, token: bytes = b"") -> Steps[codecs.LedgerDescriptor]:
+    """Return the descriptor of a ledger. Raises as `ledger_info`.
+
+    Args:
+        token: of a password that the archive has to check (LedgerPasswordError); empty: none.
+    """
+    request = codecs.LedgerInfoRequest(**id_fields(ledger), password_token=token)
     return (
         yield from described_by(ledger, Listing(request, f"get the state of ledger {ledger}", 1))
     )
@@ -178,7 +184,7 @@ def recover_ledger(ledger: QualifiedId, password: bytes) -> Call[int]:
     """Stop the writer of a ledger, sync and close it; return its last entry id."""
     request = codecs.RecoverLedgerRequest(
         **id_fields(ledger),
-        password_hash=password_hash(password),
+        password_token=password_token(password),
     )
     return Call(request, f"recover ledger {ledger}", relevant_id)
 
@@ -245,6 +251,7 @@ def info_of(found: codecs.LedgerDescriptor) -> LedgerInfo:
         confirmed_counter_id=found.confirmed_counter_id,
         write_quorum=found.write_quorum,
         ack_quorum=found.ack_quorum,
+        has_password=bool(found.has_password),
         mirrors=tuple(json.loads(found.mirrors)),
     )
 

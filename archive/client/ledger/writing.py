@@ -283,7 +283,7 @@ def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps
     """Publish to a ledger, by default to `default_channel`, and let the archive record that."""
     session: ControlSession = yield CurrentSession()
     if channel is None:
-        channel = default_channel(session.publication.channel)
+        channel = default_channel(session.request_channel)
     info = requests.info_of((yield from requests.described(ledger)))
     if info.has_writer:
         raise errors.LedgerInUseError(
@@ -300,7 +300,7 @@ def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps
             session_id=publication.session_id,
             location=codecs.WriterLocation.LOCAL if is_local else codecs.WriterLocation.REMOTE,
             channel=channel,
-            password_hash=requests.password_hash(password),
+            password_token=requests.password_token(password),
         )
         listing = Listing(request, f"write to ledger {ledger}", 1)
         found = yield from requests.described_by(ledger, listing)

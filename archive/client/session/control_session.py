@@ -49,6 +49,7 @@ class ControlSession:
 
     Attributes:
         publication: the request stream.
+        request_channel: of the archive, as the caller gave it.
         subscription: the response stream.
         control_session_id: the session's id at the archive, None during the handshake.
         archive_version: the protocol version of the archive, 0 while unknown.
@@ -78,6 +79,7 @@ class ControlSession:
         self.signals = SignalQueue()
         self.aeron = aeron
         self.publication = publication
+        self.request_channel = publication.channel
         self.subscription = subscription
         self._send_lock = threading.Lock()
         # Guards all attributes below. Not a condition, for the reason in `uninterrupted`.

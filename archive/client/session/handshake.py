@@ -5,26 +5,30 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from aerotape import __version__, _native
 from aerotape.archive.client import channels
+from aerotape.archive.client.credentials import Login
 from aerotape.archive.client.executors.driver_steps import (
     published,
     subscribed,
     wait_for,
     with_bound_port,
 )
+from aerotape.archive.client.executors.threads import in_thread
 from aerotape.archive.client.requests.messages import sent_keep_alive
 from aerotape.archive.client.requests.queries import get_archive_id
-from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.archive.client.requests.request import Steps
 from aerotape.archive.client.requests.response_errors import error_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.pending_request import PendingRequest
+from aerotape.archive.security.control_address import with_signed_address
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import AeronTimeoutError, ArchiveError
+from aerotape.errors import ArchiveError
 from aerotape.formatting import argument
 from aerotape.protocol import (
     KNOWS_LEDGERS,
@@ -34,7 +38,6 @@ from aerotape.protocol import (
 )
 
 _WHAT: Final = "connect"
-_POLL_NS: Final = 100_000
 
 
 def open_session(
@@ -45,8 +48,7 @@ def open_session(
     response_channel: str,
     response_stream_id: int,
     timeout_ns: int,
-    credentials: bytes,
-    on_challenge: Callable[[bytes], bytes] | None,
+    login: Login,
     client_name: str,
 ) -> Steps[ControlSession]:
     """Connect to an archive and return the session.
@@ -56,13 +58,20 @@ def open_session(
 
     Args:
         timeout_ns: for the connect, and for each request of the session.
-        on_challenge: None: a challenge is an error.
     """
     deadline_ns = time.monotonic_ns() + timeout_ns
+    on_challenge, prove = login.on_challenge, login.prove
+    given_channel = request_channel
+    if prove is not None:
+        # The numeric address is signed, so it is the one that requests are sent to.
+        resolving = partial(with_signed_address, given_channel)
+        request_channel, address = yield from in_thread(resolving, deadline_ns)
+        on_challenge = partial(_proof, prove, address)
     subscription, publication = yield from _added_streams(
         aeron, request_channel, request_stream_id, response_channel, response_stream_id, timeout_ns
     )
     session = ControlSession(aeron, publication, subscription, timeout_ns)
+    session.request_channel = given_channel
     try:
         yield from _await_request_stream(publication, timeout_ns)
         answer_channel = subscription.channel
@@ -74,7 +83,7 @@ def open_session(
             response_stream_id=response_stream_id,
             version=PROTOCOL_VERSION | KNOWS_LEDGERS,
             response_channel=answer_channel,
-            encoded_credentials=credentials,
+            encoded_credentials=login.credentials,
             client_info=f"name={client_name} version={__version__}",
         )
         answer = yield from _exchange(session, connect, deadline_ns)
@@ -163,12 +172,12 @@ def _answer_challenge(
             f"{argument(', or give on_challenge', '')}",
             correlation_id=challenge.correlation_id,
         )
+    # A proof takes long on purpose, and a user's function may wait.
+    answering = partial(on_challenge, challenge.encoded_challenge)
     response = codecs.ChallengeResponse(
         control_session_id=challenge.control_session_id,
         correlation_id=session.aeron.next_correlation_id(),
-        encoded_credentials=(
-            yield from _called_in_thread(on_challenge, challenge.encoded_challenge, deadline_ns)
-        ),
+        encoded_credentials=(yield from in_thread(answering, deadline_ns)),
     )
     answer = yield from _exchange(session, response, deadline_ns)
     if isinstance(answer, codecs.Challenge):
@@ -179,23 +188,8 @@ def _answer_challenge(
     return answer
 
 
-def _called_in_thread(
-    on_challenge: Callable[[bytes], bytes], encoded_challenge: bytes, deadline_ns: int
-) -> Steps[bytes]:
-    """Call a function that may take long, without holding up an event loop or a conductor."""
-    # Most archives send no challenge.
-    from concurrent.futures import ThreadPoolExecutor
-
-    executor = ThreadPoolExecutor(1, thread_name_prefix="aerotape-challenge")
-    try:
-        response = executor.submit(on_challenge, encoded_challenge)
-    finally:
-        executor.shutdown(wait=False)
-    while not response.done():
-        if time.monotonic_ns() >= deadline_ns:
-            raise AeronTimeoutError(f"cannot {_WHAT}: no response to the archive's challenge yet")
-        yield Pause(_POLL_NS, _WHAT)
-    return response.result()
+def _proof(prove: Callable[[bytes, str], bytes], address: str, challenge: bytes) -> bytes:
+    return prove(challenge, address)
 
 
 def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[None]:

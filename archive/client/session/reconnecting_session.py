@@ -6,12 +6,12 @@ handshake must progress while the user is busy with a message. The user polls fo
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final
 
+from aerotape.archive.client.executors.threads import begin_in_thread
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.errors import ClosedError, ConfigurationError
@@ -23,17 +23,8 @@ _Attempt = Future[ControlSession]
 
 
 def _attempt(open_session: Callable[[], ControlSession]) -> _Attempt:
-    """Try to connect once, in a thread that the end of the process does not wait for."""
-    attempt = _Attempt()
-
-    def run() -> None:
-        try:
-            attempt.set_result(open_session())
-        except Exception as error:
-            attempt.set_exception(error)
-
-    threading.Thread(target=run, name="aerotape-connect", daemon=True).start()
-    return attempt
+    """Try to connect once."""
+    return begin_in_thread(open_session, "aerotape-connect")
 
 
 def _close_opened(attempt: _Attempt) -> None:

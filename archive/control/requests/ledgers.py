@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape.archive.config.property_table import MIRROR_CHANNELS
 from aerotape.archive.control.requests.handling import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
-from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
+from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
 from aerotape.archive.ledger.mirrors.followers import MirrorSource
 from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.generated.archive import SourceLocation
-from aerotape.errors import ConfigurationError, LedgerExistsError
+from aerotape.errors import ArchiveError, ConfigurationError, LedgerExistsError
+from aerotape.protocol import ErrorCode
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from aerotape.archive.control.services import Services
 
 _MAX_LISTED: Final = 1_000
-_MAX_HASH_LENGTH: Final = 64
 
 
 def _ledger(request: Any) -> QualifiedId:
@@ -40,6 +41,23 @@ def _passing(method: Callable[..., None], *fields: str) -> Handler:
     return handle
 
 
+def _check_mirrors(services: Services, session: ControlSession, mirrors: list[str]) -> None:
+    """Refuse mirrors that neither the configuration nor a client that may replace them names.
+
+    This archive connects to a mirror as a user of that archive, so not every client may choose it.
+    """
+    others = [each for each in mirrors if each not in services.mirror_channels]
+    if others and not services.authorisation.is_authorised(
+        codecs.SCHEMA_ID, codecs.ReplaceMirrorRequest.TEMPLATE_ID, session.principal
+    ):
+        raise ArchiveError(
+            f"unauthorised action: mirror a ledger on {', '.join(others)}: not in"
+            f" {MIRROR_CHANNELS}; add it there, or create the ledger as a user that may replace"
+            " mirrors",
+            ErrorCode.UNAUTHORISED_ACTION,
+        )
+
+
 def _create(
     services: Services, session: ControlSession, request: codecs.CreateLedgerRequest
 ) -> None:
@@ -48,12 +66,7 @@ def _create(
     mirrors = json.loads(request.mirrors or "[]")
     if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
         raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")
-    if len(request.password_hash) > _MAX_HASH_LENGTH:
-        raise ConfigurationError(
-            f"password hash has {len(request.password_hash)} bytes, at most {_MAX_HASH_LENGTH} are"
-            " stored",
-            "password_hash",
-        )
+    _check_mirrors(services, session, mirrors)
     ledger = _ledger(request)
     if imported_directory(services.archive_dir, ledger).exists():
         raise LedgerExistsError(f"{ledger} is the id of an imported recording", ledger)
@@ -62,7 +75,7 @@ def _create(
         request.ledger_type,
         request.digest_type,
         epoch_ms(),
-        request.password_hash,
+        hash_of_token(ledger, request.password_token),
         request.write_quorum,
         request.ack_quorum,
         tuple(mirrors),
@@ -95,7 +108,7 @@ def _attach(
         stream_id=request.stream_id,
         source_location=SourceLocation.LOCAL if is_local else SourceLocation.REMOTE,
         channel=lambda kind: with_alias(request.channel, ledger, kind, request.session_id),
-        password_hash=request.password_hash,
+        password_token=request.password_token,
     )
 
 
@@ -120,7 +133,7 @@ def _mirror(
 
 HANDLERS: Handlers = {
     codecs.CreateLedgerRequest: _create,
-    codecs.LedgerInfoRequest: _passing(MirroringLedgers.info),
+    codecs.LedgerInfoRequest: _passing(MirroringLedgers.info, "password_token"),
     codecs.ListLedgersRequest: _list,
     codecs.AttachWriterRequest: _attach,
     codecs.SyncLedgerRequest: _passing(MirroringLedgers.sync),
@@ -128,7 +141,7 @@ HANDLERS: Handlers = {
         MirroringLedgers.await_position, "position", "reach", "timeout_ns"
     ),
     codecs.CloseLedgerRequest: _passing(MirroringLedgers.close_ledger),
-    codecs.RecoverLedgerRequest: _passing(MirroringLedgers.recover, "password_hash"),
+    codecs.RecoverLedgerRequest: _passing(MirroringLedgers.recover, "password_token"),
     codecs.DeleteLedgerRequest: _passing(MirroringLedgers.delete),
     codecs.LocateEntryRequest: _passing(MirroringLedgers.locate, "entry_id"),
     codecs.MirrorLedgerRequest: _mirror,

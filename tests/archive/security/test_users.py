@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,8 +18,6 @@ from support.jvm.java import JavaArchiveException, JavaClient
 
 import aerotape
 from aerotape import UserSecret, _native
-from aerotape.archive.client.executors.polling import PollingExecutor
-from aerotape.archive.client.session.handshake import open_session
 from aerotape.archive.security.users_file import Role, make_user, put_user, remove_user
 from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import ErrorCode
@@ -36,9 +33,10 @@ def put(path: Path, name: str, role: Role, secret: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def users_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a user of each role."""
+    """A file with a user of each role of clients."""
     path = tmp_path_factory.mktemp("users") / "users"
-    for (name, secret), role in zip(SECRETS.items(), Role, strict=True):
+    roles = (Role.READ, Role.RECORD, Role.ADMIN)
+    for (name, secret), role in zip(SECRETS.items(), roles, strict=True):
         put(path, name, role, secret)
     return path
 
@@ -117,10 +115,12 @@ def test_roles_apply_to_requests(archive: Any) -> None:
 def test_java_client_proves_that_it_knows_the_secret(archive: Any) -> None:
     """The proof works as documented, with Java's own cryptography."""
     with JavaClient(archive.aeron_dir) as java:
-        java.connect(archive.control_channel, credentials="reader", secret="r:ead")
+        address = archive.control_channel.rpartition("=")[2].replace("localhost", "127.0.0.1")
+        proving = {"credentials": "reader", "address": address}
+        java.connect(archive.control_channel, **proving, secret="r:ead")
         assert java.call("listRecordings", 0, 1) is not None
         with pytest.raises(JavaArchiveException) as caught:
-            java.connect(archive.control_channel, credentials="reader", secret="read")
+            java.connect(archive.control_channel, **proving, secret="read")
         assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
 
 
@@ -172,42 +172,6 @@ def test_hashing_blocks_no_other_client(archive: Any, users_file: Path) -> None:
     aeron.close()
 
 
-def test_a_slow_response_to_a_challenge_holds_up_no_other_work(archive: Any) -> None:
-    """An archive that connects to another one, in its duty cycles, continues while the response to
-    the challenge is computed.
-    """
-    known = UserSecret("reader", SECRETS["reader"])
-    responding = threading.Event()
-    cycles = 0
-
-    def slow(challenge: bytes) -> bytes:
-        assert responding.wait(30)
-        return known.on_challenge(challenge)
-
-    with aerotape.Aeron(archive.aeron_dir) as aeron:
-        opening = PollingExecutor(
-            open_session(
-                aeron._native,
-                request_channel=archive.control_channel,
-                request_stream_id=10,
-                response_channel="aeron:udp?endpoint=localhost:0",
-                response_stream_id=20,
-                timeout_ns=20_000_000_000,
-                credentials=b"reader",
-                on_challenge=slow,
-                client_name="test",
-            )
-        )
-        while not opening.is_done:
-            opening.advance()
-            cycles += 1
-            if cycles == 5_000:
-                responding.set()
-            time.sleep(0.0001)
-        opening.result.close()
-    assert cycles > 5_000
-
-
 def test_changes_apply_while_the_archive_runs(archive: Any, users_file: Path) -> None:
     """Added users can connect at once, removed ones lose access, invalid files are ignored."""
     with archive.connect(credentials=UserSecret("recorder", SECRETS["recorder"])) as recorder:
@@ -234,6 +198,7 @@ def test_changes_apply_while_the_archive_runs(archive: Any, users_file: Path) ->
 
     for spoil, complaint in (
         (partial(users_file.write_bytes, b"nonsense\n"), "line 1: not NAME:ROLE"),
+        (partial(users_file.write_bytes, b"# nobody\n"), "has no users"),
         (open_to_all, "chmod 600"),
         (users_file.unlink, "No such file"),
     ):
@@ -273,6 +238,10 @@ def test_an_invalid_users_file_prevents_the_start(tmp_path: Path) -> None:
     """The error is one line, before anything is created."""
     with pytest.raises(aerotape.ConfigurationError, match="No such file"):
         aerotape.Archive.launch(dir=tmp_path / "archive", users_file=tmp_path / "missing")
+    empty = tmp_path / "empty"
+    empty.touch(0o600)
+    with pytest.raises(aerotape.ConfigurationError, match=r"empty has no users: add one with"):
+        aerotape.Archive.launch(dir=tmp_path / "archive", users_file=empty)
     # An empty variable must not disable authentication.
     for given in ({"users_file": ""}, {"properties": {"aerotape.users.file": " "}}):
         with pytest.raises(aerotape.ConfigurationError, match=r"users\.file is empty: give a file"):

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from support.daemon.control_rig import await_true
 
+from aerotape.archive.security.control_address import OwnAddresses
 from aerotape.archive.security.scram import Verifier
 from aerotape.archive.security.users import MAX_QUEUED_SECRETS, UsersGuard
 from aerotape.archive.security.users_file import Role, make_user, put_user
 
 ITERATIONS = 5_000
+ADDRESSES = OwnAddresses("aeron:udp?endpoint=10.0.0.1:8010")
 BUSY = f"{MAX_QUEUED_SECRETS} other secrets are to be checked first: try again"
 
 
@@ -84,7 +86,7 @@ def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
     path = tmp_path / "users"
     for name in ("alice", "bob"):
         put_user(path, make_user(name, Role.READ, name.encode(), ITERATIONS))
-    door = Door(UsersGuard(path))
+    door = Door(UsersGuard(path, ADDRESSES))
     accepts = Verifier.accepts_secret
 
     def accepts_when_open(verifier: Verifier, secret: bytes) -> bool:
@@ -162,7 +164,7 @@ def test_a_new_secret_is_accepted_that_was_wrong_before(door: Door) -> None:
 
 def test_an_unknown_user_is_challenged_as_a_known_one(door: Door) -> None:
     """The salt is the same each time, also after a restart; the nonce differs."""
-    restarted = Door(UsersGuard(door.guard._file.path))
+    restarted = Door(UsersGuard(door.guard._file.path, ADDRESSES))
     for name in (b"alice", b"nobody"):
         [first], [second] = (each.knock(name).challenges for each in (door, restarted))
         assert first != second

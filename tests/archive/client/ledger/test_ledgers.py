@@ -281,7 +281,7 @@ def test_passwords(client: aerotape.ArchiveClient, digest_type: str) -> None:
     for wrong in (b"", b"other"):
         opens = (client.open_ledger_writer, client.open_ledger, client.open_ledger_read_only)
         for request in opens:
-            with pytest.raises(LedgerPasswordError, match="another password"):
+            with pytest.raises(LedgerPasswordError, match="wrong password for ledger"):
                 request(ledger, wrong)
     with client.open_ledger_writer(ledger, b"secret") as again:
         assert again.add(b"too") == 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from support.daemon.scripted_session import SESSION, Reply, ScriptedStreams, ok, refusal
 
+from aerotape.archive.client.credentials import Login
 from aerotape.archive.client.executors.blocking import run_pauses
 from aerotape.archive.client.executors.polling import PollingExecutor
 from aerotape.archive.client.requests.request import Steps
@@ -35,19 +37,22 @@ def _open(
     perform: Perform = run_pauses,
 ) -> tuple[ScriptedStreams, ControlSession]:
     streams = ScriptedStreams(reply)
-    fake: Any = streams
-    opening = handshake.open_session(
-        fake,
+    return streams, perform(_opening(streams, on_challenge))
+
+
+def _opening(
+    streams: Any, on_challenge: Callable[[bytes], bytes] | None, timeout_ns: int = 50_000_000
+) -> Opening:
+    return handshake.open_session(
+        streams,
         request_channel="aeron:ipc",
         request_stream_id=10,
         response_channel="aeron:ipc",
         response_stream_id=20,
-        timeout_ns=50_000_000,
-        credentials=b"open",
-        on_challenge=on_challenge,
+        timeout_ns=timeout_ns,
+        login=Login(b"open", on_challenge),
         client_name="tester",
     )
-    return streams, perform(opening)
 
 
 def _granted(request: Any, version: int = PROTOCOL_VERSION) -> list[Message]:
@@ -136,6 +141,52 @@ def test_challenge() -> None:
     answer = streams.requests[1]
     assert isinstance(answer, codecs.ChallengeResponse)
     assert (answer.control_session_id, answer.encoded_credentials) == (SESSION, b"me, who?")
+
+
+def test_a_challenge_is_answered_in_another_thread() -> None:
+    """Whoever advances the handshake is not blocked by the function of the response."""
+    may_answer, asked = threading.Event(), threading.Event()
+
+    def answering(challenge: bytes) -> bytes:
+        asked.set()
+        may_answer.wait(20)
+        return b"me, " + challenge
+
+    streams = ScriptedStreams(_challenging)
+    opening = PollingExecutor(_opening(streams, answering, timeout_ns=20_000_000_000))
+    while not asked.is_set():
+        opening.advance()
+    for _ in range(10):
+        opening.advance()
+    assert not opening.is_done and len(streams.requests) == 1
+    may_answer.set()
+    while not opening.is_done:
+        opening.advance()
+    assert streams.requests[1].encoded_credentials == b"me, who?"
+    assert opening.result.control_session_id == SESSION
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_an_error_of_the_function_is_raised(error: type[BaseException]) -> None:
+    """It ends the handshake, and the session is closed."""
+
+    def failing(_: bytes) -> bytes:
+        raise error("no secret")
+
+    streams = ScriptedStreams(_challenging)
+    with pytest.raises(error, match="no secret"):
+        run_pauses(_opening(streams, failing))
+    assert streams.is_closed
+
+
+def test_a_function_that_does_not_return_is_not_awaited() -> None:
+    """The handshake ends at its timeout."""
+    forever = threading.Event()
+    streams = ScriptedStreams(_challenging)
+    with pytest.raises(AeronTimeoutError, match="credentials were not computed in time"):
+        run_pauses(_opening(streams, lambda _: bytes(forever.wait(20))))
+    forever.set()
+    assert streams.is_closed
 
 
 def test_challenge_without_a_function() -> None:

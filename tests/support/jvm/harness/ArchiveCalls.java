@@ -70,9 +70,11 @@ final class ArchiveCalls implements AutoCloseable
         final Object credentials = settings.remove("credentials");
         final Object challengeAnswer = settings.remove("challengeAnswer");
         final Object secret = settings.remove("secret");
+        final Object address = settings.remove("address");
         if (null != credentials)
         {
-            context.credentialsSupplier(null != secret ? new UserSecret((String)credentials, (String)secret) :
+            context.credentialsSupplier(null != secret ?
+                new UserSecret((String)credentials, (String)secret, (String)address) :
                 supplier((String)credentials, (String)challengeAnswer));
         }
         archive = AeronArchive.connect(Invoker.fill(context, settings));

@@ -13,8 +13,8 @@ import java.util.Base64;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Proves knowledge of a secret to an archive with a users file, as docs/security.md describes. */
-record UserSecret(String user, String secret) implements CredentialsSupplier
+/** Proves knowledge of a secret to an archive at an address, as docs/security.md describes. */
+record UserSecret(String user, String secret, String address) implements CredentialsSupplier
 {
     private static final Pattern CHALLENGE = Pattern.compile("scram-sha-256 r=([^,]+),s=([^,]+),i=([0-9]+)");
 
@@ -43,12 +43,13 @@ record UserSecret(String user, String secret) implements CredentialsSupplier
                     256)).getEncoded();
             final byte[] clientKey = hmac(salted, "Client Key");
             final byte[] storedKey = MessageDigest.getInstance("SHA-256").digest(clientKey);
-            final byte[] signature = hmac(storedKey, user + "\0" + challenge);
+            final byte[] signature = hmac(storedKey, user + "\0" + challenge + "\0" + address);
             for (int i = 0; i < clientKey.length; i++)
             {
                 clientKey[i] ^= signature[i];
             }
-            return ("p=" + Base64.getEncoder().encodeToString(clientKey)).getBytes(StandardCharsets.US_ASCII);
+            final String proof = Base64.getEncoder().encodeToString(clientKey);
+            return ("c=" + address + ",p=" + proof).getBytes(StandardCharsets.US_ASCII);
         }
         catch (final GeneralSecurityException ex)
         {

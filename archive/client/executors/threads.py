@@ -1,0 +1,45 @@
+"""Work in a separate thread that steps, or a poll, wait for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Final, TypeVar
+
+from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.errors import AeronTimeoutError
+
+T = TypeVar("T")
+
+_POLL_NS: Final = 1_000_000
+
+
+def begin_in_thread(work: Callable[[], T], name: str) -> Future[T]:
+    """Begin work in a thread that the end of the process does not wait for."""
+    future = Future[T]()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        # Also SystemExit of a user's function: its caller waits for it.
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
+
+
+def in_thread(work: Callable[[], T], deadline_ns: int) -> Steps[T]:
+    """Do work that may block, and return its result; it continues unobserved after the deadline.
+
+    Raises:
+        AeronTimeoutError: it has not ended by the deadline, of the monotonic clock.
+    """
+    future = begin_in_thread(work, "aerotape-connect")
+    while not future.done():
+        if time.monotonic_ns() >= deadline_ns:
+            raise AeronTimeoutError("cannot connect: the credentials were not computed in time")
+        yield Pause(_POLL_NS)
+    return future.result()
