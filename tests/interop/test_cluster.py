@@ -30,11 +30,18 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-@pytest.mark.parametrize("with_archive", [False, True], ids=["node", "node-and-archive"])
-def test_a_single_node(folder: Path, driver: _native.MediaDriver, with_archive: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "with_archive"),
+    [("aerotape", False), ("aerotape", True), ("java", True)],
+    ids=["node", "node-and-archive", "from-a-java-archive"],
+)
+def test_a_single_node(
+    folder: Path, driver: _native.MediaDriver, kind: str, with_archive: bool
+) -> None:
     """After a crash a node loads its snapshot, replays the rest of its log and extends it."""
     ports = ports_for(1)
-    with ClusterMember("aerotape", folder, 0, ports) as member:
+    with ExitStack() as stack:
+        member = stack.enter_context(ClusterMember(kind, folder, 0, ports))
         member.launch()
         member.await_ready()
         with ClusterClient(Path(driver.aeron_dir), ports) as client:
@@ -46,6 +53,7 @@ def test_a_single_node(folder: Path, driver: _native.MediaDriver, with_archive: 
         member.kill_node()
         if with_archive:
             member.kill_archive()
+            member = stack.enter_context(ClusterMember("aerotape", folder, 0, ports))
         member.launch()
         member.await_ready()
         after = member.await_count(2 * _COUNT)

@@ -94,7 +94,7 @@ public final class ClusterNode implements ClusteredService
         if (null != session)
         {
             buffer.putLong(0, count);
-            while (session.offer(buffer, 0, Long.BYTES) < 0 && session.isClosing() == false)
+            while (session.offer(buffer, 0, Long.BYTES) < 0 && !session.isClosing())
             {
                 cluster.idleStrategy().idle();
                 if (cluster.role() != Cluster.Role.LEADER)
