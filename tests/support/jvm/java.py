@@ -32,11 +32,16 @@ SBE_ALL = "sbe-all-1.38.1.jar"
 PARQUET_AVRO = "parquet-avro-1.17.0.jar"
 HADOOP = "3.5.0"
 HADOOP_MINICLUSTER = f"hadoop-client-minicluster-{HADOOP}.jar"
+DELTA = "4.4.0"
+DELTA_SPARK = f"delta-spark_4.2_2.13-{DELTA}.jar"
+DELTA_STORAGE = f"delta-storage-{DELTA}.jar"
 _IN_MAVEN_REPOSITORY = {
     AERON_ALL: "io/aeron/aeron-all/1.51.0",
     SBE_ALL: "uk/co/real-logic/sbe-all/1.38.1",
     PARQUET_AVRO: "org/apache/parquet/parquet-avro/1.17.0",
     HADOOP_MINICLUSTER: f"org/apache/hadoop/hadoop-client-minicluster/{HADOOP}",
+    DELTA_SPARK: f"io/delta/delta-spark_4.2_2.13/{DELTA}",
+    DELTA_STORAGE: f"io/delta/delta-storage/{DELTA}",
 }
 JAVA_OPENS = (
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
