@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 _CHECKSUM_BITS: Final = 31
 _LOG_FILE: Final = re.compile(r"(\d{20})(\.json|\.checkpoint(?:\.[\w.-]+)?\.parquet)")
+_ENCODED_IN_URLS: Final = re.compile(r"""[^!-~]|["#<>`{}]""")
 _SCHEMES: Final = ("s3", "s3a")
 _NO_ROW: Final = LastRow(-1, 0)
 _LOST_NAMES: Final = 3
@@ -458,4 +459,10 @@ def _check_scheme(location: str | os.PathLike[str]) -> None:
     if "%" in str(place):
         raise ConfigurationError(
             f"{place}: delta-rs would decode the per cent sign; name a table without it", "TABLE"
+        )
+    if isinstance(place, UrlPath) and (refused := _ENCODED_IN_URLS.search(str(place))):
+        raise ConfigurationError(
+            f"{place}: readers of Delta tables do not find files below a name with "
+            f"{refused[0]!r}, which URLs encode; use ASCII letters, digits and .-_~/",
+            "TABLE",
         )
