@@ -5,7 +5,8 @@
 
 Requires the extra ``spark``. One row is one message; docs/spark.md lists the options. PySpark finds
 the data source by itself in a session that starts after aerotape was installed, through the module
-`pyspark_aerotape`; `register` is for sessions where that is disabled, and harmless in others.
+`pyspark_aerotape`; `register` is for sessions where that is disabled. In others it changes nothing,
+and Spark logs a warning.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
 
 
 def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("aerotape")` known to a session.
+    """Make `spark.read.format("aerotape")` known to a session that does not find it by itself.
 
     Workers must be able to import aerotape: set PYSPARK_PYTHON to the interpreter of its
     environment (locally `sys.executable`) before the session starts.

@@ -15,9 +15,7 @@ the metadata of its schema's first column.
 
 from __future__ import annotations
 
-import inspect
 import sys
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +24,6 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from aerotape.errors import ConfigurationError
-from aerotape.spark import PUSHDOWN_SETTING
 from aerotape.spark.source.batch_reader import BatchReader, FilteringReader, without_traceback
 from aerotape.spark.source.options import (
     STORAGE_PREFIX,
@@ -95,15 +92,6 @@ class AerotapeDataSource(DataSource):
             raise ConfigurationError(f"{name}: this option is for spark.readStream only", name)
         if _has_filter_pushdown():
             return FilteringReader(self.read_options, schema)
-        if _is_pushdown_off() and not self.read_options.selects:
-            warnings.warn(
-                f"all recordings of {self.read_options.archive_dir} are read, whatever filters the "
-                f"query has, because {PUSHDOWN_SETTING} is false: set it to true, as "
-                "aerotape.spark.session() does, or give options such as recordingIds, fromPosition "
-                "and fromTime",
-                RuntimeWarning,
-                stacklevel=2,
-            )
         return BatchReader(self.read_options, schema)
 
     @without_traceback
@@ -153,17 +141,6 @@ def _check_table(options: Mapping[str, str]) -> None:
                 f"them to each query, as in SELECT … FROM t WITH (`{name}` = '…')",
                 name,
             )
-
-
-def _is_pushdown_off() -> bool:
-    """Return whether Spark plans this query without filter pushdown, as far as is known.
-
-    Spark's planning worker reads the setting into a variable, and does not pass it on.
-    """
-    frame = inspect.currentframe()
-    while frame is not None and "enable_pushdown" not in frame.f_locals:
-        frame = frame.f_back
-    return frame is not None and frame.f_locals["enable_pushdown"] is False
 
 
 def _has_filter_pushdown() -> bool:

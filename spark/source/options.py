@@ -129,13 +129,6 @@ class ReadOptions:
     storage: StorageOptions = NO_OPTIONS
     scope_ids: tuple[int, ...] | None = None
 
-    @property
-    def selects(self) -> bool:
-        """Whether the options select recordings, positions or times."""
-        positions = (self.from_position, self.to_position, self.seek)
-        recordings = (self.recording_ids, self.channel, self.stream_id)
-        return bool(self.times) or any(each is not None for each in (*positions, *recordings))
-
     def open_directory(self) -> ArchiveDirectory:
         """Open the archive directory (CatalogError, ConfigurationError, StorageError)."""
         from aerotape.replay.offline.directory import open_directory

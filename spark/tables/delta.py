@@ -3,8 +3,18 @@
 Spark tasks write the files, and delta-rs commits them: no JVM takes part in that. The log has four
 application transactions for each recording: ``aerotape:ID:from`` and ``aerotape:ID`` with the
 positions from and up to which the table has it, ``aerotape:ID:last`` with the position of its last
-row, and ``aerotape:ID:source`` with checksums (`Extent`). A job that was killed, or whose commit
-lost against another one, has added nothing; `vacuum` deletes its files.
+row, and ``aerotape:ID:source`` with checksums (`Extent`).
+
+A commit has two steps:
+
+1. The log is read and compared with what was planned, and files that lose rows are copied. An error
+   or interrupt here deletes the new files: no commit names them.
+2. delta-rs is called once, with all added and removed files and an id of the commit. From here on
+   no file is deleted: a signal, an error after the log file was written, or an S3 answer that was
+   lost can leave a commit in the log that the caller sees as failed. After an error the log is read
+   for the id: if it is there, the commit was successful; if not, the error is raised.
+
+Files that are in no commit are left for `vacuum`.
 """
 
 from __future__ import annotations
@@ -12,15 +22,16 @@ from __future__ import annotations
 import json
 import re
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.remote.object_store import translate_options
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.formatting import not_installed
 from aerotape.replay.offline.columns.times import RECORDED_TIME
 from aerotape.spark.tables.extent import Extent, LastRow
@@ -44,8 +55,11 @@ if TYPE_CHECKING:
 
 _CHECKSUM_BITS: Final = 31
 _LOG_FILE: Final = re.compile(r"(\d{20})(\.json|\.checkpoint(?:\.[\w.-]+)?\.parquet)")
+_ENCODED_IN_URLS: Final = re.compile(r"""[^!-~]|["#<>`{}]""")
 _SCHEMES: Final = ("s3", "s3a")
 _NO_ROW: Final = LastRow(-1, 0)
+_LOST_NAMES: Final = 3
+_COMMIT_ID: Final = "aerotape.commit"
 _CONFLICTS: Final = ("oncurrent transaction", "since last commit")
 
 
@@ -122,10 +136,11 @@ class DeltaRecordingTable:
         """Do nothing."""
 
     def refresh(self) -> None:
-        """Read the table's log."""
+        """Read the table's log; the first time, check that the files that it names exist."""
         from deltalake import DeltaTable
 
-        exists = self._table is not None or bool(self.store.files("_delta_log"))
+        is_first = self._table is None
+        exists = not is_first or bool(self.store.files("_delta_log"))
         with self._errors("read"):
             if self._table is not None:
                 self._table.update_incremental()
@@ -145,7 +160,27 @@ class DeltaRecordingTable:
                 f"{'omit' if self._by_date else 'add'} --by-date, or name another table",
                 "--by-date",
             )
+        if is_first:
+            self._check_files()
         self._read_transactions()
+
+    def _check_files(self) -> None:
+        """Compare the files that the log names with those in the folder (StorageError)."""
+        import pyarrow
+
+        named = pyarrow.table(self._existing().get_add_actions()).column("path").to_pylist()
+        present = self.store.files()
+        # A clone of a table names files of other folders by URLs.
+        lost = sorted(path for path in named if path not in present and "://" not in path)
+        if not lost:
+            return
+        names = ", ".join(lost[:_LOST_NAMES]) + (", …" if lost[_LOST_NAMES:] else "")
+        raise StorageError(
+            f"{self.store.name} lacks {len(lost)} files that its log names ({names}): restore "
+            "them, or remove them from the log with `DeltaTable.repair` of deltalake and convert "
+            "again with --overwrite",
+            self.store.name,
+        )
 
     @property
     def _partitions(self) -> list[str]:
@@ -221,21 +256,36 @@ class DeltaRecordingTable:
         delta-rs notices a commit of another job in between only after the version that the table is
         at, so the recordings are compared with what the job has planned by.
         """
+        now_ms = time.time_ns() // 1_000_000
+        new = list(files)
+        removed: list[RemoveAction] = []
+        try:
+            self.refresh()
+            present = self._extents(extents)
+            if any(present.get(id) != self._planned.get(id) for id in extents):
+                raise TableChangedError(f"another job has changed {self.store.name}")
+            for action, copy in self._replaced(replaced, now_ms):
+                removed.append(action)
+                if copy is not None:
+                    new.append(copy)
+        except BaseException:
+            with suppress(AerotapeError):
+                self.discard(new)
+            raise
+        self._attempt([*(_added(file, now_ms) for file in new), *removed], extents, now_ms)
+
+    def _attempt(
+        self,
+        actions: list[AddAction | RemoveAction],
+        extents: Mapping[int, Extent],
+        now_ms: int,
+    ) -> None:
+        """Commit, and after an error look in the log for whether the commit is there."""
         from deltalake.transaction import CommitProperties, Transaction
 
-        now_ms = time.time_ns() // 1_000_000
-        self.refresh()
-        present = self._extents(extents)
-        if any(present.get(id) != self._planned.get(id) for id in extents):
-            raise TableChangedError(f"another job has changed {self.store.name}")
-        removed: list[RemoveAction] = []
-        copies: list[NewFile] = []
-        for action, copy in self._replaced(replaced, now_ms):
-            removed.append(action)
-            if copy is not None:
-                copies.append(copy)
-        added = [_added(file, now_ms) for file in (*files, *copies)]
+        commit_id = uuid.uuid4().hex
         properties = CommitProperties(
+            custom_metadata={_COMMIT_ID: commit_id},
             app_transactions=[
                 Transaction(app_id, version, now_ms)
                 for id, extent in extents.items()
@@ -246,21 +296,34 @@ class DeltaRecordingTable:
                     (f"aerotape:{id}:last", last.position),
                     (f"aerotape:{id}:source", extent.identity << _CHECKSUM_BITS | last.checksum),
                 )
-            ]
+            ],
         )
         table = self._existing()
+        version = table.version()
         try:
             with self._errors("commit to"):
                 table.create_write_transaction(
-                    [*added, *removed],
+                    actions,
                     "append",
                     table.schema(),
                     partition_by=self._partitions,
                     commit_properties=properties,
                 )
-        except BaseException:
-            self.discard(copies)
-            raise
+        except AerotapeError:
+            if not self._has_commit(commit_id, version + 1):
+                raise
+
+    def _has_commit(self, commit_id: str, from_version: int) -> bool:
+        """Return whether the log has a commit, at a version or later (StorageError)."""
+        table = self._existing()
+        with self._errors("read"):
+            table.update_incremental()
+        for version in range(from_version, table.version() + 1):
+            # `DeltaTable.history` does not release the interpreter lock while it reads.
+            with self.store.open_file(f"_delta_log/{version:020}.json") as stream:
+                if commit_id.encode() in stream.read():
+                    return True
+        return False
 
     def _replaced(
         self, replaced: Mapping[int, int], now_ms: int
@@ -290,7 +353,7 @@ class DeltaRecordingTable:
             yield removed, copy
 
     def discard(self, files: Iterable[NewFile]) -> None:
-        """Delete files that no commit has."""
+        """Delete files for which no commit was attempted."""
         for file in files:
             self.store.delete_file(file.path)
 
@@ -396,4 +459,10 @@ def _check_scheme(location: str | os.PathLike[str]) -> None:
     if "%" in str(place):
         raise ConfigurationError(
             f"{place}: delta-rs would decode the per cent sign; name a table without it", "TABLE"
+        )
+    if isinstance(place, UrlPath) and (refused := _ENCODED_IN_URLS.search(str(place))):
+        raise ConfigurationError(
+            f"{place}: readers of Delta tables do not find files below a name with "
+            f"{refused[0]!r}, which URLs encode; use ASCII letters, digits and .-_~/",
+            "TABLE",
         )

@@ -192,6 +192,6 @@ class ParquetFolder:
             self.store.delete_folder(STAGED_FOLDER)
 
     def discard(self, files: Iterable[NewFile]) -> None:
-        """Delete files that are not committed."""
+        """Delete files for which `commit` is not called."""
         for file in files:
             self.store.delete_file(file.path)

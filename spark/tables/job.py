@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
 from aerotape.catalog.directory import recording_key, split_key
-from aerotape.errors import AerotapeError
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.source.planning import plan_partitions
@@ -348,14 +346,10 @@ class TableJob:
                 replaced[plan.key] = plan.replace_from
             if any(each.rows for each in found) or plan.replace_from is not None:
                 extents[plan.key] = _extent_after(plan, found)
-        try:
-            if files or replaced:
-                self._table.commit(files, extents, replaced)
-        except BaseException:
-            with suppress(AerotapeError):
-                self._table.discard([*files, *dropped])
-            raise
         self._table.discard(dropped)
+        if files or replaced:
+            # From here on the table decides about its files: a failed commit may have reached it.
+            self._table.commit(files, extents, replaced)
         self._files.extend(files)
         reports = {}
         for plan in plans:

@@ -48,7 +48,7 @@ class Table(Protocol):
         """Release the table. Idempotent."""
 
     def refresh(self) -> None:
-        """Read what the table has now (StorageError)."""
+        """Read what the table has now (StorageError, also if its files are missing)."""
 
     def columns(self) -> dict[str, str] | None:
         """Return its columns and their Arrow types, without the date; None if it has no rows."""
@@ -64,6 +64,9 @@ class Table(Protocol):
     ) -> None:
         """Add files.
 
+        A commit that raises may have reached the table, after an interrupt for example: the caller
+        deletes nothing.
+
         Args:
             files: those that tasks have written.
             extents: what the table has then of each recording that is in them.
@@ -75,4 +78,4 @@ class Table(Protocol):
         """
 
     def discard(self, files: Iterable[NewFile]) -> None:
-        """Delete files that were not committed (StorageError)."""
+        """Delete files for which `commit` is not called (StorageError)."""

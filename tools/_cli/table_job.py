@@ -16,7 +16,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.read_mode import check_mode, parse_mode
 from aerotape.spark.source import options as parse
 from aerotape.tools._cli.arguments import duration_s, int32, option
-from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.output import Progress, emit, emit_line, note
 from aerotape.tools._cli.times import add_time_options, time_range
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+_UP_TO_DATE: Final = "up to date"
 _WATCH_S: Final = 10.0
 _WATCH_MIN_BYTES: Final = 16 << 20
 _MAX_DELAY_S: Final = 300.0
@@ -75,7 +76,7 @@ def configure(parser: argparse.ArgumentParser, out: str, about_out: str) -> None
         type=option(parse.parse_partition_bytes, "--partition-bytes"),
         default=parse.DEFAULT_PARTITION_BYTES,
         metavar="N[k|m|g]",
-        help="bytes of recording per task and file (default: 128m)",
+        help="bytes of recording per task and file, at least a term of it (default: 128m)",
     )
     parser.add_argument(
         "--by-date",
@@ -187,9 +188,6 @@ def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table])
     _print(report, args)
     for recording in report.recordings:
         _print_problems(recording)
-    failed = [recording for recording in report.recordings if recording.error is not None]
-    if failed and len(failed) == len(report.recordings):
-        return EXIT_FAILURE
     is_whole = not any(each.error is not None or each.warnings for each in report.recordings)
     return EXIT_OK if is_whole else EXIT_DATA_SUSPECT
 
@@ -245,19 +243,17 @@ def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int
     from aerotape.spark.tables.plan import Action
 
     plans = plan_only(options, table)
-    emit(
-        (
-            {
-                **_id_row(plan.recording),
-                "action": plan.action.value,
-                "ranges": [f"{part.from_position}-{part.to_position}" for part in plan.ranges],
-                "recording_bytes": plan.recording_bytes,
-                "reason": plan.reason,
-            }
-            for plan in plans
-        ),
-        args,
-    )
+    rows = [
+        {
+            **_id_row(plan.recording),
+            "action": plan.action.value,
+            "ranges": [f"{part.from_position}-{part.to_position}" for part in plan.ranges],
+            "recording_bytes": plan.recording_bytes,
+            "reason": plan.reason,
+        }
+        for plan in plans
+    ]
+    _print_rows(rows, "action", args)
     for plan in plans:
         for warning in plan.warnings:
             note(f"warning: recording {key_name(plan.key)}: {warning}")
@@ -331,13 +327,22 @@ def _print(report: JobReport, args: argparse.Namespace) -> None:
     if args.json:
         emit({**totals, "recordings": rows}, args)
         return
+    shown = ["recording_id", "messages", "recording_bytes", "result"]
+    if args.scope_ids is not None:
+        shown.insert(1, "qualified_name")
+    _print_rows([{name: row.get(name) for name in shown} for row in rows], "result", args)
     if rows:
-        shown = ["recording_id", "messages", "recording_bytes", "result"]
-        if args.scope_ids is not None:
-            shown.insert(1, "qualified_name")
-        emit(({name: row.get(name) for name in shown} for row in rows), args)
         print()
     emit(totals, args)
+
+
+def _print_rows(rows: list[dict[str, Any]], result: str, args: argparse.Namespace) -> None:
+    """Print rows; for people those of recordings that are up to date as one line, unless -v."""
+    is_whole = args.json or args.verbose
+    shown = [row for row in rows if is_whole or row[result] != _UP_TO_DATE]
+    emit(shown, args)
+    if hidden := len(rows) - len(shown):
+        print(f"recordings {_UP_TO_DATE}: {hidden:,} (-v lists them)")
 
 
 def _print_problems(recording: RecordingReport) -> None:

@@ -33,7 +33,6 @@ try:
 except ImportError:
     pytest.skip("this PySpark pushes no filters down", allow_module_level=True)
 
-from aerotape.spark.data_source import AerotapeDataSource
 from aerotape.spark.source.batch_reader import FilteringReader
 from aerotape.spark.source.pushdown import Selection
 
@@ -157,23 +156,6 @@ def test_filters_that_limit_nothing_are_warned_about(filter: Filter, column: str
         reader.pushFilters([filter])
     expected = f"a filter on {column} does not limit what aerotape reads: {filter}"
     assert [str(each.message).partition(";")[0] for each in caught] == [expected] * bool(column)
-
-
-def test_a_plan_without_pushdown_is_warned_about(tmp_path: Path) -> None:
-    """Unless the setting, which is in a variable of Spark's worker, is on, or options select."""
-
-    def planned(enable_pushdown: bool, **options: str) -> list[str]:
-        source = AerotapeDataSource({"path": str(tmp_path), **options})
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            source.reader(source.schema())
-        return [str(each.message) for each in caught]
-
-    [warning] = planned(False)
-    assert warning.startswith(f"all recordings of {tmp_path} are read, whatever filters")
-    assert planned(True) == []
-    for options in ({"recordingIds": "0"}, {"toPosition": "64"}, {"fromTime": "0s"}):
-        assert planned(False, **options) == []
 
 
 @pytest.fixture(scope="module")

@@ -137,6 +137,20 @@ def test_option_errors_are_in_the_exception(
     assert str(raised.value).count("  File ") <= 2
 
 
+def test_option_errors_are_one_sentence_without_tracebacks(
+    spark: SparkSession, archive_dir: Path
+) -> None:
+    """The setting that docs/spark.md names leaves only Spark's heading."""
+    name = "spark.sql.execution.pyspark.udf.hideTraceback.enabled"
+    spark.conf.set(name, "true")
+    try:
+        with pytest.raises(Exception, match="recordingIds") as raised:
+            load(spark, archive_dir, recordingIds="x").count()
+    finally:
+        spark.conf.unset(name)
+    assert "instance: aerotape.errors.ConfigurationError: recordingIds: 'x'" in str(raised.value)
+
+
 def test_unsupported_uses_are_errors(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:

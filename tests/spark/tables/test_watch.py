@@ -26,6 +26,7 @@ pytest.importorskip("deltalake")
 from support.spark.table_rig import Kind, TasksHere, expected_rows, rows_of
 
 from aerotape.context import Closing
+from aerotape.spark.tables import job as job_module
 from aerotape.spark.tables import task_runner
 from aerotape.spark.tables import watch as watch_module
 
@@ -223,6 +224,9 @@ def test_options_without_effect_are_refused(
         ("gs://bucket/table", (), "written to local folders and s3:// URLs only"),
         ("hdfs://host/table", (), "written to local folders and s3:// URLs only"),
         ("a%20b", (), "name a table without it"),
+        ("s3://bucket/a b/table", (), "do not find files below a name with ' '"),
+        ("s3://bucket/é/table", (), "do not find files below a name with 'é'"),
+        ("s3://bucket/a#b", (), "do not find files below a name with '#'"),
         ("out", ("--dry-run", "--compact"), "--dry-run cannot be used with --compact or --vacuum"),
         ("out", ("--dry-run", "--vacuum", "1"), "--dry-run cannot be used with --compact"),
     ],
@@ -260,3 +264,50 @@ def test_a_dry_run_ends_as_the_run_would(
     shown = json.loads(capfd.readouterr().out)
     assert [row["action"] for row in shown] == ["up to date", "refuse"]
     assert "recording 1: it ends at" in shown[1]["reason"]
+
+
+@pytest.fixture
+def run(
+    archive_dir: Path, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., int]:
+    """Run the command once, without Spark."""
+    monkeypatch.setattr(job_module, "SparkTasks", Tasks)
+    return lambda *options: main([command, str(archive_dir), str(tmp_path / "out"), *options])
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_recording_that_is_left_out_is_exit_code_3(
+    archive_dir: Path, run: Callable[..., int], count: int
+) -> None:
+    """It is 3 whether others are converted or not."""
+    for _ in range(count):
+        add_recording(archive_dir, fill(SegmentBuilder(checksum=crc32), 5))
+    path = archive_dir / "0-0.rec"
+    data = bytearray(path.read_bytes())
+    data[fill(SegmentBuilder(), 5).messages[1].position + 32] ^= 1
+    path.write_bytes(data)
+    assert run("--checksum", "crc-32") == 3
+    assert run("--checksum", "crc-32") == 3
+
+
+def test_recordings_that_are_up_to_date_are_one_line(
+    archive_dir: Path, run: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A report and a dry run list them with -v and in JSON only."""
+    for _ in range(3):
+        add_recording(archive_dir, fill(SegmentBuilder(), 5))
+    assert run() == 0
+    assert capfd.readouterr().out.count("converted") == 3
+    add_recording(archive_dir, fill(SegmentBuilder(), 5))
+    for option in ("--dry-run", "--verbose", "--json"):
+        capfd.readouterr()
+        assert run("--dry-run", option) == 0
+        text = capfd.readouterr().out
+        assert text.count("up to date") == (1 if option == "--dry-run" else 3), text
+        assert ("recordings up to date: 3 " in text) is (option == "--dry-run")
+    assert run() == 0
+    text = capfd.readouterr().out
+    assert (text.count("up to date"), text.count("converted")) == (1, 1)
+    assert "recordings up to date: 3 " in text
+    assert run("--verbose") == 0
+    assert capfd.readouterr().out.count("up to date") == 4

@@ -45,6 +45,8 @@ class ObjectStore:
         secret_key: of that user.
         requests: the requests since `requests` was cleared.
         before: called before a request is handled, for tests that change the contents meanwhile.
+        loses: called before a request is handled; if it returns True the client gets an error of
+            the server instead of the response.
     """
 
     endpoint: str
@@ -53,6 +55,7 @@ class ObjectStore:
     secret_key: str
     requests: list[Request] = field(default_factory=list)
     before: Callable[[Request], None] = lambda request: None
+    loses: Callable[[Request], bool] = lambda request: False
 
     @property
     def options(self) -> dict[str, str]:
@@ -132,6 +135,10 @@ def serve() -> Iterator[ObjectStore]:
         if store:
             store[0].requests.append(request)
             store[0].before(request)
+        if store and store[0].loses(request):
+            b"".join(application(environ, lambda *_: None))
+            start_response("500 Internal Server Error", [("Content-Length", "0")])
+            return []
         return application(environ, start_response)
 
     server = make_server("127.0.0.1", 0, noting, threaded=True)
