@@ -16,6 +16,8 @@ TYPE_DATA: Final = 1
 BEGIN_FLAG: Final = 0x80
 END_FLAG: Final = 0x40
 UNFRAGMENTED: Final = BEGIN_FLAG | END_FLAG
+MAX_MTU_LENGTH: Final = 65_504
+"""The longest MTU of a stream, bytes: that of UDP, rounded down to the frame alignment."""
 # Offsets of fields that are overwritten in place, bytes.
 TERM_OFFSET_OFFSET: Final = 8
 SESSION_ID_OFFSET: Final = 12
@@ -84,6 +86,14 @@ def to_int32(value: int) -> int:
 def align_frame(length: int) -> int:
     """Round a length up to the frame alignment."""
     return (length + FRAME_ALIGNMENT - 1) & -FRAME_ALIGNMENT
+
+
+def max_frame_length(mtu_length: int) -> int:
+    """Return the length of the longest data frame of a recording, header included.
+
+    That is the MTU; the longest MTU where the catalog has one that no stream can have.
+    """
+    return mtu_length if HEADER_LENGTH < mtu_length <= MAX_MTU_LENGTH else MAX_MTU_LENGTH
 
 
 def term_id_at(descriptor: StreamGeometry, position: int) -> int:

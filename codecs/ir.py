@@ -121,6 +121,7 @@ _FRAME = struct.Struct("<iii")
 _TOKEN = struct.Struct("<iiiiiBBBBi")
 _LENGTH = struct.Struct("<H")
 _TOKEN_STRINGS = 12
+_MAX_DEPTH = 100
 
 
 def _read_tokens(ir: bytes) -> tuple[int, int, int, str, list[Token]]:
@@ -183,6 +184,7 @@ class _Cursor:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self._index = 0
+        self._depth = 0
 
     @property
     def at_end(self) -> bool:
@@ -201,6 +203,12 @@ class _Cursor:
                 f"SBE IR token {self._index} ({token.name}) is {token.signal.name}, not {names}"
             )
         self._index += 1
+        self._depth += token.signal.name.startswith("BEGIN") - token.signal.name.startswith("END")
+        if self._depth > _MAX_DEPTH:
+            raise CodecError(
+                f"SBE IR token {self._index - 1} ({token.name}) is in {_MAX_DEPTH} others: groups "
+                f"and composites are nested too deeply"
+            )
         return token
 
     def message(self) -> Message:

@@ -98,9 +98,9 @@ def walk_segment(task: SegmentTask, *, checksum: ChecksumName = "none") -> Segme
     """Walk the frames of a segment file from its `start_offset` to at most `end_offset`.
 
     Ends where nothing has been written, where the file ends, or at the first frame that is not
-    what it should be there (length, type, term id, term offset, stream id, within its term and
-    the file). Failing checksums do not end the walk. Raises StorageError when the file cannot be
-    read.
+    what it should be there (length, at most the MTU for data, type, term id, term offset, stream
+    id, within its term and the file). Failing checksums do not end the walk. Raises StorageError
+    when the file cannot be read.
     """
 
 @final
@@ -203,6 +203,8 @@ class _RewriteTask(Protocol):
     def start_offset(self) -> int: ...
     @property
     def session_id(self) -> int: ...
+    @property
+    def max_frame_length(self) -> int: ...
 
 def rewrite_checksums(
     tasks: Sequence[_RewriteTask],

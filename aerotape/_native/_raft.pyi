@@ -91,6 +91,9 @@ class RaftSegmentCheck:
     last_highest: Final[int | None]
     """The highest asqn of the last application entry."""
     findings: Final[list[_RaftFinding]]
+    """The first thousand."""
+    problems: Final[int]
+    """How many there are."""
 
 class _RaftSegmentTask(Protocol):
     @property

@@ -47,6 +47,8 @@ class _Range(Protocol):
     @property
     def stream_id(self) -> int: ...
     @property
+    def max_frame_length(self) -> int: ...
+    @property
     def from_position(self) -> int: ...
     @property
     def to_position(self) -> int: ...
@@ -250,7 +252,7 @@ def entity_journals(
 
     Raises:
         TypeError: a column is missing or has another type.
-        ValueError: an action is invalid.
+        ValueError: an action is invalid, or the number of segments is 0.
     """
 
 def string_hash(text: str) -> int:

@@ -15,6 +15,7 @@ from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.codecs import entry as entries
 from aerotape.errors import EntryError, SegmentError
+from aerotape.frame_header import max_frame_length
 from aerotape.protocol import NULL_VALUE
 
 _BATCH_ROWS = 4_096
@@ -49,6 +50,7 @@ class _Range:
     initial_term_id: int
     session_id: int
     stream_id: int
+    max_frame_length: int
     from_position: int
     to_position: int
     limit_position: int
@@ -237,6 +239,7 @@ class LedgerRecording:
                 descriptor.initial_term_id,
                 descriptor.session_id,
                 descriptor.stream_id,
+                max_frame_length(descriptor.mtu_length),
                 begin,
                 end,
                 limit,

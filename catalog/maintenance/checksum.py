@@ -28,6 +28,7 @@ from aerotape.catalog.segment_files import (
     segment_file_name,
 )
 from aerotape.errors import UnknownRecordingError
+from aerotape.frame_header import max_frame_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ class _Task:
     path: Path
     start_offset: int
     session_id: int
+    max_frame_length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ class _Run:
                 file.path,
                 begin if file.base_position == first_base else 0,
                 descriptor.session_id,
+                max_frame_length(descriptor.mtu_length),
             )
             for file in self.files
         ]

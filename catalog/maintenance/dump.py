@@ -13,7 +13,13 @@ from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import SegmentError
-from aerotape.frame_header import HEADER_LENGTH, TYPE_PADDING, FrameHeader, align_frame
+from aerotape.frame_header import (
+    HEADER_LENGTH,
+    TYPE_PADDING,
+    FrameHeader,
+    align_frame,
+    max_frame_length,
+)
 
 
 class Frame(NamedTuple):
@@ -64,6 +70,7 @@ def _read_segment(
     recording: StoredRecording, base: int, position: int, end: int
 ) -> Iterator[Frame]:
     path = recording.archive_dir / segment_file_name(recording.recording_id, base)
+    longest = max_frame_length(recording.descriptor.mtu_length)
     try:
         with recording.open_segment(base) as file:
             file.seek(position - base)
@@ -74,10 +81,12 @@ def _read_segment(
                 header = FrameHeader.decode(data)
                 length = header.frame_length
                 aligned = align_frame(length)
-                if length < HEADER_LENGTH or position + aligned > end:
+                is_padding = header.frame_type == TYPE_PADDING
+                most = end - position if is_padding else min(longest, end - position)
+                if length < HEADER_LENGTH or aligned > most:
                     raise _no_frame(f"a frame cannot have {length} bytes", path, base, position)
                 body = b""
-                if header.frame_type == TYPE_PADDING:
+                if is_padding:
                     file.seek(aligned - HEADER_LENGTH, 1)
                 else:
                     body = file.read(aligned - HEADER_LENGTH)

@@ -34,6 +34,7 @@ from aerotape.frame_header import (
     END_FLAG,
     FRAME_ALIGNMENT,
     HEADER_LENGTH,
+    MAX_MTU_LENGTH,
     TYPE_DATA,
     TYPE_PADDING,
     UNFRAGMENTED,
@@ -44,7 +45,6 @@ from aerotape.frame_header import (
 )
 
 _BUFFER_LENGTH: Final = 1 << 20
-_MAX_MTU: Final = 65_504
 _MAX_MESSAGE_LENGTH: Final = 16 << 20
 _TERMS_PER_MESSAGE: Final = 8
 
@@ -78,10 +78,10 @@ class NewStream:
         if problem:
             raise ConfigurationError(problem)
         mtu = self.mtu_length
-        if not HEADER_LENGTH < mtu <= _MAX_MTU or mtu % FRAME_ALIGNMENT:
+        if not HEADER_LENGTH < mtu <= MAX_MTU_LENGTH or mtu % FRAME_ALIGNMENT:
             raise ConfigurationError(
                 f"MTU length {mtu} is not a multiple of {FRAME_ALIGNMENT} from "
-                f"{HEADER_LENGTH + FRAME_ALIGNMENT} to {_MAX_MTU}",
+                f"{HEADER_LENGTH + FRAME_ALIGNMENT} to {MAX_MTU_LENGTH}",
                 "mtu",
             )
 

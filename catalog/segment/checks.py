@@ -15,6 +15,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.errors import StorageError
+from aerotape.frame_header import max_frame_length
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentCheck
@@ -36,6 +37,7 @@ class SegmentTask:
         term_length: of the stream, bytes.
         initial_term_id: of the stream.
         stream_id: of the stream.
+        max_frame_length: of a data frame, bytes.
     """
 
     path: Path
@@ -46,6 +48,7 @@ class SegmentTask:
     term_length: int
     initial_term_id: int
     stream_id: int
+    max_frame_length: int
 
 
 def segment_task(
@@ -75,6 +78,7 @@ def segment_task(
         term_length=descriptor.term_buffer_length,
         initial_term_id=descriptor.initial_term_id,
         stream_id=descriptor.stream_id,
+        max_frame_length=max_frame_length(descriptor.mtu_length),
     )
 
 

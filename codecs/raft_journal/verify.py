@@ -50,7 +50,8 @@ class JournalCheck:
         records: sound records.
         first_index: index of the first record; None if there are no segments.
         next_index: the index after the last record's; None if it is not known.
-        findings: in the order of the segments.
+        findings: in the order of the segments; of the records of each, the first thousand.
+        problems: how many there are, also those that are not in `findings`.
     """
 
     segments: int = 0
@@ -58,6 +59,7 @@ class JournalCheck:
     first_index: int | None = None
     next_index: int | None = None
     findings: list[Finding] = field(default_factory=list)
+    problems: int = 0
 
 
 def verify_journal(
@@ -126,6 +128,7 @@ class _Joined:
             why = "the segment has no descriptor, and later ones have"
             finding = Finding(file.path.name, 0, None, "CorruptJournal", why)
         self.check.findings.append(replace(finding, index=self.check.next_index))
+        self.check.problems += 1
         self.check.next_index = None
         self._last_highest = None
 
@@ -165,6 +168,7 @@ class _Joined:
             why = f"the records end here, and the descriptor has last index {last_index}"
             find("CorruptJournal", why, found.end_offset, found.next_index)
         check.findings += sorted(findings, key=lambda each: each.offset)
+        check.problems += len(findings) - len(found.findings) + found.problems
         check.segments += 1
         check.records += found.records
         check.next_index = found.next_index if found.is_complete else None

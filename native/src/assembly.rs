@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use rusteron_client::bindings as c;
 
-use crate::frame::{FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED, align};
+use crate::frame::{FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED, MAX_MESSAGE_LENGTH, align};
 
 /// Session id and stream id of the recording that a stream replays.
 pub type RecordedAs = (i32, i32);
@@ -60,7 +60,7 @@ type OnMessage<'a> = &'a mut dyn FnMut(&[u8], &Header, i64);
 
 impl Default for Assembler {
     fn default() -> Self {
-        Self::keeping(usize::MAX)
+        Self::keeping(MAX_MESSAGE_LENGTH + 1)
     }
 }
 
@@ -114,6 +114,11 @@ impl Assembler {
             return;
         }
         self.keep(payload);
+        if self.buffer.len() > MAX_MESSAGE_LENGTH {
+            // No publication sends it: the publisher does not end its messages.
+            (self.first, self.buffer) = (None, Vec::new());
+            return;
+        }
         self.next_position = position;
         if flags & FLAG_END != 0 {
             self.first = None;
@@ -190,6 +195,24 @@ mod tests {
     fn a_tail_without_its_beginning_is_dropped() {
         let messages = run(&[(b"tail", 0, FLAG_END), (b"whole", 64, FLAGS_UNFRAGMENTED)]);
         assert_eq!(messages, [(b"whole".to_vec(), 64, 128)]);
+    }
+
+    #[test]
+    fn a_message_longer_than_any_is_dropped_with_its_memory() {
+        let mut assembler = Assembler::default();
+        let payload = vec![7; 1 << 20];
+        let mut end = 0;
+        for index in 0..18 {
+            let header = Header {
+                position: end,
+                flags: if index == 0 { FLAG_BEGIN } else { 0 },
+                ..Header::default()
+            };
+            end += align(payload.len() + 32) as i64;
+            assembler.on_fragment(&payload, header, end, &mut |_, _, _| panic!("no message"));
+        }
+        assert!(!assembler.is_in_message());
+        assert_eq!(assembler.buffer.capacity(), 0);
     }
 
     #[test]

@@ -9,6 +9,9 @@ pub const HEADER_LENGTH: usize = 32;
 /// Frames start at multiples of this many bytes.
 pub const FRAME_ALIGNMENT: usize = 32;
 
+/// Longest message of a publication, whatever its term length (Aeron's frame descriptor).
+pub const MAX_MESSAGE_LENGTH: usize = 16 * 1024 * 1024;
+
 pub const TYPE_PAD: u16 = 0x00;
 pub const TYPE_DATA: u16 = 0x01;
 

@@ -16,6 +16,8 @@ pub struct StreamGeometry {
     pub initial_term_id: i32,
     pub term_length: i64,
     pub stream_id: i32,
+    /// Longest data frame, header included: the MTU. A padding frame may fill a term.
+    pub max_frame_length: i32,
 }
 
 /// Why a header is not that of a frame of the stream at its position.
@@ -36,6 +38,10 @@ pub enum FrameFault {
         field: &'static str,
         actual: i32,
         expected: i32,
+    },
+    BeyondMtu {
+        length: i32,
+        max: i32,
     },
     BeyondTerm {
         length: i32,
@@ -106,6 +112,12 @@ impl StreamGeometry {
         if i64::from(header.term_offset) + aligned > self.term_length {
             return Err(FrameFault::BeyondTerm { length });
         }
+        if length > self.max_frame_length && !header.is_padding() {
+            return Err(FrameFault::BeyondMtu {
+                length,
+                max: self.max_frame_length,
+            });
+        }
         if aligned > limit.wrapping_sub(position) {
             return Err(FrameFault::BeyondLimit { length, limit });
         }
@@ -140,6 +152,10 @@ impl fmt::Display for FrameFault {
             } => write!(
                 formatter,
                 "not a frame of this place: {field} {actual}, expected {expected}"
+            ),
+            Self::BeyondMtu { length, max } => write!(
+                formatter,
+                "data frame length {length} is more than the MTU of {max}"
             ),
             Self::BeyondTerm { length } => write!(
                 formatter,
@@ -197,6 +213,7 @@ mod tests {
         initial_term_id: i32::MAX,
         term_length: 65_536,
         stream_id: 10,
+        max_frame_length: 1408,
     };
 
     #[test]

@@ -24,7 +24,7 @@ from aerotape.catalog.directory import recording_key
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import argument
-from aerotape.frame_header import HEADER_LENGTH
+from aerotape.frame_header import HEADER_LENGTH, max_frame_length
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeRange
 from aerotape.url_path import UrlPath
@@ -112,6 +112,7 @@ class RecordingRange:
 
     Attributes:
         archive_dir: path of the directory, or its URL in remote storage.
+        max_frame_length: of a data frame, bytes: the MTU.
         limit_position: the recorded position when the range was created. Nothing is read after
             it; a message that begins in the range is read to its end.
         storage: options of remote storage.
@@ -128,6 +129,7 @@ class RecordingRange:
     initial_term_id: int
     session_id: int
     stream_id: int
+    max_frame_length: int
     from_position: int
     to_position: int
     limit_position: int
@@ -274,6 +276,7 @@ def range_of(
         initial_term_id=descriptor.initial_term_id,
         session_id=descriptor.session_id,
         stream_id=descriptor.stream_id,
+        max_frame_length=max_frame_length(descriptor.mtu_length),
         from_position=from_position,
         to_position=to_position,
         limit_position=limit_position,

@@ -66,7 +66,7 @@ def test_segments_outside_the_recording_are_not_listed(tmp_path: Path) -> None:
 def test_the_end_of_an_abandoned_recording_is_found_without_repair(tmp_path: Path) -> None:
     """Without a stop position and an archive, the last whole frame is the end; nothing is
     written."""
-    stream = SegmentBuilder()
+    stream = SegmentBuilder(mtu_length=8192)
     stream.frame(b"x" * 100)
     torn = stream.frame(b"y" * 8000, length=8032)
     stream.write(tmp_path)

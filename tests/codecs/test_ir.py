@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders.sbe_text import schema_text, var_data
 
-from aerotape.codecs.ir import parse_schema, read_schema
+from aerotape.codecs.ir import Signal, parse_schema, read_schema
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.codecs.schema import (
     Message,
@@ -173,3 +174,17 @@ def test_damaged_file(ir_file: Path, data: st.DataObject) -> None:
             assert isinstance(parse_schema(candidate), Schema)
         except CodecError:
             continue
+
+
+def test_groups_in_groups_without_end() -> None:
+    """Nesting that no schema has is refused where it is found, not by Python's stack."""
+
+    def token(signal: Signal) -> bytes:
+        numbers = struct.pack("<iiiiiBBBBi", 0, 0, 1, 0, 1, signal, 0, 0, 0, 0)
+        return numbers + bytes(2 * 12)
+
+    composite = token(Signal.BEGIN_COMPOSITE) + token(Signal.END_COMPOSITE)
+    begin = struct.pack("<iii", 1, 0, 0) + bytes(2 * 3) + composite + token(Signal.BEGIN_MESSAGE)
+    group = token(Signal.BEGIN_GROUP) + composite
+    with pytest.raises(CodecError, match="groups and composites are nested too deeply"):
+        parse_schema(begin + group * 5000)

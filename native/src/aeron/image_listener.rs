@@ -9,7 +9,7 @@ use super::client::{AeronClient, WeakClient, in_callback};
 use super::image::{ImageHandle, WeakImage};
 use super::lock;
 use crate::assembly::Assembler;
-use crate::mailbox::{Event, MAX_MESSAGE_LENGTH, Mailbox};
+use crate::mailbox::{Event, MAX_REQUEST_LENGTH, Mailbox};
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -146,7 +146,7 @@ unsafe extern "C" fn on_available(
         };
         images.polled.push(Polled {
             image: image.clone(),
-            assembler: Assembler::keeping(MAX_MESSAGE_LENGTH),
+            assembler: Assembler::keeping(MAX_REQUEST_LENGTH),
         });
         // With the lock held: no message of the image is polled before it is announced.
         audience.mailbox.post(Event::ImageAvailable(image));

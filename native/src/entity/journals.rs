@@ -248,6 +248,11 @@ pub fn entity_journals(
     batch: PyRecordBatch,
     segments: u32,
 ) -> PyResult<(PyRecordBatch, PyRecordBatch, Vec<Insertion>)> {
+    if segments == 0 {
+        return Err(PyValueError::new_err(
+            "the number of segments is 0: expected at least 1",
+        ));
+    }
     let batch = batch.into_inner();
     let actions = Actions::of(&batch)?;
     let (heads, events, others) = py

@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Longest part of a message that is assembled: one byte more than the conductor accepts, so that
+/// Longest part of a request that is assembled: one byte more than the conductor accepts, so that
 /// it can recognise a message that is too long.
-pub const MAX_MESSAGE_LENGTH: usize = 64 * 1024 + 1;
+pub const MAX_REQUEST_LENGTH: usize = 64 * 1024 + 1;
 
 /// The queue, shared by Python's conductor and the native threads that post.
 #[pyclass(frozen, from_py_object, module = "aerotape._native")]

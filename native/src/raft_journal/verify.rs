@@ -12,6 +12,8 @@ use crate::segment::parallel::{self, Progress};
 use crate::segment::reader::Reader;
 
 const NO_ASQN: i64 = -1;
+/// So many findings of a segment are listed; the rest is counted.
+const LISTED: usize = 1000;
 
 /// The records of a segment file, as Python passes it.
 #[derive(Debug, FromPyObject)]
@@ -38,12 +40,16 @@ pub struct RaftSegmentCheck {
     pub first_lowest: Option<(u64, u64, u64)>,
     pub last_highest: Option<u64>,
     pub findings: Vec<Finding>,
+    pub problems: u64,
 }
 
 impl RaftSegmentCheck {
     fn find(&mut self, offset: u64, problem: Problem, why: String) {
-        let finding = (offset, self.next_index, problem.name(), why);
-        self.findings.push(finding);
+        self.problems += 1;
+        if self.findings.len() < LISTED {
+            let finding = (offset, self.next_index, problem.name(), why);
+            self.findings.push(finding);
+        }
     }
 
     /// Check what a sound record says, and count it.
@@ -170,31 +176,35 @@ fn pass(
     check: &mut RaftSegmentCheck,
     first: Damage,
 ) -> std::io::Result<bool> {
-    let mut run = vec![(check.end_offset, first)];
-    let mut resume = None;
-    while let Some(next) = run
-        .last()
-        .and_then(|(at, damage)| Some(at + damage.length?))
-    {
-        match record::read(reader, next, task.limit)? {
-            Err(damage) => run.push((next, damage)),
-            found => {
-                resume = found.ok().flatten().map(|_| next);
-                break;
-            }
+    let (mut at, mut damage) = (check.end_offset, first);
+    let mut listed = Vec::new();
+    let mut count = 0;
+    let resume = loop {
+        let next = damage.length.map(|length| at + length);
+        count += 1;
+        if listed.len() < LISTED {
+            listed.push((at, damage));
         }
-    }
+        let Some(next) = next else { break None };
+        match record::read(reader, next, task.limit)? {
+            Err(found) => (at, damage) = (next, found),
+            found => break found.ok().flatten().map(|_| next),
+        }
+    };
     let Some(next) = resume else {
-        for (at, damage) in run.into_iter().take(1) {
+        for (at, damage) in listed.into_iter().take(1) {
             let why = format!("{}; the rest of the segment is not checked", damage.why);
             check.find(at, damage.problem, why);
         }
         return Ok(false);
     };
-    for (at, damage) in run {
+    let unlisted = count - listed.len() as u64;
+    for (at, damage) in listed {
         check.find(at, damage.problem, damage.why);
         check.next_index = check.next_index.wrapping_add(1);
     }
+    check.problems += unlisted;
+    check.next_index = check.next_index.wrapping_add(unlisted);
     check.end_offset = next;
     // Their positions are not known.
     check.last_highest = None;

@@ -23,6 +23,7 @@ pub struct RecordingRange {
     initial_term_id: i32,
     session_id: i32,
     stream_id: i32,
+    max_frame_length: i32,
     from_position: i64,
     to_position: i64,
     limit_position: i64,
@@ -42,6 +43,7 @@ impl RecordingRange {
                 initial_term_id: self.initial_term_id,
                 term_length: self.term_length,
                 stream_id: self.stream_id,
+                max_frame_length: self.max_frame_length,
             },
         };
         recording.check().map_err(PyValueError::new_err)?;

@@ -82,8 +82,12 @@ fn is_doubtful(
         return Ok(true);
     }
     let mut reader = Reader::new(file, limit);
+    let stored = FrameHeader::read(reader.at(offset, HEADER_LENGTH)?);
+    if stored.is_some_and(|header| header.is_padding()) {
+        // Of a padding frame only the header is written. ArchiveTool takes the rest for lost pages.
+        return Ok(false);
+    }
     if let Some(checksum) = checksum {
-        let stored = FrameHeader::read(reader.at(offset, HEADER_LENGTH)?);
         let computed = reader.checksum(checksum, offset, aligned as usize)?;
         if computed.is_some() && computed == stored.map(|header| header.session_id) {
             return Ok(false);

@@ -313,6 +313,7 @@ mod tests {
             term_length: TERM,
             initial_term_id: 7,
             stream_id: 1001,
+            max_frame_length: 1408,
         };
         let mut all = SegmentCheck::new();
         for &(start, end) in pieces {

@@ -44,6 +44,7 @@ pub struct SegmentTask {
     pub term_length: u32,
     pub initial_term_id: i32,
     pub stream_id: i32,
+    pub max_frame_length: i32,
 }
 
 impl SegmentTask {
@@ -57,6 +58,7 @@ impl SegmentTask {
                 initial_term_id: self.initial_term_id,
                 term_length: i64::from(self.term_length),
                 stream_id: self.stream_id,
+                max_frame_length: self.max_frame_length,
             },
             checksum,
         }

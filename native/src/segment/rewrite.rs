@@ -1,7 +1,7 @@
-//! Adding checksums to the frames of segment files, several files in parallel.
+//! Giving checksums to the frames of segment files, several files at once.
 //!
-//! A checksum replaces a frame's session id. Each file is read up to its first unwritten byte; only
-//! runs of bytes in which a checksum changes are written.
+//! A checksum stands in place of a frame's session id. A file is gone through up to the first
+//! place where nothing was written; only runs of bytes in which a checksum changes are written.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -23,6 +23,7 @@ pub struct RewriteTask {
     pub path: PathBuf,
     pub start_offset: u64,
     pub session_id: i32,
+    pub max_frame_length: i32,
 }
 
 /// What was done to a segment file; offsets are bytes from its start.
@@ -50,7 +51,7 @@ pub fn rewrite_checksums(
 ) -> PyResult<Vec<RewrittenSegment>> {
     let Some(checksum) = Checksum::parse(checksum)? else {
         return Err(pyo3::exceptions::PyValueError::new_err(
-            "checksum=none: expected the checksum to put into the frames",
+            "checksum none cannot be written: expected crc-32 or crc-32c",
         ));
     };
     let done = parallel::run(py, tasks.len(), progress.as_ref(), |index, progress| {
@@ -81,7 +82,7 @@ impl RewrittenSegment {
         }
         let length = file.metadata()?.len();
         let mut window = Vec::new();
-        while let Some(needed) = self.next_frame(&file, length)? {
+        while let Some(needed) = self.next_frame(&file, length, task)? {
             if progress.is_cancelled() {
                 return Err(io::Error::other("cancelled"));
             }
@@ -105,7 +106,12 @@ impl RewrittenSegment {
     }
 
     /// Say how many bytes of the next frame must be in memory; `None` at the end of the frames.
-    fn next_frame(&mut self, file: &File, length: u64) -> io::Result<Option<usize>> {
+    fn next_frame(
+        &mut self,
+        file: &File,
+        length: u64,
+        task: &RewriteTask,
+    ) -> io::Result<Option<usize>> {
         if self.end_offset + HEADER_LENGTH as u64 > length {
             return Ok(None);
         }
@@ -119,8 +125,9 @@ impl RewrittenSegment {
         }
         let aligned = header.aligned_length();
         let is_data = header.frame_type == TYPE_DATA;
-        let goes_on = self.end_offset + aligned as u64 > length;
-        if header.frame_length < HEADER_LENGTH as i32 || (is_data && goes_on) {
+        let is_too_long = header.frame_length > task.max_frame_length
+            || self.end_offset + aligned as u64 > length;
+        if header.frame_length < HEADER_LENGTH as i32 || (is_data && is_too_long) {
             let length = header.frame_length;
             self.problem = Some(format!("a frame of {length} bytes cannot be there"));
             return Ok(None);

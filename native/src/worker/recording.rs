@@ -179,6 +179,7 @@ impl RecordingSession {
                 initial_term_id: image.initial_term_id,
                 term_length: term_length as i64,
                 stream_id: image.stream_id,
+                max_frame_length: image.mtu_length as i32,
             },
         };
         position_counter.set_release(join_position);

@@ -10,15 +10,12 @@ use crate::aeron::{
     CLOSED, DeferredResponse, ExclusivePublicationHandle, NOT_CONNECTED, is_held_up, last_error,
 };
 use crate::checksum::Checksum;
-use crate::frame::{FrameHeader, HEADER_LENGTH, align};
+use crate::frame::{FrameHeader, HEADER_LENGTH, MAX_MESSAGE_LENGTH, align};
 use crate::geometry::StreamGeometry;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
-
-/// Longest message of a publication whatever its term length (Aeron's frame descriptor).
-const MAX_MESSAGE_LENGTH: usize = 16 * 1024 * 1024;
 
 /// What Python asks to be replayed; positions and lengths in bytes.
 pub struct ReplayRequest {
@@ -228,10 +225,12 @@ impl ReplaySession {
 
     /// The geometry of the recording, which the publication shares but for the stream id.
     fn geometry(&self) -> StreamGeometry {
+        let constants = &self.request.publication.constants;
         StreamGeometry {
-            initial_term_id: self.request.publication.constants.initial_term_id,
+            initial_term_id: constants.initial_term_id,
             term_length: self.request.term_length,
             stream_id: self.request.stream_id,
+            max_frame_length: (constants.max_payload_length + HEADER_LENGTH) as i32,
         }
     }
 

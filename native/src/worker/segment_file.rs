@@ -2,6 +2,8 @@
 
 use super::failure::Failure;
 use crate::no_follow;
+use nix::errno::Errno;
+use nix::unistd::{Whence, lseek};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -84,10 +86,12 @@ fn open_existing(path: &Path, segment_length: u64) -> Result<File, Failure> {
     Ok(file)
 }
 
+/// Whether a file holds zeros only. Holes are not read: this is a recorder's thread.
 fn is_blank(file: &File, length: u64) -> io::Result<bool> {
     let mut buffer = vec![0u8; 1 << 16];
     let mut offset = 0;
-    while offset < length {
+    while let Some(data) = next_data(file, offset)?.filter(|&data| data < length) {
+        offset = data;
         let count = file.read_at(&mut buffer, offset)?;
         if count == 0 {
             break;
@@ -98,4 +102,44 @@ fn is_blank(file: &File, length: u64) -> io::Result<bool> {
         offset += count as u64;
     }
     Ok(true)
+}
+
+/// Offset of the first byte at or after `offset` that is not in a hole of the file.
+fn next_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
+    let begin = i64::try_from(offset).map_err(io::Error::other)?;
+    match lseek(file, begin, Whence::SeekData) {
+        Ok(data) => Ok(u64::try_from(data).ok()),
+        Err(Errno::ENXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::scratch_dir::ScratchDir;
+
+    /// Bytes that this thread has read.
+    fn bytes_read() -> u64 {
+        let counts = std::fs::read_to_string("/proc/thread-self/io").expect("counts of the thread");
+        let line = counts.lines().find_map(|line| line.strip_prefix("rchar: "));
+        line.and_then(|count| count.parse().ok()).expect("a number")
+    }
+
+    #[test]
+    fn a_blank_file_is_recognised_without_reading_its_holes() {
+        const LENGTH: u64 = 1 << 30;
+        let dir = ScratchDir::new();
+        let path = dir.path().join("0-0.rec");
+        File::create(&path)
+            .and_then(|file| file.set_len(LENGTH))
+            .expect("a sparse file");
+        let before = bytes_read();
+        let file = open_for_writing(&path, LENGTH, Existing::Blank).expect("the blank file");
+        assert!(bytes_read() - before < 1 << 20);
+        file.write_all_at(&[0; 4096], LENGTH / 2).expect("zeros");
+        open_for_writing(&path, LENGTH, Existing::Blank).expect("still blank");
+        file.write_all_at(&[1], LENGTH - 1).expect("a byte");
+        assert!(open_for_writing(&path, LENGTH, Existing::Blank).is_err());
+    }
 }

@@ -231,3 +231,18 @@ def test_progress_reports_bytes(tmp_path: Path) -> None:
     seen: list[int] = []
     verify_journal(tmp_path, progress=seen.append)
     assert all(0 <= each <= 3 * 4096 for each in seen)
+
+
+@pytest.mark.parametrize("damage", ["asqn", "checksum"])
+def test_findings_of_a_segment_are_listed_up_to_a_limit(tmp_path: Path, damage: str) -> None:
+    """The first thousand are listed, all are counted, and the check reaches the end."""
+    records = [application(index, 1, index, index) for index in range(1, 1501)]
+    if damage == "checksum":
+        records = [application(index, index, index, index) for index in range(1, 1502)]
+        records[:-1] = [each[:-1] + bytes([each[-1] ^ 1]) for each in records[:-1]]
+    built.write_segment(tmp_path, 1, 1, records, size=1 << 20)
+    check = verify_journal(tmp_path)
+    assert len(check.findings) == 1000
+    assert check.problems == (1499 if damage == "asqn" else 1500)
+    assert [each.index for each in check.findings][-1] == (1001 if damage == "asqn" else 1000)
+    assert check.next_index == len(records) + 1

@@ -32,7 +32,7 @@ def whole(begin: int, end: int, term_length: int = 65_536, id: int = 0) -> Recor
     return RecordingRange(
         archive_dir="/a", recording_id=id, start_position=begin, term_length=term_length,
         segment_length=term_length, initial_term_id=0, session_id=1, stream_id=2,
-        from_position=begin, to_position=end, limit_position=end,
+        max_frame_length=1408, from_position=begin, to_position=end, limit_position=end,
     )  # fmt: skip
 
 

@@ -25,7 +25,8 @@ class Crashed:
             start_position=start_position, checksum=crc32 if checksum == "crc-32" else None
         )
         self.catalog = Catalog.open(path, create=True, checksum=checksum)
-        self.recording_id = add_entry(self.catalog, self.stream)
+        # Tests write frames of more than one page, too.
+        self.recording_id = add_entry(self.catalog, self.stream, mtu_length=8192)
 
     def write(self) -> None:
         self.stream.write(self.path)

@@ -153,6 +153,7 @@ class SegmentBuilder:
             "initial_term_id": self.initial_term_id,
             "session_id": self.session_id,
             "stream_id": self.stream_id,
+            "max_frame_length": self.mtu_length,
             "from_position": self.start_position,
             "to_position": self.position,
             "limit_position": self.position,

@@ -19,6 +19,7 @@ fn going_on_needs_the_segment_and_its_expected_length() {
             geometry: StreamGeometry {
                 initial_term_id: 0,
                 term_length: 65_536,
+                max_frame_length: 1408,
                 stream_id: 1001,
             },
         };
