@@ -99,9 +99,7 @@ def make_directory(path: Path) -> None:
             sync_directory(each.parent)
 
 
-def reserve(
-    path: Path, descriptor: int, length: int, what: str, kind: type[StorageError]
-) -> None:
+def reserve(path: Path, descriptor: int, length: int, what: str, kind: type[StorageError]) -> None:
     """Allocate storage for all of a file, so that no write into it is refused on a full disk.
 
     A file that was created for this is removed when it fails: the Java archive would take an empty
