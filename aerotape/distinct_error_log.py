@@ -9,8 +9,8 @@ stored last, so a reader never sees half an entry.
 
 from __future__ import annotations
 
-import mmap
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _ENTRY = struct.Struct("<iiqq")
@@ -43,40 +43,40 @@ def read_errors(data: bytes | memoryview) -> list[ErrorObservation]:
 
 
 class ErrorLog:
-    """Writes an error buffer that lies within a mapped mark file."""
+    """Writes an error buffer that lies within a mark file."""
 
-    def __init__(self, mapping: mmap.mmap, offset: int, length: int) -> None:
-        self._map = mapping
+    def __init__(self, store: Callable[[int, bytes], None], offset: int, length: int) -> None:
+        """Prepare to write `length` bytes from `offset` with `store(offset, data)`."""
+        self._store = store
         self._begin = offset
         self._end = offset + length
-        self._known: dict[str, int] = {}
+        # Offset and count.
+        self._known: dict[str, tuple[int, int]] = {}
         self._next = offset
 
     def clear(self) -> None:
         """Forget all entries."""
-        self._map[self._begin : self._end] = bytes(self._end - self._begin)
+        self._store(self._begin, bytes(self._end - self._begin))
         self._known.clear()
         self._next = self._begin
 
     def record(self, text: str, now_ms: int) -> bool:
         """Count an error. Return False if there is no space for a new one."""
-        offset = self._known.get(text)
-        if offset is not None:
-            (count,) = _COUNT.unpack_from(self._map, offset + 4)
-            _TIMESTAMP.pack_into(self._map, offset + 8, now_ms)
-            _COUNT.pack_into(self._map, offset + 4, count + 1)
+        known = self._known.get(text)
+        if known is not None:
+            offset, count = known[0], known[1] + 1
+            self._store(offset + 8, _TIMESTAMP.pack(now_ms))
+            self._store(offset + 4, _COUNT.pack(count))
+            self._known[text] = (offset, count)
             return True
         # Names of files may contain bytes that are not text.
         encoded = text.encode("utf-8", "backslashreplace")
         offset, length = self._next, _ENTRY.size + len(encoded)
         if offset + length > self._end:
             return False
-        begin = offset + _ENTRY.size
-        self._map[begin : begin + len(encoded)] = encoded
-        _COUNT.pack_into(self._map, offset + 4, 1)
-        _TIMESTAMP.pack_into(self._map, offset + 8, now_ms)
-        _TIMESTAMP.pack_into(self._map, offset + 16, now_ms)
-        _COUNT.pack_into(self._map, offset, length)
-        self._known[text] = offset
+        entry = _ENTRY.pack(length, 1, now_ms, now_ms) + encoded
+        self._store(offset + _COUNT.size, entry[_COUNT.size :])
+        self._store(offset, entry[: _COUNT.size])
+        self._known[text] = (offset, 1)
         self._next = offset + (length + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
         return True

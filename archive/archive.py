@@ -24,6 +24,7 @@ from aerotape.archive.config.values import Idle
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.error_log import LOGGER, ErrorLog
+from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
 from aerotape.archive.security.plugins import (
@@ -202,6 +203,9 @@ class Archive(Closing):
 
     def _start_parts(self, mark_file: MarkFile) -> None:
         config = self.config
+        # What it calls waits for a disk that stands still, and nothing else does.
+        mark_file_worker = FileWorker("archive-mark-file", lambda: None)
+        self._cleanup.callback(mark_file_worker.close, is_completed=True)
         mailbox = _native.Mailbox()
         client = self._open(
             _native.AeronClient(
@@ -215,7 +219,7 @@ class Archive(Closing):
         subscriptions = add_control_subscriptions(client, mailbox, config)
         catalog = self._open_catalog()
         archive_counters = ArchiveCounters(client, self.archive_id, config)
-        errors = ErrorLog(archive_counters.errors, mark_file)
+        errors = ErrorLog(archive_counters.errors, mark_file, mark_file_worker.submit)
         recorder, replayer = self._workers(mailbox, archive_counters)
         self._conductor = Conductor(
             config=config,
@@ -226,6 +230,7 @@ class Archive(Closing):
             control_subscriptions=subscriptions,
             catalog=catalog,
             mark_file=mark_file,
+            mark_file_worker=mark_file_worker,
             archive_counters=archive_counters,
             recorder=recorder,
             replayer=replayer,

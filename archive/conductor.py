@@ -35,10 +35,13 @@ from aerotape.clock import epoch_ms
 from aerotape.errors import AerotapeError, ClosedError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
     from aerotape.archive.agent import Agent
     from aerotape.archive.counters import ArchiveCounters
     from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording.file_worker import FileWorker
     from aerotape.archive.retention.retention import Retention
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.mark.mark_file import MarkFile
@@ -71,6 +74,7 @@ class Conductor:
         control_subscriptions: Mapping[int, Subscription],
         catalog: Catalog,
         mark_file: MarkFile,
+        mark_file_worker: FileWorker,
         archive_counters: ArchiveCounters,
         recorder: SessionWorker,
         replayer: SessionWorker,
@@ -94,6 +98,8 @@ class Conductor:
         self._workers = [recorder] if recorder is replayer else [recorder, replayer]
         # Received and not handled yet; the loss of the driver may interrupt their handling.
         self._events: deque[tuple[Any, ...]] = deque()
+        self._mark_file_worker = mark_file_worker
+        self._mark_file_update: Future[None] | None = None
         self._mark_file_due_ns = 0
         self._stopping = False
         self._control_subscriptions = control_subscriptions
@@ -278,9 +284,20 @@ class Conductor:
                     self._errors.record(f"{name} failed", error, exception=error)
         if begin_ns >= self._mark_file_due_ns:
             self._mark_file_due_ns = begin_ns + MARK_FILE_UPDATE_INTERVAL_MS * 1_000_000
-            self._mark_file.update_activity(epoch_ms())
+            self._update_mark_file()
             self._storage.watch()
         self._cycle.measured(time.monotonic_ns() - begin_ns)
+
+    def _update_mark_file(self) -> None:
+        """Have the activity timestamp stored, unless the last one still waits for the disk."""
+        if self._mark_file_update is not None:
+            if not self._mark_file_update.done():
+                return
+            error = self._mark_file_update.exception()
+            if error is not None:
+                self._errors.record("mark file not updated", error)
+        update = partial(self._mark_file.update_activity, epoch_ms())
+        self._mark_file_update = self._mark_file_worker.submit(update)
 
     def _timeout_ns(self) -> int:
         """Return how long to wait for events before the next duty cycle, at most."""

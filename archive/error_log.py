@@ -11,6 +11,8 @@ import contextlib
 import logging
 import time
 import traceback
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,8 @@ LOGGER = logging.getLogger("aerotape.archive")
 _REPEAT_INTERVAL_S = 1.0
 _MAX_DISTINCT_OF_A_KIND = 32
 _MAX_TEXT_LENGTH = 8_192
+# While a disk stands still; the log and the counter have all.
+_MAX_UNWRITTEN = 1_024
 
 
 @dataclass(slots=True)
@@ -37,12 +41,28 @@ class _Kind:
     texts: set[str] = field(default_factory=set)
 
 
+def _call(function: Callable[[], None]) -> None:
+    function()
+
+
 class ErrorLog:
     """The conductor's error log. Not thread-safe."""
 
-    def __init__(self, counter: Counter | None = None, file: MarkFile | None = None) -> None:
+    def __init__(
+        self,
+        counter: Counter | None = None,
+        file: MarkFile | None = None,
+        submit: Callable[[Callable[[], None]], object] = _call,
+    ) -> None:
+        """Begin with a mark file whose error log is empty.
+
+        Args:
+            submit: makes a call that waits for the disk, later and in another thread.
+        """
         self._counter = counter
         self._file = file
+        self._submit = submit
+        self._unwritten: deque[tuple[str, int]] = deque()
         self._kinds: dict[str, _Kind] = {}
         self._is_file_full = False
 
@@ -75,10 +95,13 @@ class ErrorLog:
             text = f"{kind}: more of this kind"
         elif exception is not None:
             text += "\n" + "".join(traceback.format_exception(exception))[:_MAX_TEXT_LENGTH]
-        self._store(text)
+        if self._file is not None and len(self._unwritten) < _MAX_UNWRITTEN:
+            self._unwritten.append((text, epoch_ms()))
+            self._submit(self._store)
 
-    def _store(self, text: str) -> None:
-        if self._file is None or self._file.record_error(text, epoch_ms()):
+    def _store(self) -> None:
+        """Store the next error in the mark file."""
+        if self._file is None or self._file.record_error(*self._unwritten.popleft()):
             return
         if not self._is_file_full:
             self._is_file_full = True

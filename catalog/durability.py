@@ -1,9 +1,8 @@
-"""Writes: files replaced whole, names forced to storage, storage reserved for mapped files."""
+"""Writes: files replaced whole, names forced to storage, storage reserved in advance."""
 
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -100,13 +99,11 @@ def make_directory(path: Path) -> None:
             sync_directory(each.parent)
 
 
-def map_reserved(
-    path: Path, descriptor: int, length: int, what: str, kind: type[StorageError]
-) -> mmap.mmap:
-    """Map a file for writing, with storage allocated for all of it.
+def reserve(path: Path, descriptor: int, length: int, what: str, kind: type[StorageError]) -> None:
+    """Allocate storage for all of a file, so that no write into it is refused on a full disk.
 
-    A store into a hole of a mapped file on a full disk would be SIGBUS. A file that was created
-    for this is removed when it fails: the Java archive would take an empty one for a damaged one.
+    A file that was created for this is removed when it fails: the Java archive would take an empty
+    one for a damaged one.
 
     Raises:
         StorageError: there is no storage for it; of this kind, with what the file is.
@@ -119,7 +116,6 @@ def map_reserved(
             if storage.f_blocks and missing > storage.f_bfree * storage.f_frsize:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.posix_fallocate(descriptor, 0, length)
-            return mmap.mmap(descriptor, length)
         except OSError:
             if status.st_size == 0:
                 path.unlink(missing_ok=True)

@@ -29,6 +29,7 @@ MODULES = {
 # The same for schemas of this package.
 OWN_SCHEMAS = Path(__file__).parent / "schemas"
 OWN_MODULES = {
+    "archive-removed.xml": "archive_removed.py",
     "entity.xml": "entity.py",
     "ledger-control.xml": "ledger_control.py",
     "raft-entry.xml": "raft_entry.py",

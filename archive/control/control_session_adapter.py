@@ -22,7 +22,7 @@ from aerotape.archive.security.authorisation import GuardedAuthorisation
 from aerotape.catalog.layout import version_string
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
-from aerotape.codecs.generated import ledger_control
+from aerotape.codecs.generated import archive_removed, ledger_control
 from aerotape.codecs.runtime import HEADER
 from aerotape.errors import CodecError, ConfigurationError
 from aerotape.protocol import (
@@ -227,9 +227,17 @@ class ControlSessionAdapter:
 
 
 def _decode(payload: bytes) -> Any:
-    """Decode a request of Aeron's schema, or of the one for ledgers (CodecError)."""
-    if len(payload) >= HEADER.size and HEADER.unpack_from(payload)[2] == ledger_control.SCHEMA_ID:
-        return ledger_control.decode(payload)
+    """Decode a request of Aeron's schema, or of the one for ledgers (CodecError).
+
+    The connect request of old clients is returned as today's, without credentials.
+    """
+    if len(payload) >= HEADER.size:
+        _, template_id, schema_id, _ = HEADER.unpack_from(payload)
+        if schema_id == ledger_control.SCHEMA_ID:
+            return ledger_control.decode(payload)
+        if schema_id == codecs.SCHEMA_ID and template_id in archive_removed.MESSAGES:
+            old = archive_removed.decode(payload)
+            return codecs.AuthConnectRequest(*(getattr(old, name) for name in old.__match_args__))
     return codecs.decode(payload)
 
 

@@ -194,14 +194,13 @@ class Catalog(CatalogLookup, Closing):
         end = offset + len(frame)
         if end > len(self._file.data):
             self._file.grow(end)
-        data = self._file.data
         # The length is stored last: until then the entry does not exist, wherever the process is
         # killed. The next id is stored before, so that no other recording gets this one.
-        data[offset + layout.STATE_OFFSET : end] = frame[layout.STATE_OFFSET :]
-        layout.LONG.pack_into(data, layout.NEXT_RECORDING_ID_OFFSET, recording_id + 1)
+        self._file.store(offset + layout.STATE_OFFSET, frame[layout.STATE_OFFSET :])
+        self._file.store(layout.NEXT_RECORDING_ID_OFFSET, layout.LONG.pack(recording_id + 1))
         # Also after a power cut, which may leave some sectors of an entry and not others.
         self._file.force()
-        layout.INT.pack_into(data, offset, length)
+        self._file.store(offset, layout.INT.pack(length))
         self._file.force()
         self._next_recording_id = recording_id + 1
         self._skip_avoided()
@@ -343,7 +342,7 @@ class Catalog(CatalogLookup, Closing):
         """
         self._file.check_writable()
         place = self._any_place(recording_id)
-        layout.INT.pack_into(self._file.data, place.offset + layout.STATE_OFFSET, state)
+        self._file.store(place.offset + layout.STATE_OFFSET, layout.INT.pack(state))
         self._file.force()
         if state == RecordingState.VALID and recording_id not in self._valid:
             self._valid[recording_id] = place
@@ -368,11 +367,8 @@ class Catalog(CatalogLookup, Closing):
     def update_checksum(self, entry: CatalogEntry, checksum: ChecksumName | None = None) -> None:
         """Put the checksum of its descriptor into an entry of whatever state."""
         self._file.check_writable()
-        layout.INT.pack_into(
-            self._file.data,
-            entry.offset + layout.CHECKSUM_OFFSET,
-            _checksum_of(entry.body, checksum or self._checksum),
-        )
+        found = _checksum_of(entry.body, checksum or self._checksum)
+        self._file.store(entry.offset + layout.CHECKSUM_OFFSET, layout.INT.pack(found))
         self._file.force()
 
     @property
@@ -419,7 +415,7 @@ class Catalog(CatalogLookup, Closing):
         first, last = entry.offset // _SECTOR_LENGTH, (entry.offset + room - 1) // _SECTOR_LENGTH
         is_in_place = len(frame) == room and (first == last or not self._file.is_forced)
         if is_in_place:
-            self._file.data[entry.offset : entry.offset + room] = frame
+            self._file.store(entry.offset, frame)
         else:
             before = slice(0, entry.offset)
             after = slice(entry.offset + room, self._end_offset)
@@ -465,14 +461,14 @@ class Catalog(CatalogLookup, Closing):
         place, _ = self._sound_place(recording_id)
         self._put(place, *fields)
         if self._checksum != "none":
-            checksum = self.compute_checksum(recording_id)
-            layout.INT.pack_into(self._file.data, place.offset + layout.CHECKSUM_OFFSET, checksum)
+            checksum = layout.INT.pack(self.compute_checksum(recording_id))
+            self._file.store(place.offset + layout.CHECKSUM_OFFSET, checksum)
         self._file.force()
 
     def _put(self, place: EntryPlace, *fields: _Field) -> None:
         self._file.check_writable()
         for kind, offset, value in fields:
-            kind.pack_into(self._file.data, place.body_offset + offset, value)
+            self._file.store(place.body_offset + offset, kind.pack(value))
 
 
 def _checksum_of(data: bytes, name: ChecksumName) -> int:

@@ -85,9 +85,8 @@ class CatalogLookup:
         self._next_recording_id = max(stored, last_id + 1)
         if stored < self._next_recording_id and not file.is_as_found:
             # The process died between the last entry and this field, or an old file has none.
-            layout.LONG.pack_into(
-                file.data, layout.NEXT_RECORDING_ID_OFFSET, self._next_recording_id
-            )
+            next_id = layout.LONG.pack(self._next_recording_id)
+            file.store(layout.NEXT_RECORDING_ID_OFFSET, next_id)
         self._skip_avoided()
 
     def _skip_avoided(self) -> None:

@@ -1,5 +1,9 @@
 """The file `archive.catalog`: opened, mapped, grown, rewritten, forced to storage.
 
+It is read through the mapping and changed by writes, which the mapping shows at once. A store into
+the mapping would wait for a disk that stands still with the interpreter held, and end the process
+where there is no storage.
+
 Does not interpret entries (`entries` and `catalog` do). A file that is not empty and not a catalog
 of a known version is left exactly as it was found.
 """
@@ -15,7 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from aerotape.catalog import layout
-from aerotape.catalog.durability import map_reserved, sync_directory, write_at
+from aerotape.catalog.durability import reserve, sync_directory, write_at
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment.data_extents import data_chunks
@@ -23,6 +27,10 @@ from aerotape.errors import CatalogError, ClosedError, StorageErrors
 
 _CHUNK_LENGTH = 1 << 20
 _ZEROS = bytes(_CHUNK_LENGTH)
+# Of a catalog without entries.
+_HEADER = layout.CATALOG_HEADER.pack(
+    layout.SEMANTIC_VERSION, layout.CATALOG_HEADER_LENGTH, 0, layout.DEFAULT_ALIGNMENT
+)
 
 
 class CatalogFile:
@@ -116,7 +124,8 @@ class CatalogFile:
                 elif lazily:
                     mapping = _map_unchanged(descriptor, existing)
                 else:
-                    mapping = map_reserved(path, descriptor, length, "catalog", CatalogError)
+                    reserve(path, descriptor, length, "catalog", CatalogError)
+                    mapping = _map_file(descriptor, length)
         except BaseException:
             os.close(descriptor)
             raise
@@ -138,7 +147,7 @@ class CatalogFile:
         if version == 0:
             if self.read_only:
                 raise CatalogError(f"catalog {self.path} has not been initialised yet", self.path)
-            _put_header(self._map)
+            self.store(0, _HEADER)
             # Whatever the sync level: if a power cut took its header or name and left entries or
             # segment files, it would be of no use.
             self.force(at_least=2)
@@ -174,7 +183,7 @@ class CatalogFile:
         return self._sync_level > 0
 
     def check_writable(self) -> None:
-        """Make the mapping writable. Call this before reading offsets from `data` that will change.
+        """Prepare for `store`. Call this before reading offsets from `data` that will change.
 
         Raises:
             CatalogError: it was opened read-only, or there is no storage for it.
@@ -184,10 +193,17 @@ class CatalogFile:
         if self.read_only:
             raise CatalogError(f"catalog {self.path} was opened read-only", self.path)
         if self._to_prepare is not None:
-            mapping = map_reserved(self.path, self._fd, self._to_prepare, "catalog", CatalogError)
+            reserve(self.path, self._fd, self._to_prepare, "catalog", CatalogError)
+            with StorageErrors(f"cannot map catalog {self.path}", self.path, CatalogError):
+                mapping = _map_file(self._fd, self._to_prepare)
             self._map.close()
             self._map, self._to_prepare = mapping, None
             self._initialise()
+
+    def store(self, offset: int, data: bytes) -> None:
+        """Write bytes, after `check_writable`; other threads run meanwhile (CatalogError)."""
+        with StorageErrors(f"cannot write catalog {self.path}", self.path, CatalogError):
+            write_at(self._fd, data, offset)
 
     def force(self, at_least: int = 0) -> None:
         """Force changes to storage as the sync level requires (CatalogError).
@@ -217,10 +233,9 @@ class CatalogFile:
         length = len(self._map)
         capacity = layout.next_capacity(length, required_bytes)
         try:
-            self._map.flush()
             os.posix_fallocate(self._fd, 0, capacity)
             os.fsync(self._fd)
-            grown = mmap.mmap(self._fd, capacity)
+            grown = _map_file(self._fd, capacity)
         except OSError as error:
             # Release what was allocated.
             with suppress(OSError):
@@ -276,7 +291,7 @@ class CatalogFile:
             # Whatever the sync level: without this, what a rename leaves after a power cut may be
             # an empty file, and all recordings lost.
             os.fsync(descriptor)
-            mapping = mmap.mmap(descriptor, capacity)
+            mapping = _map_file(descriptor, capacity)
             written.rename(self.path)
         except OSError as error:
             if descriptor >= 0:
@@ -301,7 +316,6 @@ class CatalogFile:
             try:
                 with self._forcing():
                     if not self.is_as_found:
-                        self._map.flush()
                         os.fsync(self._fd)
             finally:
                 self._unmap()
@@ -360,24 +374,17 @@ def _is_blank(descriptor: int) -> bool:
     return True
 
 
-def _put_header(mapping: mmap.mmap) -> None:
-    layout.CATALOG_HEADER.pack_into(
-        mapping,
-        0,
-        layout.SEMANTIC_VERSION,
-        layout.CATALOG_HEADER_LENGTH,
-        0,
-        layout.DEFAULT_ALIGNMENT,
-    )
-
-
 def _map_unchanged(descriptor: int, length: int) -> mmap.mmap:
     """Map a file for reading; for one without a header yet, memory with one."""
     if any(os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)):
         return map_for_reading(descriptor, length)
     mapping = _map_memory(max(length, layout.MIN_CAPACITY_BYTES))
-    _put_header(mapping)
+    mapping[: len(_HEADER)] = _HEADER
     return mapping
+
+
+def _map_file(descriptor: int, length: int) -> mmap.mmap:
+    return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
 
 
 def _map_memory(length: int) -> mmap.mmap:
@@ -392,7 +399,7 @@ def map_for_reading(descriptor: int, length: int) -> mmap.mmap:
     On a full disk of some kinds (tmpfs) even a load from a hole would be SIGBUS.
     """
     if os.lseek(descriptor, 0, os.SEEK_HOLE) >= length:
-        return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
+        return _map_file(descriptor, length)
     copy = _map_memory(length)
     for offset, chunk in data_chunks(descriptor, length):
         copy[offset : offset + len(chunk)] = chunk

@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import mmap
 import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from aerotape.catalog import layout
-from aerotape.catalog.durability import map_reserved, write_durably
+from aerotape.catalog.durability import reserve, write_at, write_durably
 from aerotape.catalog.layout import SEMANTIC_VERSION
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.mark.layout import (
@@ -48,7 +48,7 @@ from aerotape.catalog.no_follow import open_no_follow
 from aerotape.clock import epoch_ms
 from aerotape.context import Closing
 from aerotape.distinct_error_log import ErrorLog, ErrorObservation, read_errors
-from aerotape.errors import ClosedError, MarkFileError
+from aerotape.errors import ClosedError, MarkFileError, StorageErrors
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
 KEEP_ALIVE_INTERVAL_S = 1.0
@@ -78,19 +78,23 @@ class MarkFileInfo:
 
 
 class MarkFile(Closing):
-    """The mark file of the archive that this process runs. Get one from `MarkFile.acquire`."""
+    """The mark file of the archive that this process runs. Get one from `MarkFile.acquire`.
+
+    It is changed by writes and not mapped: a store into a mapped file would wait for a disk that
+    stands still with the interpreter held.
+    """
 
     def __init__(
         self,
         path: Path,
         file_descriptor: int,
-        mapping: mmap.mmap,
         error_buffer_length: int,
     ) -> None:
         self._path = path
         self._fd = file_descriptor
-        self._map = mapping
-        self._errors = ErrorLog(mapping, HEADER_LENGTH, error_buffer_length)
+        self._errors = ErrorLog(
+            partial(_store, path, file_descriptor), HEADER_LENGTH, error_buffer_length
+        )
         self._closed = False
         # What has been freed must not be made to look taken by a sign of life that came late.
         self._lock = threading.Lock()
@@ -131,22 +135,21 @@ class MarkFile(Closing):
         descriptor = open_locked(path)
         try:
             existing = check_stale(path, descriptor, liveness_timeout_ms)
-            mapping = map_reserved(path, descriptor, length, "mark file", MarkFileError)
+            reserve(path, descriptor, length, "mark file", MarkFileError)
+            # The timestamp first, so that no start finds the file stale while the rest is written.
+            _store(path, descriptor, ACTIVITY_TIMESTAMP, layout.LONG.pack(now_ms))
+            _save_errors(directory, existing)
+            after = ACTIVITY_TIMESTAMP + 8
+            _store(path, descriptor, after, encoded[after:].ljust(HEADER_LENGTH - after, b"\0"))
+            _store(path, descriptor, 0, encoded[:ACTIVITY_TIMESTAMP])
+            mark_file = cls(path, descriptor, error_buffer_length)
+            mark_file._errors.clear()
         except BaseException as error:
             # Closing the only descriptor releases the lock.
             os.close(descriptor)
             if isinstance(error, OSError):
                 raise MarkFileError(f"cannot use mark file {path}: {error}", path) from error
             raise
-        # The timestamp first, so that no start finds the file stale while the rest is written.
-        layout.LONG.pack_into(mapping, ACTIVITY_TIMESTAMP, header.activity_timestamp_ms)
-        _save_errors(directory, existing)
-        mapping[ACTIVITY_TIMESTAMP + 8 : HEADER_LENGTH] = encoded[ACTIVITY_TIMESTAMP + 8 :].ljust(
-            HEADER_LENGTH - ACTIVITY_TIMESTAMP - 8, b"\0"
-        )
-        mapping[:ACTIVITY_TIMESTAMP] = encoded[:ACTIVITY_TIMESTAMP]
-        mark_file = cls(path, descriptor, mapping, error_buffer_length)
-        mark_file._errors.clear()
         try:
             _link(Path(archive_dir), directory)
         except OSError as error:
@@ -193,10 +196,10 @@ class MarkFile(Closing):
             self._signal(epoch_ms())
 
     def update_activity(self, now_ms: int) -> None:
-        """Store the activity timestamp `now_ms`, epoch milliseconds."""
+        """Store the activity timestamp `now_ms`, epoch milliseconds (MarkFileError)."""
         with self._lock:
             self._check_open()
-            layout.LONG.pack_into(self._map, ACTIVITY_TIMESTAMP, now_ms)
+            self._store(ACTIVITY_TIMESTAMP, layout.LONG.pack(now_ms))
 
     @contextlib.contextmanager
     def kept_alive(self) -> Iterator[None]:
@@ -210,7 +213,9 @@ class MarkFile(Closing):
         def keep_alive() -> None:
             with contextlib.suppress(ClosedError):
                 while not done.wait(KEEP_ALIVE_INTERVAL_S):
-                    self.update_activity(epoch_ms())
+                    # The next one may be written.
+                    with contextlib.suppress(MarkFileError):
+                        self.update_activity(epoch_ms())
 
         keeper = threading.Thread(target=keep_alive, name="archive-mark-file", daemon=True)
         keeper.start()
@@ -221,9 +226,10 @@ class MarkFile(Closing):
             keeper.join()
 
     def record_error(self, text: str, now_ms: int) -> bool:
-        """Count an error in the error log; False when it is full."""
-        self._check_open()
-        return self._errors.record(text, now_ms)
+        """Count an error in the error log; False when it is full (MarkFileError)."""
+        with self._lock:
+            self._check_open()
+            return self._errors.record(text, now_ms)
 
     def close(self) -> None:
         """Free the directory at once for the next archive. Idempotent."""
@@ -236,18 +242,25 @@ class MarkFile(Closing):
                 self._closed = True
                 # A forked child may still hold the descriptor; the lock must go all the same.
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
-                self._map.close()
                 os.close(self._fd)
 
     def _signal(self, timestamp_ms: int) -> None:
         self._check_open()
-        layout.LONG.pack_into(self._map, ACTIVITY_TIMESTAMP, timestamp_ms)
-        layout.INT.pack_into(self._map, VERSION, SEMANTIC_VERSION)
-        self._map.flush()
+        self._store(ACTIVITY_TIMESTAMP, layout.LONG.pack(timestamp_ms))
+        self._store(VERSION, layout.INT.pack(SEMANTIC_VERSION))
+        os.fsync(self._fd)
+
+    def _store(self, offset: int, data: bytes) -> None:
+        _store(self._path, self._fd, offset, data)
 
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"mark file {self._path} is closed")
+
+
+def _store(path: Path, descriptor: int, offset: int, data: bytes) -> None:
+    with StorageErrors(f"cannot write mark file {path}", path, MarkFileError):
+        write_at(descriptor, data, offset)
 
 
 def _save_errors(directory: Path, data: bytes) -> None:

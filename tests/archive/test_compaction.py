@@ -107,7 +107,9 @@ def test_damage_is_logged_and_nothing_is_changed(
     """A damaged entry may belong to a recording that was not purged."""
     with open_catalog(directory) as catalog:
         place = catalog.entry(5)
-        catalog.data[place.offset + 32 + 80 : place.offset + 32 + 84] = b"\xff\xff\xff\x7f"
+    with (directory / "archive.catalog").open("r+b") as file:
+        file.seek(place.offset + 32 + 80)
+        file.write(b"\xff\xff\xff\x7f")
     before = (directory / "archive.catalog").read_bytes()
     with open_catalog(directory) as catalog, caplog.at_level(logging.WARNING):
         assert compact_at_start(catalog, directory, 0) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -84,6 +85,23 @@ def test_a_full_file_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     assert [line for line in lines if line.startswith("third")] == ["third: what"]
     [full] = [line for line in lines if "is full" in line]
     assert "aeron.archive.error.buffer.length" in full
+
+
+def test_errors_wait_for_the_disk_up_to_a_limit() -> None:
+    """While the file cannot be written, all errors are counted and the first are stored later."""
+    sink: Any = Sink()
+    waiting: list[Callable[[], None]] = []
+    log = ErrorLog(sink, sink, waiting.append)
+    for _ in range(5_000):
+        log.record("bad message", "too short")
+    assert sink.count == 5_000
+    assert not sink.texts
+    for call in waiting:
+        call()
+    assert sink.texts["bad message: too short"] == len(waiting) < 5_000
+    log.record("recording failed", "no paper")
+    waiting[-1]()
+    assert sink.texts["recording failed: no paper"] == 1
 
 
 def test_an_internal_error_is_stored_with_its_traceback() -> None:

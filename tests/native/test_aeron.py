@@ -84,6 +84,25 @@ def test_buffers_other_than_bytes_can_be_offered(client: _native.AeronClient) ->
         publication.offer(memoryview(b"abcdef")[::2])
 
 
+def test_a_buffer_is_sent_as_it_was_when_it_was_offered(client: _native.AeronClient) -> None:
+    """What another thread puts into it while the offer waits is not sent."""
+    publication = client.add_exclusive_publication("aeron:ipc", 102)
+    data = bytearray(b"offered")
+    subscriptions: list[_native.Subscription] = []
+
+    def change() -> None:
+        time.sleep(0.2)
+        data[:] = b"changed"
+        subscriptions.append(client.add_subscription("aeron:ipc", 102))
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    assert publication.offer_within(data, 20 * SECOND_NS) > 0
+    changing.join()
+    [message] = receive(subscriptions[0], 1)
+    assert message[0] == b"offered"
+
+
 def test_refused_channel_is_reported(client: _native.AeronClient) -> None:
     """A channel that the driver cannot parse is an error with the channel."""
     with pytest.raises(AeronError, match="endpoint=nonsense"):

@@ -8,7 +8,7 @@ use super::pending::{
 };
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
-use super::{c_string, last_error, lock, read, write};
+use super::{c_string, last_error, lock, write};
 use crate::errors::{Error, Result};
 use crate::fork;
 use crate::mailbox::{Event, Mailbox};
@@ -84,18 +84,11 @@ impl Entered<'_> {
 }
 
 impl AeronClient {
+    /// `None` at once where the client is closed or being closed. It does not wait for that,
+    /// because closing waits for those inside: a worker that is writing, as long as its disk takes,
+    /// and the interpreter lock may be held here.
     #[inline]
     pub(super) fn enter(&self) -> Option<Entered<'_>> {
-        if !self.0.process.is_this() {
-            return None;
-        }
-        let guard = read(&self.0.aeron);
-        guard.is_some().then_some(Entered(guard))
-    }
-
-    /// As `enter`, but return at once when the client is being closed. For code that may run on
-    /// the client's own conductor thread, or where the client is entered already.
-    pub(super) fn try_enter(&self) -> Option<Entered<'_>> {
         if !self.0.process.is_this() {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Images: the stream of one publication as a subscription sees it.
 
 use super::client::AeronClient;
-use super::{last_error, lock, read, write};
+use super::{last_error, lock, write};
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
@@ -54,9 +54,8 @@ unsafe impl Sync for Count {}
 
 impl Count {
     fn release(self) {
-        // A client that is closing frees its images itself, and may be waiting for the very
-        // thread this runs on.
-        if let Some(_entered) = self.client.try_enter() {
+        // A client that is closing frees its images itself.
+        if let Some(_entered) = self.client.enter() {
             // SAFETY: a count is released once, by value, while the client is open.
             unsafe { c::aeron_image_release(self.image) };
         }
@@ -169,11 +168,11 @@ impl ImageHandle {
         }
     }
 
-    /// Call `body` with the image; `None` when it was taken away, an error when the client was
-    /// closed.
+    /// Call `body` with the image; `None` when it was taken away or is being, an error when the
+    /// client was closed.
     #[inline]
     fn with<R>(&self, body: impl FnOnce(*mut c::aeron_image_t) -> R) -> Option<Result<R>> {
-        let guard = read(&self.0.count);
+        let guard = self.0.count.try_read().ok()?;
         let count = guard.as_ref()?;
         let entered = count.client.enter_or_closed();
         Some(entered.map(|_entered| body(count.image)))

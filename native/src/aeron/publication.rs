@@ -22,10 +22,12 @@ use rusteron_client::bindings as c;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Bytes that Python lent us for one call.
+/// Bytes that Python lent us for one call. Writable ones are copied, because another thread may
+/// change them once the interpreter is released.
 pub enum Lent<'py> {
     Bytes(Bound<'py, PyBytes>),
-    Buffer(PyBuffer<u8>),
+    ReadOnly(PyBuffer<u8>),
+    Copied(Vec<u8>),
 }
 
 impl<'py> Lent<'py> {
@@ -44,17 +46,21 @@ impl<'py> Lent<'py> {
                 "the message is not contiguous: expected bytes or a C-contiguous buffer",
             ));
         }
-        Ok(Self::Buffer(buffer))
+        if buffer.readonly() {
+            Ok(Self::ReadOnly(buffer))
+        } else {
+            Ok(Self::Copied(buffer.to_vec(data.py())?))
+        }
     }
 
     pub fn as_slice(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes.as_bytes(),
-            Self::Buffer(buffer) if buffer.len_bytes() == 0 => &[],
+            Self::Copied(bytes) => bytes,
+            Self::ReadOnly(buffer) if buffer.len_bytes() == 0 => &[],
             // SAFETY: the exporter keeps the memory in place while the buffer is held, and it
-            // is contiguous; a program that writes to it meanwhile gets a torn message, as
-            // with any buffer handed to a system call.
-            Self::Buffer(buffer) => unsafe {
+            // is contiguous; that it is read-only is the exporter's promise that it stays as it is.
+            Self::ReadOnly(buffer) => unsafe {
                 std::slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), buffer.len_bytes())
             },
         }

@@ -66,6 +66,46 @@ def test_connect_response(either: Any, raw: RawClient) -> None:
     assert sessions[7] == len(raw.client.counters().rows(113))
 
 
+def old_connect(raw: RawClient, schema_version: int, version: bytes) -> Any:
+    """Send a connect request of template 2, byte by byte, and return the response to it."""
+    channel = raw.response_channel.encode()
+    correlation_id = raw.client.next_correlation_id()
+    block = struct.pack("<qi", correlation_id, raw.response_stream_id) + version
+    raw.send(
+        struct.pack("<HHHH", len(block), 2, 101, schema_version)
+        + block
+        + struct.pack("<I", len(channel))
+        + channel
+    )
+    response = raw.response(correlation_id)
+    raw.control_session_id = response.control_session_id
+    return response
+
+
+def test_an_old_connect_request(either: Any, raw: RawClient) -> None:
+    """A connect request without room for credentials begins a session, as aeron-go expects."""
+    response = old_connect(raw, 6, struct.pack("<i", PROTOCOL_VERSION))
+    assert response.code is ControlResponseCode.OK
+    assert response.relevant_id == response.control_session_id == raw.control_session_id
+    assert response.version >> 16 == PROTOCOL_VERSION >> 16
+    assert is_alive(raw)
+    [row] = [row for row in raw.client.counters().rows(113) if row[7] == raw.control_session_id]
+    assert row[3].startswith("control-session: ")
+
+
+@pytest.mark.parametrize(
+    ("schema_version", "version"), [(6, struct.pack("<i", semantic_version(0, 9, 3))), (1, b"")]
+)
+def test_an_old_connect_request_of_another_major_version(
+    either: Any, raw: RawClient, schema_version: int, version: bytes
+) -> None:
+    """It is refused like any other, also where its schema has no field for the version yet."""
+    response = old_connect(raw, schema_version, version)
+    assert response.code is ControlResponseCode.ERROR
+    number = "0.9.3" if version else "0.0.0"
+    assert f"invalid client version {number}" in response.error_message
+
+
 def test_another_major_version_is_refused(either: Any, raw: RawClient) -> None:
     """The response is ERROR with both versions; requests of that session get no response."""
     response = raw.connect(version=semantic_version(0, 9, 3))

@@ -101,7 +101,9 @@ def test_only_that_recording_ends(
     assert f"position {end}" in error.error_message
 
     assert rig.value(CounterType.ERRORS) == errors_before + 1
-    [retained] = [e for e in MarkFile.read(disk.path / "archive").errors if "No space" in e.text]
+    archive_dir = disk.path / "archive"
+    await_true(lambda: any("No space" in each.text for each in MarkFile.read(archive_dir).errors))
+    [retained] = [each for each in MarkFile.read(archive_dir).errors if "No space" in each.text]
     assert (retained.count, f"at position {end}" in retained.text) == (1, True)
     assert rig.value(CounterType.LOW_STORAGE) == 1
     assert rig.value(CounterType.RECORDING_SESSIONS) == 1

@@ -96,7 +96,11 @@ class JavaCodecs(Closing):
 
 def package(module: ModuleType) -> str:
     """Return the Java package that corresponds to a generated module of ours."""
-    packages = {"archive": "io.aeron.archive.codecs", "mark": "io.aeron.archive.codecs.mark"}
+    packages = {
+        "archive": "io.aeron.archive.codecs",
+        "archive_removed": "io.aeron.archive.codecs",
+        "mark": "io.aeron.archive.codecs.mark",
+    }
     return packages[module.__name__.rpartition(".")[2]]
 
 

@@ -320,7 +320,10 @@ AT_THE_END = {
         "quarantine.py erase_tail < repair.py _take_out",
         "repair.py _take_out",
     ],
-    "repair of what is gone": ["mapped_file.py CatalogFile.close"],
+    "repair of what is gone": [
+        "mapped_file.py CatalogFile.close",
+        "segment_files.py make_blank_segment < repair.py repair",
+    ],
     "import": ["mapped_file.py CatalogFile.close"],
 }
 OTHERS_COVER = {
