@@ -2,6 +2,7 @@
 
 use super::client::AeronClient;
 use super::guarded::Guarded;
+use super::last_error;
 use crate::errors::{Error, Result};
 use crate::idle::{Backoff, sleep_precisely};
 use pyo3::prelude::*;
@@ -36,20 +37,24 @@ unsafe fn value<'a>(counter: *mut c::aeron_counter_t) -> &'a AtomicI64 {
 }
 
 impl Counter {
-    pub(super) fn new(client: AeronClient, counter: *mut c::aeron_counter_t) -> Self {
-        let mut raw = MaybeUninit::<c::aeron_counter_constants_t>::zeroed();
-        // SAFETY: C has just given us the counter; the zeroed struct is valid when C fails.
+    /// For a counter of an open client; call inside the client.
+    pub(super) fn new(client: AeronClient, counter: *mut c::aeron_counter_t) -> Result<Self> {
+        let mut raw = MaybeUninit::<c::aeron_counter_constants_t>::uninit();
+        // SAFETY: the caller is inside the client, whose counter this is. The struct is filled in
+        // unless the call fails.
         let constants = unsafe {
-            c::aeron_counter_constants(counter, raw.as_mut_ptr());
+            if c::aeron_counter_constants(counter, raw.as_mut_ptr()) < 0 {
+                return Err(last_error("cannot read the constants of the counter"));
+            }
             raw.assume_init()
         };
-        Self(Arc::new(Shared {
+        Ok(Self(Arc::new(Shared {
             cell: Guarded::new(client, counter, "counter"),
             id: constants.counter_id,
             registration_id: constants.registration_id,
             last: AtomicI64::new(0),
             closed: AtomicBool::new(false),
-        }))
+        })))
     }
 }
 

@@ -102,7 +102,8 @@ impl Outstanding {
         self.registration_id
     }
 
-    /// Poll once with the C function, which returns 0 until there is a response.
+    /// Poll once with the C function, which returns 0 until there is a response. The client stays
+    /// open until `poll` has returned, so that is where a C object may be read.
     pub fn poll<T>(
         &self,
         poll: impl FnOnce(*mut Record) -> std::result::Result<Option<T>, ()>,
@@ -195,15 +196,14 @@ macro_rules! pending_class {
         impl $class {
             pub fn poll_once(&self) -> Result<Option<$object>> {
                 let mut object = null_mut();
+                let make: fn(&Outstanding, *mut _) -> Result<$object> = $make;
                 // SAFETY: the client is open and the record valid while polled.
                 let poll = |command| match unsafe { $poll(&mut object, command) } {
                     0 => Ok(None),
-                    1 => Ok(Some(())),
+                    1 => Ok(Some(make(&self.outstanding, object))),
                     _ => Err(()),
                 };
-                let found = self.outstanding.poll(poll)?;
-                let make: fn(&Outstanding, *mut _) -> $object = $make;
-                Ok(found.map(|()| make(&self.outstanding, object)))
+                self.outstanding.poll(poll)?.transpose()
             }
 
             pub fn wait(&self, py: Python<'_>, timeout_ns: u64, what: &str) -> PyResult<$object> {

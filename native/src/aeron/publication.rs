@@ -171,9 +171,9 @@ macro_rules! publication_class {
         }
 
         impl $class {
-            pub(super) fn new(client: AeronClient, publication: *mut c::$ctype) -> Self {
-                let handle = $handle::new(client, publication);
-                Self { constants: handle.constants.clone(), slot: Slot::new(handle) }
+            pub(super) fn new(client: AeronClient, publication: *mut c::$ctype) -> Result<Self> {
+                let handle = $handle::new(client, publication)?;
+                Ok(Self { constants: handle.constants.clone(), slot: Slot::new(handle) })
             }
 
             fn change(

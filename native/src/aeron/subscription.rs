@@ -33,28 +33,31 @@ struct Shared {
 }
 
 impl Subscription {
+    /// For a subscription of an open client; call inside the client.
     pub(super) fn new(
         client: AeronClient,
         subscription: *mut c::aeron_subscription_t,
         listening: Arc<ImageListener>,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut raw = MaybeUninit::<c::aeron_subscription_constants_t>::uninit();
-        // SAFETY: C has just given us the subscription, fills in the struct, and the channel
-        // lives as long as the subscription.
+        // SAFETY: the caller is inside the client, whose subscription this is. The struct is
+        // filled in unless the call fails, and the channel lives as long as the subscription.
         let (channel, stream_id, registration_id) = unsafe {
-            c::aeron_subscription_constants(subscription, raw.as_mut_ptr());
+            if c::aeron_subscription_constants(subscription, raw.as_mut_ptr()) < 0 {
+                return Err(last_error("cannot read the constants of the subscription"));
+            }
             let raw = raw.assume_init();
             let channel = CStr::from_ptr(raw.channel).to_string_lossy().into_owned();
             (channel, raw.stream_id, raw.registration_id)
         };
-        Self(Arc::new(Shared {
+        Ok(Self(Arc::new(Shared {
             cell: Guarded::new(client, subscription, "subscription"),
             listening,
             channel,
             stream_id,
             registration_id,
             endpoint: OnceLock::new(),
-        }))
+        })))
     }
 
     /// Poll image by image and post each whole message as an event; returns the fragments read.

@@ -82,17 +82,24 @@ macro_rules! publication_handle {
         }
 
         impl $handle {
-            pub(super) fn new(client: AeronClient, publication: *mut c::$ctype) -> Self {
+            /// For a publication of an open client; call inside the client.
+            pub(super) fn new(client: AeronClient, publication: *mut c::$ctype) -> Result<Self> {
                 let mut raw = MaybeUninit::<c::aeron_publication_constants_t>::uninit();
-                // SAFETY: C has just given us the publication and fills in the struct.
+                // SAFETY: the caller is inside the client, whose publication this is. The struct
+                // is filled in unless the call fails.
                 let constants = unsafe {
-                    c::$constants(publication, raw.as_mut_ptr());
+                    if c::$constants(publication, raw.as_mut_ptr()) < 0 {
+                        return Err(last_error(concat!(
+                            "cannot read the constants of the ",
+                            $what
+                        )));
+                    }
                     PublicationConstants::from_c(&raw.assume_init())
                 };
-                Self {
+                Ok(Self {
                     cell: Guarded::new(client, publication, $what),
                     constants,
-                }
+                })
             }
 
             pub fn offer(&self, data: &[u8], mut reserved: i64) -> Result<i64> {
