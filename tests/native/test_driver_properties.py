@@ -77,7 +77,7 @@ _native.MediaDriver.launch({"aeron.threading.mode": "SHARED", **properties}).clo
 def configuration(aeron_dir: Path, properties: dict[str, str], **variables: str) -> dict[str, str]:
     """Launch a driver in a separate process and return the configuration that it prints."""
     given = {"aeron.dir": str(aeron_dir), "aeron.print.configuration": "true", **properties}
-    finished = run_python("-P", "-c", LAUNCH, given, **variables)
+    finished = run_python("-P", "-c", LAUNCH, given, timeout_s=120.0, **variables)
     assert finished.returncode == 0, finished.stderr
     lines = [line.strip().partition("=") for line in finished.stdout.splitlines()]
     return {name: value for name, _, value in lines}
