@@ -1,8 +1,7 @@
 """The media driver: its directory, its properties, and a C driver inside this process.
 
 Some properties of the Java driver have Java classes as values. The C driver has names for those
-that come with Aeron and Agrona. Its other values are functions, built in (`aeron_…`) or from the
-libraries in `aeron.driver.dynamic.libraries`.
+that come with Aeron and Agrona. Its other values are built-in functions (`aeron_…`).
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ CLIENT_ERROR_DRIVER_TIMEOUT: Final = -1000
 # in each duty cycle, which makes duty cycles long after many short streams.
 DRIVER_DEFAULTS: Final[Mapping[str, str]] = {"aeron.timer.interval": "100ms"}
 
-_LIBRARIES: Final = "aeron.driver.dynamic.libraries"
 _SLEEP_MS: Final = "sleep-ms"  # in the C driver: sleep-ns with an argument
 _IDLE_STRATEGIES: Final = {
     "org.agrona.concurrent.BackoffIdleStrategy": "backoff",
@@ -192,15 +190,12 @@ def with_c_names(properties: Mapping[str, str]) -> dict[str, str]:
         ConfigurationError: the C driver does not have a value.
     """
     named = dict(properties)
-    libraries = _given(_LIBRARIES, properties)
     for name, c_names in _NAMES.items():
         value = _given(name, properties)
         if not value or value in c_names.values() or value.startswith("aeron_"):
             c_name = value
         elif value in c_names:
             named[name] = c_name = c_names[value]
-        elif libraries and "." not in value:
-            continue
         else:
             expected = ", ".join(sorted(set(c_names.values())))
             raise ConfigurationError(

@@ -81,14 +81,6 @@ def test_other_classes_are_refused_with_the_names_to_use(
     assert not list(tmp_path.iterdir())
 
 
-def test_functions_of_other_libraries_are_left_to_the_driver() -> None:
-    """A plug-in's function is looked up by the driver; a Java class cannot be one."""
-    given = {"aeron.driver.dynamic.libraries": "/opt/libmine.so", VALIDATOR: "mine"}
-    assert with_c_names(given) == given
-    with pytest.raises(aerotape.ConfigurationError):
-        with_c_names({**given, VALIDATOR: "com.example.Mine"})
-
-
 @pytest.mark.parametrize(
     ("given", "environment", "passed"),
     [

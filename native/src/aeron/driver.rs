@@ -1,5 +1,9 @@
 //! The C media driver inside this process.
 
+mod network;
+mod properties;
+mod property;
+
 use super::lock;
 use crate::errors::{Error, Result};
 use crate::fork;
@@ -11,12 +15,11 @@ use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
 use std::sync::Mutex;
 
-/// Starting a driver reads the environment, which is process wide.
-static LAUNCHING: Mutex<()> = Mutex::new(());
-
 struct Running {
     driver: *mut d::aeron_driver_t,
     context: *mut d::aeron_driver_context_t,
+    /// The values of its properties, which C points at.
+    _values: Vec<CString>,
 }
 
 // SAFETY: a started driver runs on its own threads; the pointers are only used to close it, by
@@ -28,44 +31,6 @@ pub struct MediaDriver {
     running: Mutex<Option<Running>>,
     aeron_dir: String,
     process: fork::Process,
-}
-
-/// The environment variable by which the C driver knows a property: `aeron.dir` is `AERON_DIR`.
-fn variable(property: &str) -> String {
-    property.replace(['.', '-'], "_").to_uppercase()
-}
-
-/// Variables set for the time a driver reads its configuration, then put back.
-struct Environment {
-    before: Vec<(String, Option<std::ffi::OsString>)>,
-}
-
-impl Environment {
-    fn set(properties: &BTreeMap<String, String>) -> Self {
-        let mut before = Vec::new();
-        for (property, value) in properties {
-            let name = variable(property);
-            before.push((name.clone(), std::env::var_os(&name)));
-            // SAFETY: `LAUNCHING` serialises our launches; the C driver gives no other
-            // way to take all its properties, and start-up is when nothing else runs.
-            unsafe { std::env::set_var(name, value) };
-        }
-        Self { before }
-    }
-}
-
-impl Drop for Environment {
-    fn drop(&mut self) {
-        for (name, value) in self.before.drain(..) {
-            // SAFETY: as in `set`.
-            unsafe {
-                match value {
-                    Some(value) => std::env::set_var(name, value),
-                    None => std::env::remove_var(name),
-                }
-            }
-        }
-    }
 }
 
 fn last_error(what: &str) -> Error {
@@ -82,17 +47,6 @@ fn last_error(what: &str) -> Error {
 }
 
 fn launch(properties: &BTreeMap<String, String>) -> Result<(Running, String)> {
-    let _alone = lock(&LAUNCHING);
-    for (name, value) in properties {
-        if name.contains(['\0', '=']) || value.contains('\0') {
-            let message = format!("the property {name:?} cannot be given to the media driver");
-            return Err(Error::Aeron {
-                code: libc::EINVAL,
-                message,
-            });
-        }
-    }
-    let _environment = Environment::set(properties);
     let mut context = null_mut();
     let mut driver = null_mut();
     // SAFETY: plain C construction in the documented order; on each failure what was made is
@@ -103,10 +57,13 @@ fn launch(properties: &BTreeMap<String, String>) -> Result<(Running, String)> {
         if d::aeron_driver_context_init(&mut context) < 0 {
             return Err(last_error("cannot configure the media driver"));
         }
-        if let Some(dir) = properties.get("aeron.dir") {
-            let dir = CString::new(dir.as_str()).unwrap_or_default();
-            d::aeron_driver_context_set_dir(context, dir.as_ptr());
-        }
+        let values = match properties::apply(context, properties) {
+            Ok(values) => values,
+            Err(error) => {
+                d::aeron_driver_context_close(context);
+                return Err(error);
+            }
+        };
         let aeron_dir = CStr::from_ptr(d::aeron_driver_context_get_dir(context))
             .to_string_lossy()
             .into_owned();
@@ -122,7 +79,12 @@ fn launch(properties: &BTreeMap<String, String>) -> Result<(Running, String)> {
             d::aeron_driver_context_close(context);
             return Err(error);
         }
-        Ok((Running { driver, context }, aeron_dir))
+        let running = Running {
+            driver,
+            context,
+            _values: values,
+        };
+        Ok((running, aeron_dir))
     }
 }
 
