@@ -176,7 +176,7 @@ class DeltaRecordingTable:
             return
         names = ", ".join(lost[:_LOST_NAMES]) + (", …" if lost[_LOST_NAMES:] else "")
         raise StorageError(
-            f"{self.store.name} lacks {len(lost)} files that its log names ({names}): restore "
+            f"{self.store.name} lacks files that its log names ({len(lost)}: {names}): restore "
             "them, or remove them from the log with `DeltaTable.repair` of deltalake and convert "
             "again with --overwrite",
             self.store.name,

@@ -114,6 +114,27 @@ def test_a_commit_whose_answer_was_lost_counts(
     assert_whole(archive_dir, out)
 
 
+def test_a_commit_whose_outcome_cannot_be_read(
+    archive_dir: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log cannot be read after an error: the job fails and deletes nothing."""
+    add_recording(archive_dir, fill(SegmentBuilder(), 5))
+    calls = inject(monkeypatch, OSError("connection reset"), commits=True)
+    update = DeltaTable.update_incremental
+
+    def unreadable(table: DeltaTable) -> None:
+        if calls:
+            raise OSError("still no connection")
+        update(table)
+
+    monkeypatch.setattr(DeltaTable, "update_incremental", unreadable)
+    with pytest.raises(StorageError, match=r"cannot read Delta table .*still no connection"):
+        run_here("delta", archive_dir, out)
+    monkeypatch.setattr(DeltaTable, "update_incremental", update)
+    assert rows_of("delta", out) == expected_rows(archive_dir)
+    assert run_here("delta", archive_dir, out).files == 0
+
+
 @both
 def test_files_of_a_failed_commit_are_left_for_vacuum(
     archive_dir: Path, out: Path, replacing: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -260,7 +281,7 @@ def test_a_table_that_lacks_files_is_an_error(archive_dir: Path, out: Path) -> N
         lambda: run_here("delta", archive_dir, out),
         lambda: plan_only(options(archive_dir), DeltaRecordingTable(out)),
     ):
-        with pytest.raises(StorageError, match=rf"lacks 1 files .*{lost.name}.*--overwrite"):
+        with pytest.raises(StorageError, match=rf"lacks files .*1: {lost.name}.*--overwrite"):
             run()
     DeltaTable(out).repair()
     run_here("delta", archive_dir, out, overwrite=True)
