@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from aerotape.archive.recording.durability import Durability
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
@@ -14,6 +15,11 @@ from aerotape.errors import (
 )
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.qualified_id import QualifiedId
+
+FILE_NAME: Final = "ledgers.sqlite"
+"""The database of an archive directory that has the metadata of all ledgers."""
+LOST_PASSWORD: Final = b"\0"
+"""Stored instead of a password that was lost with the metadata; no password matches it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +99,21 @@ def in_use(metadata: LedgerMetadata) -> LedgerInUseError:
     )
 
 
+def check_password_known(metadata: LedgerMetadata) -> None:
+    """Raise LedgerPasswordError if the password of a ledger was lost."""
+    if metadata.password_hash == LOST_PASSWORD:
+        raise LedgerPasswordError(
+            f"the password of ledger {metadata.ledger} was lost with the ledgers' metadata: restore"
+            " ledgers.sqlite from a backup, or delete the ledger",
+            metadata.ledger,
+        )
+
+
 def check_password(metadata: LedgerMetadata, password_hash: bytes) -> None:
     """Raise LedgerPasswordError for a hash that is not that of the ledger's password."""
     import hmac
 
+    check_password_known(metadata)
     expected = metadata.password_hash
     if expected and not hmac.compare_digest(expected, password_hash):
         raise LedgerPasswordError(f"ledger {metadata.ledger} has another password", metadata.ledger)

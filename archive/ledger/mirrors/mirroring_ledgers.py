@@ -104,11 +104,12 @@ class MirroringLedgers(Ledgers):
         ledger = metadata.ledger
 
         def task() -> Task[None]:
+            is_new = False
             try:
                 known = yield from self._metadata(ledger)
             except UnknownLedgerError:
-                yield from self._worker.change(lambda store: store.add(metadata))
-                known = metadata
+                known, is_new = metadata, True
+                yield from self._worker.create()
             if known.is_closed:
                 raise LedgerClosedError(f"ledger {ledger} is closed in its mirror", ledger)
             same = replace(known, recording_id=NULL_VALUE, created_ms=metadata.created_ms)
@@ -119,11 +120,11 @@ class MirroringLedgers(Ledgers):
             if ledger in self._writers:
                 self._check_no_writer(known)
             self._marks.pop(known.recording_id, None)
-            yield from self._followers.follow(known, source)
+            yield from self._followers.follow(known, source, is_new=is_new)
             self._forced.discard(known.recording_id)
             client.send_ok(correlation_id, known.recording_id)
 
-        self._begin(client, correlation_id, self._alone(ledger, task()))
+        self._requests.begin(client, correlation_id, task(), changes=ledger)
 
     # ---- this archive leads -------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ class MirroringLedgers(Ledgers):
                 self._mirrors.replace(ledger, mirror, replacement)
             client.send_ok(correlation_id)
 
-        self._begin(client, correlation_id, self._alone(ledger, task()))
+        self._requests.begin(client, correlation_id, task(), changes=ledger)
 
     def _connected(self, metadata: LedgerMetadata, confirmed: int) -> MirroredLedger:
         """Connect to the mirrors of a ledger, also if they are connected (see `Mirrors.begin`)."""
@@ -199,7 +200,7 @@ class MirroringLedgers(Ledgers):
             mirrored = self._connected(writer.metadata, NULL_POSITION)
             self._connected_for[metadata.ledger] = writer
             yield from self._within_time(lambda: mirrored.has_quorum, mirrored)
-        except BaseException:
+        except Exception:
             self._recordings.stop_identity(writer.recording_id)
             while writer.is_active:
                 yield
