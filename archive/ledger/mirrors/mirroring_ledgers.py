@@ -201,6 +201,10 @@ class MirroringLedgers(Ledgers):
             self._connected_for[metadata.ledger] = writer
             yield from self._within_time(lambda: mirrored.has_quorum, mirrored)
         except Exception:
+            # They would be connected to again until they respond.
+            self._connected_for.pop(metadata.ledger, None)
+            if self._mirrors is not None:
+                self._mirrors.end(metadata.ledger)
             self._recordings.stop_identity(writer.recording_id)
             while writer.is_active:
                 yield
