@@ -115,9 +115,7 @@ class Followers:
         self._settled = settled
         self._followers: dict[QualifiedId, Follower] = {}
 
-    def follow(
-        self, metadata: LedgerMetadata, source: MirrorSource, *, is_new: bool
-    ) -> Task[None]:
+    def follow(self, metadata: LedgerMetadata, source: MirrorSource, *, is_new: bool) -> Task[None]:
         """Replicate from the leader, from where the recording of the ledger is common to both.
 
         Ends once the recording has begun. A replication of the ledger in progress ends before.
