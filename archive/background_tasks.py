@@ -7,8 +7,8 @@ read from top to bottom. Whatever starts tasks owns a `BackgroundTasks` and adva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Generator
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -17,52 +17,38 @@ T = TypeVar("T")
 Task = Generator[None, None, T]
 
 
-class _Started(NamedTuple):
-    task: Task[None]
-    is_wanted: Callable[[], bool]
-
-
 class BackgroundTasks:
     """The unfinished tasks of one part of the archive. For the conductor's thread."""
 
     def __init__(self) -> None:
-        self._tasks: list[_Started] = []
+        self._tasks: list[Task[None]] = []
 
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, task: Task[None], is_wanted: Callable[[], bool] = lambda: True) -> None:
-        """Run a task to its first yield; what it raises is raised.
-
-        Args:
-            is_wanted: once it returns False the task is cancelled.
-        """
-        started = _Started(task, is_wanted)
-        self._tasks.append(started)
-        self._step(started)
+    def start(self, task: Task[None]) -> None:
+        """Run a task to its first yield; what it raises is raised."""
+        self._tasks.append(task)
+        self._step(task)
 
     def advance(self) -> None:
         """Run each task to its next yield; what one raises ends it and is raised."""
-        for started in list(self._tasks):
-            self._step(started)
+        for task in list(self._tasks):
+            self._step(task)
 
     def close(self) -> None:
         """Cancel all tasks."""
         while self._tasks:
-            self._tasks.pop().task.close()
+            self._tasks.pop().close()
 
-    def _step(self, started: _Started) -> None:
+    def _step(self, task: Task[None]) -> None:
         try:
-            if started.is_wanted():
-                next(started.task)
-                return
-            started.task.close()
+            next(task)
         except StopIteration:
-            pass
+            self._tasks.remove(task)
         except BaseException:
-            self._tasks.remove(started)
+            self._tasks.remove(task)
             raise
-        self._tasks.remove(started)
 
 
 def outcome(future: Future[T]) -> Task[T]:

@@ -43,6 +43,12 @@ def check_directory(path: Path) -> None:
         raise _link_error(path, "directory")
 
 
+def check_file(path: Path) -> None:
+    """Refuse a file to write to that is a symbolic link, where a library opens it (OSError)."""
+    if path.is_symlink():
+        raise _link_error(path, "regular file")
+
+
 def _link_error(path: Path, kind: str) -> OSError:
     return OSError(
         errno.ELOOP,

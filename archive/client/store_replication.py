@@ -27,6 +27,7 @@ from aerotape.catalog.no_follow import DIRECTORY_MODE
 from aerotape.catalog.scopes.importing import RecordingImport
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.catalog.scopes.placing import (
+    check_levels,
     check_no_ledger,
     check_store,
     place,
@@ -96,6 +97,7 @@ def replicate_archive(
             directory = imported_directory(store, id)
             outcome = RecordingImport(id.ledger_id, id, "left out", 0, directory)
             try:
+                check_levels(directory)
                 check_no_ledger(store, id, is_ledger)
                 source = _with_end(client, descriptor)
                 if not directory.exists():

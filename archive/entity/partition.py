@@ -19,6 +19,8 @@ from aerotape.channel_uri import ChannelUri, ChannelUriError
 if TYPE_CHECKING:
     from aerotape.archive.client.ledger.requests import LedgerTypeName
 
+ALIAS_FRAGMENT: Final = "alias=entities-"
+"""What the channel of each partition contains."""
 _ALIAS: Final = re.compile(
     r"entities-(?P<topic>.+)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)(?P<pd>-pd)?"
 )
@@ -78,7 +80,7 @@ def partition_in(recording: RecordingDescriptor) -> Partition | None:
 
 def partition_on(channel: str, stream_id: int) -> Partition | None:
     """Return the partition that is recorded from a channel and stream, None when it is not one."""
-    if "alias=entities-" not in channel:
+    if ALIAS_FRAGMENT not in channel:
         return None
     try:
         alias = ChannelUri.parse(channel).get("alias") or ""

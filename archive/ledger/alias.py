@@ -1,9 +1,10 @@
 """The alias of a ledger's channel, by which its recording is recognised in the catalog.
 
-    aeron:ipc?…|alias=ledger-<32 hexadecimal digits>-pd
+    aeron:ipc?…|alias=ledger-<32 hexadecimal digits>-pd[-password][-closed]
 
-A recording's channel stays in the catalog, so ids and types of ledgers, and which of them are
-closed, survive the loss of their metadata. The alias has no meaning for the media driver.
+A recording's channel stays in the catalog, so ids and types of ledgers, and which of them have a
+password or are closed, survive the loss of their metadata. The alias has no meaning for the media
+driver. It protects nothing: which recordings are those of ledgers is in the metadata.
 """
 
 from __future__ import annotations
@@ -18,27 +19,31 @@ from aerotape.qualified_id import QualifiedId
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.ledger.metadata import LedgerMetadata
     from aerotape.catalog.file.catalog import Catalog
 
 _PREFIX = "ledger-"
 _CLOSED = "-closed"
-_ALIAS = re.compile(rf"ledger-([0-9a-f]{{32}})-(pd|vd)({_CLOSED})?")
+_PASSWORD = "-password"
+_ALIAS = re.compile(rf"ledger-([0-9a-f]{{32}})-(pd|vd)({_PASSWORD})?({_CLOSED})?")
 _TYPES = {"pd": LedgerType.PD_JOURNAL, "vd": LedgerType.VD_JOURNAL}
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 ALIAS_FRAGMENT = f"alias={_PREFIX}".encode()
 """What the channel of each ledger's recording contains."""
 
 
-def with_alias(channel: str, ledger: QualifiedId, kind: LedgerType, session_id: int) -> str:
+def with_alias(channel: str, metadata: LedgerMetadata, session_id: int) -> str:
     """Return the channel on which an archive records a writer of a ledger.
 
     Args:
         channel: the writer's channel.
+        metadata: of the ledger.
         session_id: the writer's session: no other one is recorded.
     """
     uri = ChannelUri.parse(channel)
     uri.put("session-id", str(session_id))
-    uri.put("alias", f"{_PREFIX}{ledger}-{_NAMES[kind]}")
+    password = _PASSWORD if metadata.password_hash else ""
+    uri.put("alias", f"{_PREFIX}{metadata.ledger}-{_NAMES[metadata.type]}{password}")
     return str(uri)
 
 
@@ -63,6 +68,7 @@ class AliasedLedger(NamedTuple):
 
     id: QualifiedId
     type: LedgerType
+    has_password: bool
     is_closed: bool
 
 
@@ -75,6 +81,7 @@ def ledger_of_channel(original_channel: str) -> AliasedLedger | None:
         match = _ALIAS.fullmatch(alias)
         if match is None:
             return None
-        return AliasedLedger(QualifiedId.parse(match[1]), _TYPES[match[2]], bool(match[3]))
+        id, kind, password, closed = match.groups()
+        return AliasedLedger(QualifiedId.parse(id), _TYPES[kind], bool(password), bool(closed))
     except (ConfigurationError, QualifiedIdError):
         return None

@@ -98,7 +98,7 @@ class Attachment:
             durability=self.metadata.durability,
         )
         while not self.is_decided:
-            if time.monotonic_ns() >= deadline_ns:
+            if time.monotonic_ns() >= deadline_ns or self.client.is_done:
                 if subscription is not None:
                     recordings.stop_subscription(subscription.registration_id)
                 raise LedgerError(

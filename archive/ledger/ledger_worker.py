@@ -1,17 +1,22 @@
-"""The thread that reads and writes ledgers' metadata and segment files, for the conductor."""
+"""The thread that reads and writes ledgers' metadata and segment files, for the conductor.
+
+It also has what the conductor needs without a wait: which recordings are those of ledgers.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aerotape.archive.background_tasks import Task, outcome
-from aerotape.archive.ledger.metadata import LedgerMetadata, unknown_ledger
+from aerotape.archive.ledger.durable import force_catalog
+from aerotape.archive.ledger.metadata import FILE_NAME, LedgerMetadata, unknown_ledger
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.catalog.scopes.layout import imported_directory, imported_ids
-from aerotape.errors import UnknownLedgerError
+from aerotape.errors import AerotapeError, UnknownLedgerError
 from aerotape.qualified_id import QualifiedId
 
 if TYPE_CHECKING:
@@ -24,6 +29,11 @@ class LedgerWorker:
     """The thread and the database, which the first call starts and opens.
 
     Methods return tasks that wait for the thread; what the call raises, they raise.
+
+    Attributes:
+        caller: for whom the tasks that are advanced now run; of each caller's calls, one at a time
+            is in the thread's queue.
+        recordings: the ledgers by their recordings; None until the database has been opened.
     """
 
     def __init__(
@@ -33,8 +43,12 @@ class LedgerWorker:
 
         Args:
             wake: makes the caller's thread advance the tasks; called in the thread.
-            report: called by a task with what the operator has to know of metadata that was lost.
+            report: called in the conductor's thread with what the operator has to know of metadata
+                that was lost or cannot be read.
         """
+        self.caller: object = None
+        self.recordings: dict[int, QualifiedId] | None = None
+        self._callers: set[object] = set()
         self._archive_dir = archive_dir
         self._report = report
         self._reports: deque[str] = deque()
@@ -42,13 +56,40 @@ class LedgerWorker:
         # Used in the thread only, until that has ended.
         self._store: LedgerStore | None = None
 
+    def begin(self) -> None:
+        """Open the database, if there is one, so that it is known which recordings are ledgers'."""
+        if (self._archive_dir / FILE_NAME).exists():
+            self._files.submit(self._load)
+
+    def _load(self) -> None:
+        try:
+            self._open(create=False)
+        except AerotapeError as error:
+            self._reports.append(f"{error}; recordings are protected by their aliases meanwhile")
+
+    def do_work(self) -> None:
+        """Report what the thread has found."""
+        while self._reports:
+            self._report(self._reports.popleft())
+
     def call(self, call: Callable[[], T]) -> Task[T]:
         """Call a function in the thread."""
+        caller = self.caller
+        while caller in self._callers:
+            yield
+        self._callers.add(caller)
         try:
             return (yield from outcome(self._files.submit(call)))
         finally:
-            while self._reports:
-                self._report(self._reports.popleft())
+            self._callers.discard(caller)
+            self.do_work()
+
+    def create(self) -> Task[None]:
+        """Create the database if there is none, before the recording of a new ledger exists.
+
+        Later it would be built again from that recording (StorageError: it cannot be written).
+        """
+        yield from self.change(lambda store: None)
 
     def change(self, change: Callable[[LedgerStore], None]) -> Task[None]:
         """Change the database, which is created if there is none; on storage at the end.
@@ -64,6 +105,39 @@ class LedgerWorker:
             change(store)
 
         yield from self.call(make)
+
+    def set_recording(
+        self, metadata: LedgerMetadata, recording_id: int, *, is_new: bool = False
+    ) -> Task[None]:
+        """Set the recording of a ledger, which is added with it if it is new (StorageError)."""
+
+        def change(store: LedgerStore) -> None:
+            if is_new:
+                store.add(replace(metadata, recording_id=recording_id))
+            else:
+                store.set_recording(metadata.ledger, recording_id)
+
+        yield from self.change(change)
+        assert self.recordings is not None, "the database is open"
+        self.recordings[recording_id] = metadata.ledger
+
+    def remove(self, metadata: LedgerMetadata) -> Task[None]:
+        """Remove a ledger whose recording is purged.
+
+        The purge is forced to storage before: a ledger that is still listed after a crash can be
+        completed by its purged recording, the reverse could not.
+
+        Raises:
+            StorageError: the catalog or the database cannot be written.
+        """
+
+        def change(store: LedgerStore) -> None:
+            force_catalog(self._archive_dir)
+            store.remove(metadata.ledger)
+
+        yield from self.change(change)
+        if self.recordings is not None:
+            self.recordings.pop(metadata.recording_id, None)
 
     def get(self, ledger: QualifiedId) -> Task[LedgerMetadata]:
         """Return the metadata of a ledger.
@@ -122,6 +196,8 @@ class LedgerWorker:
             from aerotape.archive.ledger.rebuild import open_store
 
             self._store = open_store(self._archive_dir, create=create, report=self._reports.append)
+            if self._store is not None:
+                self.recordings = self._store.recordings()
         return self._store
 
     def close(self) -> None:

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, cast
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import Task
 from aerotape.archive.ledger import durable
-from aerotape.archive.ledger.alias import mark_closed
+from aerotape.archive.ledger.alias import ledger_of_channel, mark_closed
 from aerotape.archive.ledger.attachment import Attachment, Client, RemovalRequester
-from aerotape.archive.ledger.client_tasks import ClientTasks
+from aerotape.archive.ledger.client_requests import ClientRequests
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_password, in_use
@@ -80,9 +80,8 @@ class Ledgers:
         self._worker = LedgerWorker(
             archive_dir, wake, lambda text: errors.record("metadata of ledgers", text)
         )
-        self._tasks = ClientTasks(errors)
-        # Ledgers that a request is changing.
-        self._changing: set[QualifiedId] = set()
+        self._worker.begin()
+        self._requests = ClientRequests(self._worker, errors)
         self._writers: dict[QualifiedId, Attachment] = {}
         self._forced: set[int] = set()  # recordings whose stop position is on storage
         # The last confirmed entry that was looked up, by recording.
@@ -91,7 +90,7 @@ class Ledgers:
     @property
     def wants_within_ns(self) -> int | None:
         """As `Agent.wants_within_ns`: requests wait for positions, or for the driver."""
-        return SOON_NS if self._tasks else None
+        return SOON_NS if self._requests else None
 
     def do_work(self) -> None:
         """Advance each request by one step."""
@@ -100,12 +99,28 @@ class Ledgers:
                 # The recorder has forced it to storage up to there.
                 self._forced.add(writer.recording_id)
                 del self._writers[ledger]
-        self._tasks.advance()
+        self._worker.do_work()
+        self._requests.do_work()
 
     def close(self) -> None:
         """Cancel requests and close the database."""
-        self._tasks.close()
+        self._requests.close()
         self._worker.close()
+
+    def ledger_of(self, recording_id: int) -> QualifiedId | None:
+        """Return the ledger whose recording this is, None if it is a plain one.
+
+        The metadata decides. Before it was read the alias does: the metadata may be unreadable, or
+        have to be built again from the aliases.
+        """
+        for ledger, writer in self._writers.items():
+            if writer.recording_id == recording_id:
+                return ledger
+        known = self._worker.recordings
+        if known is not None:
+            return known.get(recording_id)
+        found = ledger_of_channel(self._catalog.entry(recording_id).descriptor.original_channel)
+        return None if found is None else found.id
 
     # ---- requests -----------------------------------------------------------------------------
 
@@ -116,7 +131,7 @@ class Ledgers:
             yield from self._worker.change(lambda store: store.add(metadata))
             client.send_ok(correlation_id)
 
-        self._tasks.change(client, correlation_id, task())
+        self._requests.begin(client, correlation_id, task())
 
     def info(
         self, client: Client, correlation_id: int, ledger: QualifiedId, password_token: bytes
@@ -130,7 +145,7 @@ class Ledgers:
             status = yield from self._status(metadata)
             client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
-        self._tasks.read(client, correlation_id, task())
+        self._requests.begin(client, correlation_id, task())
 
     def list(
         self, client: Client, correlation_id: int, scope_id: int, from_ledger_id: int, count: int
@@ -147,7 +162,7 @@ class Ledgers:
             if len(found) < count:
                 client.send_recording_unknown(correlation_id, NULL_VALUE)
 
-        self._tasks.read(client, correlation_id, task())
+        self._requests.begin(client, correlation_id, task())
 
     def next_scope(self, client: Client, correlation_id: int, after: int) -> None:
         """OK with the lowest scope after one that has ledgers or imported recordings, or 0."""
@@ -155,7 +170,7 @@ class Ledgers:
         def task() -> Task[None]:
             client.send_ok(correlation_id, (yield from self._worker.next_scope(after)))
 
-        self._tasks.read(client, correlation_id, task())
+        self._requests.begin(client, correlation_id, task())
 
     def attach(
         self,
@@ -165,13 +180,13 @@ class Ledgers:
         *,
         stream_id: int,
         source_location: SourceLocation,
-        channel: Callable[[LedgerType], str],
+        channel: Callable[[LedgerMetadata], str],
         password_token: bytes,
     ) -> None:
         """Record a writer's stream; send the descriptor once that has begun and is on storage.
 
         Args:
-            channel: returns what to record, from the type of the ledger.
+            channel: returns what to record of a ledger.
         """
 
         def task() -> Task[None]:
@@ -191,9 +206,7 @@ class Ledgers:
                     self._writers.pop(ledger, None)
             begun = self._catalog.descriptor(writer.recording_id)
             if metadata.recording_id == NULL_VALUE:
-                yield from self._worker.change(
-                    lambda store: store.set_recording(ledger, writer.recording_id)
-                )
+                yield from self._worker.set_recording(metadata, writer.recording_id)
             session = self._recordings.session(writer.recording_id)
             if session is None:
                 raise LedgerError(
@@ -207,7 +220,7 @@ class Ledgers:
             status = self._shown(writer.metadata, status.with_writer(session))
             client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
-        self._tasks.change(client, correlation_id, self._alone(ledger, task()))
+        self._requests.begin(client, correlation_id, task(), changes=ledger)
 
     def sync(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
         """Force what is recorded to storage; OK with the confirmed position."""
@@ -231,7 +244,7 @@ class Ledgers:
                 raise LedgerError(f"ledger {ledger} has failed: {failure}", ledger)
             client.send_ok(correlation_id, (yield from self._synced(metadata, position)))
 
-        self._tasks.wait(client, correlation_id, task())
+        self._requests.begin(client, correlation_id, task())
 
     def await_position(
         self,
@@ -262,12 +275,12 @@ class Ledgers:
             status = yield from self._status(metadata, with_entries=False)
             client.send_ok(correlation_id, status.confirmed_position)
 
-        self._tasks.wait(client, correlation_id, task())
+        self._requests.begin(client, correlation_id, task())
 
     def close_ledger(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
         """Sync and close a ledger that this client writes, or that has no writer."""
-        task = self._alone(ledger, self._closed(client, correlation_id, ledger))
-        self._tasks.change(client, correlation_id, task)
+        task = self._closed(client, correlation_id, ledger)
+        self._requests.begin(client, correlation_id, task, changes=ledger)
 
     def recover(
         self, client: Client, correlation_id: int, ledger: QualifiedId, password_token: bytes
@@ -278,10 +291,13 @@ class Ledgers:
             check_password((yield from self._metadata(ledger)), password_token)
             yield from self._closed(client, correlation_id, ledger, fences=True)
 
-        self._tasks.change(client, correlation_id, self._alone(ledger, task()))
+        self._requests.begin(client, correlation_id, task(), changes=ledger)
 
     def delete(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
-        """Purge the recording of a ledger without a writer, then remove its metadata."""
+        """Purge the recording of a ledger without a writer, then remove its metadata.
+
+        A ledger whose recording is purged is removed at the next start, or deleted again.
+        """
 
         def task() -> Task[None]:
             metadata = yield from self._metadata(ledger)
@@ -299,10 +315,10 @@ class Ledgers:
                 if requester.outcome:
                     code, message = requester.outcome
                     raise ArchiveError(f"ledger {ledger} is not deleted: {message}", code)
-            yield from self._worker.change(lambda store: store.remove(ledger))
+            yield from self._worker.remove(metadata)
             client.send_ok(correlation_id)
 
-        self._tasks.change(client, correlation_id, self._alone(ledger, task()))
+        self._requests.begin(client, correlation_id, task(), changes=ledger)
 
     def locate(
         self, client: Client, correlation_id: int, ledger: QualifiedId, entry_id: int
@@ -321,19 +337,9 @@ class Ledgers:
                 (yield from self._worker.call(lambda: recording.position_of(entry_id, limit))),
             )
 
-        self._tasks.read(client, correlation_id, task())
+        self._requests.begin(client, correlation_id, task())
 
     # ---- steps of requests --------------------------------------------------------------------
-
-    def _alone(self, ledger: QualifiedId, task: Task[None]) -> Task[None]:
-        """Run a task while no other one changes the ledger."""
-        while ledger in self._changing:
-            yield
-        self._changing.add(ledger)
-        try:
-            yield from task
-        finally:
-            self._changing.discard(ledger)
 
     def _metadata(self, ledger: QualifiedId) -> Task[LedgerMetadata]:
         writer = self._writers.get(ledger)
@@ -347,11 +353,11 @@ class Ledgers:
         metadata: LedgerMetadata,
         stream_id: int,
         source_location: SourceLocation,
-        channel: Callable[[LedgerType], str],
+        channel: Callable[[LedgerMetadata], str],
     ) -> Task[None]:
         """Wait until the writer's stream is recorded."""
         timeout_ns = self._connect_timeout_ns
-        recorded_as = channel(metadata.type)
+        recorded_as = channel(metadata)
         yield from writer.record(
             self._recordings, stream_id, recorded_as, source_location, timeout_ns
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from aerotape.archive.recording.durability import Durability
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
@@ -15,8 +16,10 @@ from aerotape.errors import (
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.qualified_id import QualifiedId
 
-PASSWORD_LOST = b"\0"
-"""Stored instead of a hash that was lost; no token has it."""
+FILE_NAME: Final = "ledgers.sqlite"
+"""The database of an archive directory that has the metadata of all ledgers."""
+PASSWORD_LOST: Final = b"\0"
+"""Stored instead of a hash that was lost with the metadata; no token has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Metadata of ledgers from their recordings, where the database is missing or damaged.
 
-Id and type are in the alias of the recording's channel, and whether the ledger is closed; the
-digest type is in its first entry. The password and the mirrors are lost, so that any password is
-accepted and an open ledger continues without mirrors.
+Id and type are in the alias of the recording's channel, and whether the ledger has a password or is
+closed; the digest type is in its first entry. Passwords and mirrors are lost: a ledger that had a
+password accepts none, and an open ledger continues without mirrors.
 """
 
 from __future__ import annotations
@@ -15,8 +15,13 @@ from pathlib import Path
 
 from aerotape.archive.ledger.alias import ALIAS_FRAGMENT, ledger_of_channel
 from aerotape.archive.ledger.entry_lookup import LedgerRecording
-from aerotape.archive.ledger.metadata import LedgerMetadata
-from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
+from aerotape.archive.ledger.metadata import PASSWORD_LOST, LedgerMetadata
+from aerotape.archive.ledger.store import (
+    FILE_NAME,
+    JOURNAL_NAME,
+    DamagedMetadataError,
+    LedgerStore,
+)
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState
@@ -52,20 +57,36 @@ def open_store(
     path = archive_dir / FILE_NAME
     if path.exists():
         try:
-            return LedgerStore.open(archive_dir)
-        except StorageError as error:
+            store = LedgerStore.open(archive_dir)
+        except DamagedMetadataError as error:
             report(_set_aside(path, error))
-    found = ledgers_of_recordings(archive_dir)
+        else:
+            _complete_deletions(store, archive_dir, report)
+            return store
+    found = ledgers_of_recordings(archive_dir, report)
     if not found and not create:
         return None
     if found:
         still_open = sum(not each.is_closed for each in found)
         report(
             f"{path} is rebuilt from the recordings of {len(found)} ledgers, {still_open} of them"
-            " open: passwords and mirrors are lost, any password is accepted; recover those that"
-            " had mirrors with `aerotape ledger open`, or restore the file from a backup"
+            " open: passwords and mirrors are lost, and ledgers that had a password can only be"
+            " deleted; recover those that had mirrors with `aerotape ledger open`, or restore the"
+            " file from a backup"
         )
     return LedgerStore.create(archive_dir, found)
+
+
+def _complete_deletions(
+    store: LedgerStore, archive_dir: Path, report: Callable[[str], object]
+) -> None:
+    """Remove the ledgers whose recordings are purged: an archive ended before it did."""
+    try:
+        with Catalog.open(archive_dir, read_only=True) as catalog:
+            purged = set(catalog.purged_ids())
+        store.remove_purged(purged)
+    except AerotapeError as error:
+        report(f"deleted ledgers are still listed until they are deleted again: {error}")
 
 
 def _set_aside(path: Path, error: StorageError) -> str:
@@ -73,7 +94,7 @@ def _set_aside(path: Path, error: StorageError) -> str:
     try:
         path.rename(aside)
         # A journal belongs to the file that is renamed.
-        journal = path.with_name(path.name + "-journal")
+        journal = path.with_name(JOURNAL_NAME)
         if journal.exists():
             journal.rename(aside.with_name(aside.name + "-journal"))
     except OSError as fault:
@@ -81,30 +102,44 @@ def _set_aside(path: Path, error: StorageError) -> str:
     return f"{error}; it is renamed to {aside}"
 
 
-def ledgers_of_recordings(archive_dir: Path) -> list[LedgerMetadata]:
-    """Return what recordings in the catalog show of their ledgers (StorageError)."""
+def ledgers_of_recordings(
+    archive_dir: Path, report: Callable[[str], object]
+) -> list[LedgerMetadata]:
+    """Return what recordings in the catalog show of their ledgers (StorageError).
+
+    Of several recordings with the alias of one ledger, such as a replicated copy, the one with the
+    lowest id is the ledger's.
+    """
     found: dict[QualifiedId, LedgerMetadata] = {}
     # A separate mapping: the conductor may replace that of the archive meanwhile.
     with Catalog.open(archive_dir, read_only=True) as catalog:
         if catalog.data.find(ALIAS_FRAGMENT) < 0:
             return []
-        for recording_id in catalog.recording_ids():
+        for recording_id in sorted(catalog.recording_ids()):
             try:
                 descriptor = catalog.descriptor(recording_id)
             except AerotapeError as error:
                 LOGGER.warning("recording %d is not a ledger's: %s", recording_id, error)
                 continue
             named = ledger_of_channel(descriptor.original_channel)
-            if named is not None:
-                recording = LedgerRecording(archive_dir, descriptor, None)
-                metadata = LedgerMetadata(
-                    named.id,
-                    named.type,
-                    _digest_type(recording),
-                    descriptor.start_timestamp_ms,
-                    recording_id=recording_id,
+            if named is None:
+                continue
+            if named.id in found:
+                report(
+                    f"recording {recording_id} has the alias of ledger {named.id}, whose recording"
+                    f" is {found[named.id].recording_id}: it stays a plain recording"
                 )
-                found[named.id] = _closed(metadata, recording) if named.is_closed else metadata
+                continue
+            recording = LedgerRecording(archive_dir, descriptor, None)
+            metadata = LedgerMetadata(
+                named.id,
+                named.type,
+                _digest_type(recording),
+                descriptor.start_timestamp_ms,
+                PASSWORD_LOST if named.has_password else b"",
+                recording_id=recording_id,
+            )
+            found[named.id] = _closed(metadata, recording) if named.is_closed else metadata
     return list(found.values())
 
 

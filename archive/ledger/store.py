@@ -3,7 +3,8 @@
 `ledgers.sqlite` lies beside the catalog. It is created with the first ledger, so a directory
 without ledgers has none. A row's key is the 16 big-endian bytes of the ledger's id: rows sort as
 ids do. Every change is on storage when its method returns. A database that is missing or damaged
-is built again from the recordings (`rebuild`); a damaged one is renamed first.
+is built again from the recordings (`rebuild`); a damaged one is renamed first. One that is locked,
+or that the operating system cannot read, is not damaged.
 """
 
 from __future__ import annotations
@@ -11,20 +12,24 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from aerotape.archive.ledger.metadata import FILE_NAME as FILE_NAME
 from aerotape.archive.ledger.metadata import LedgerMetadata, unknown_ledger
 from aerotape.catalog.durability import force_names
-from aerotape.catalog.no_follow import open_no_follow
+from aerotape.catalog.no_follow import check_file, open_no_follow
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import LedgerExistsError, StorageError
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
-FILE_NAME: Final = "ledgers.sqlite"
+JOURNAL_NAME: Final = FILE_NAME + "-journal"
 _VERSION: Final = 1
+# Clients wait longer, and receive that another process has locked the database.
+_LOCK_TIMEOUT_S: Final = 2.0
+_DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _TABLE: Final = """
 CREATE TABLE ledgers (
     key BLOB PRIMARY KEY CHECK (length(key) = 16),
@@ -52,6 +57,10 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM ledgers"
 _INSERT: Final = f"INSERT INTO ledgers VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 
+class DamagedMetadataError(StorageError):
+    """The file is proven not to be a sound database."""
+
+
 class LedgerStore:
     """The open database. For one thread."""
 
@@ -65,23 +74,29 @@ class LedgerStore:
         """Open and check an existing database.
 
         Raises:
-            StorageError: it is damaged, of another version, or cannot be read.
+            DamagedMetadataError: it is damaged, or was never written completely.
+            StorageError: it is of another version, is a symbolic link, or cannot be read now.
         """
         path = archive_dir / FILE_NAME
         with _storage_errors(path, "read"):
             connection = _connect(path)
             try:
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
                 problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-                if version == _VERSION and problem == "ok":
-                    connection.execute(f"{_SELECT} LIMIT 1")
+                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                if problem == "ok" and version == 0:
+                    problem = "it was never written completely"
+                if problem != "ok":
+                    raise DamagedMetadataError(f"cannot use {_what(path)}: {problem}", path)
+                if version != _VERSION:
+                    raise StorageError(
+                        f"cannot use {_what(path)}: version {version}, expected {_VERSION}; use the"
+                        " release that wrote it, or move it away to have it rebuilt",
+                        path,
+                    )
+                connection.execute(f"{_SELECT} LIMIT 1")
             except BaseException:
                 connection.close()
                 raise
-        if version != _VERSION or problem != "ok":
-            connection.close()
-            why = problem if version == _VERSION else f"version {version}, expected {_VERSION}"
-            raise StorageError(f"cannot use the ledgers' metadata {path}: {why}", path)
         return cls(path, connection)
 
     @classmethod
@@ -145,6 +160,13 @@ class LedgerStore:
         last = scope_id.to_bytes(8, "big") + MAX_UNSIGNED.to_bytes(8, "big")
         return [each.ledger for each in self._select("WHERE key > ? ORDER BY key LIMIT 1", last)]
 
+    def recordings(self) -> dict[int, QualifiedId]:
+        """Return the ledgers by their recordings, those that have one (StorageError)."""
+        query = "SELECT recording_id, key FROM ledgers WHERE recording_id >= 0"
+        with _storage_errors(self._path, "read"):
+            rows = self._connection.execute(query).fetchall()
+        return {recording_id: QualifiedId.from_key(key) for recording_id, key in rows}
+
     def set_recording(self, ledger: QualifiedId, recording_id: int) -> None:
         """Set the recording of a ledger (StorageError)."""
         self._execute(
@@ -170,6 +192,12 @@ class LedgerStore:
     def remove(self, ledger: QualifiedId) -> None:
         """Remove a ledger (StorageError)."""
         self._execute("DELETE FROM ledgers WHERE key = ?", (ledger.key,))
+
+    def remove_purged(self, purged: Collection[int]) -> None:
+        """Complete deletions: remove the ledgers whose recordings are purged (StorageError)."""
+        for recording_id, ledger in self.recordings().items():
+            if recording_id in purged:
+                self.remove(ledger)
 
     def close(self) -> None:
         """Close the database. Idempotent."""
@@ -197,20 +225,23 @@ def ledgers_of(archive_dir: Path) -> Iterator[Callable[[QualifiedId], bool]]:
         yield store.has
 
 
+def _what(path: Path) -> str:
+    return f"the ledgers' metadata {path}"
+
+
 def _create_file(path: Path) -> None:
     # Empty, which is a new database: SQLite itself would let all users read it.
-    try:
-        os.close(open_no_follow(path, os.O_WRONLY | os.O_CREAT))
-    except OSError as error:
-        raise StorageError(
-            f"cannot create the ledgers' metadata {path}: {error.strerror}", path
-        ) from error
+    os.close(open_no_follow(path, os.O_WRONLY | os.O_CREAT))
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    for name in (FILE_NAME, JOURNAL_NAME):
+        check_file(path.with_name(name))
     # Each statement is a transaction of its own. EXTRA: the directory is forced, too, once the
     # rollback journal is deleted, without which a power cut could undo the transaction.
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, _LOCK_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
     connection.execute("PRAGMA synchronous=EXTRA")
     return connection
 
@@ -221,9 +252,14 @@ def _storage_errors(path: Path, what: str) -> Iterator[None]:
         yield
     except sqlite3.IntegrityError:
         raise
+    except OSError as error:
+        raise StorageError(f"cannot {what} {_what(path)}: {error.strerror}", path) from error
     except sqlite3.Error as error:
         why = str(error) if path.exists() else "the file was removed: restart the archive"
-        raise StorageError(f"cannot {what} the ledgers' metadata {path}: {why}", path) from error
+        # The low byte of an extended code is the primary one.
+        is_damage = getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+        kind = DamagedMetadataError if is_damage else StorageError
+        raise kind(f"cannot {what} {_what(path)}: {why}", path) from error
 
 
 def _row(metadata: LedgerMetadata) -> tuple[Any, ...]:

@@ -27,6 +27,7 @@ from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
 from aerotape.catalog.recovery.suspect_marks import mark_file_name
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.catalog.scopes.placing import (
+    check_levels,
     check_no_ledger,
     check_store,
     place,
@@ -206,6 +207,7 @@ def _find(
         if directory.exists():
             _check_same(directory, descriptor)
             return None, replace(outcome, result="present")
+        check_levels(directory)
         check_no_ledger(store, qualified_id, is_ledger)
         return _Source(recording, descriptor, catalog.checksum_of(recording.entry)), outcome
     except AerotapeError as error:

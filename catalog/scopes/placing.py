@@ -21,7 +21,7 @@ from aerotape.catalog.mark.layout import (
     NULL_TIMESTAMP_MS,
     MarkFileHeader,
 )
-from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
+from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory, open_no_follow
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
 from aerotape.errors import (
@@ -176,8 +176,16 @@ def write_directory(
         catalog.insert_recording(descriptor, RecordingState.VALID)
 
 
+def check_levels(directory: Path) -> None:
+    """Raise CatalogError if a level of an imported recording's directory is a symbolic link."""
+    with StorageErrors(f"cannot write to {directory}", directory, CatalogError):
+        for level in (directory, *directory.parents[: _LEVELS - 1]):
+            check_directory(level)
+
+
 def place(target: Path, directory: Path) -> None:
-    """Give a complete directory its name, durably."""
+    """Give a complete directory its name, durably (CatalogError: through a symbolic link)."""
+    check_levels(directory)
     levels = list(directory.parents)[:_LEVELS]
     for level in reversed(levels):
         level.mkdir(DIRECTORY_MODE, exist_ok=True)

@@ -27,11 +27,19 @@ def check_known(services: Services, recording_id: int) -> None:
 def check_no_ledger(services: Services, recording_id: int) -> None:
     """Raise ArchiveError if a recording is unknown or, as its entries have to stay, a ledger's."""
     check_known(services, recording_id)
-    descriptor = services.catalog.entry(recording_id).descriptor
-    found = ledger_of_channel(descriptor.original_channel)
-    if found is not None:
+    ledger = services.ledgers.ledger_of(recording_id)
+    if ledger is not None:
         raise ArchiveError(
-            f"recording {recording_id} is that of ledger {found.id}: use the requests for ledgers"
+            f"recording {recording_id} is that of ledger {ledger}: use the requests for ledgers"
+        )
+
+
+def check_alias(channel: str) -> None:
+    """Raise ArchiveError if a channel has the alias of a ledger's recording."""
+    if ledger_of_channel(channel) is not None:
+        raise ArchiveError(
+            f"the alias in channel={channel} is reserved for the recordings of ledgers: use another"
+            " alias, or the requests for ledgers"
         )
 
 

@@ -107,7 +107,7 @@ def _attach(
         ledger,
         stream_id=request.stream_id,
         source_location=SourceLocation.LOCAL if is_local else SourceLocation.REMOTE,
-        channel=lambda kind: with_alias(request.channel, ledger, kind, request.session_id),
+        channel=lambda metadata: with_alias(request.channel, metadata, request.session_id),
         password_token=request.password_token,
     )
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import (
     Handlers,
+    check_alias,
     check_known,
     check_no_ledger,
     check_no_listing,
 )
+from aerotape.archive.entity.admission import check_change, check_start
 from aerotape.archive.entity.partition import durability_of
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
@@ -31,8 +33,13 @@ def _start_recording(
 ) -> None:
     # Only requests to extend have a recording id, and only the newer requests auto-stop.
     extends = getattr(request, "recording_id", None)
-    if extends is not None and services.catalog.has_recording(extends):
+    check_alias(request.channel)
+    if extends is None:
+        check_start(services.catalog, services.recordings, request.channel, request.stream_id)
+    elif services.catalog.has_recording(extends):
         check_no_ledger(services, extends)
+        descriptor = services.catalog.descriptor(extends)
+        check_change(descriptor, request.channel, request.stream_id)
     services.recordings.start(
         session,
         request.correlation_id,
@@ -86,6 +93,9 @@ def _update_channel(
         session.send_recording_unknown(request.correlation_id, request.recording_id)
         return
     check_no_ledger(services, request.recording_id)
+    check_alias(request.channel)
+    descriptor = services.catalog.descriptor(request.recording_id)
+    check_change(descriptor, request.channel, descriptor.stream_id)
     stripped = stripped_channel(ChannelUri.parse(request.channel))
     services.catalog.replace_channel(
         request.recording_id, stripped_channel=stripped, original_channel=request.channel

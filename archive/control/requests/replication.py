@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import Handlers
+from aerotape.archive.control.requests.handling import Handlers, check_no_ledger
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.codecs.generated import archive as codecs
 
@@ -24,11 +24,12 @@ def _replicate(
 ) -> None:
     # Fields are absent in the other requests, and None in requests of older clients.
     values = {name: getattr(request, name, None) for name in _FIELDS}
-    services.replications.start(
-        session,
-        request.correlation_id,
-        ReplicationRequest(**{name: value for name, value in values.items() if value is not None}),
+    replication = ReplicationRequest(
+        **{name: value for name, value in values.items() if value is not None}
     )
+    if services.catalog.has_recording(replication.dst_recording_id):
+        check_no_ledger(services, replication.dst_recording_id)
+    services.replications.start(session, request.correlation_id, replication)
 
 
 def _stop_replication(

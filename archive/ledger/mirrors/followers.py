@@ -115,10 +115,13 @@ class Followers:
         self._settled = settled
         self._followers: dict[QualifiedId, Follower] = {}
 
-    def follow(self, metadata: LedgerMetadata, source: MirrorSource) -> Task[None]:
+    def follow(self, metadata: LedgerMetadata, source: MirrorSource, *, is_new: bool) -> Task[None]:
         """Replicate from the leader, from where the recording of the ledger is common to both.
 
         Ends once the recording has begun. A replication of the ledger in progress ends before.
+
+        Args:
+            is_new: the ledger is not in the database yet; it is added with its recording.
 
         Raises:
             ArchiveError: the replication has failed.
@@ -141,9 +144,7 @@ class Followers:
             yield
             if follower.recording_id != recording_id:
                 recording_id = follower.recording_id
-                yield from self._worker.change(
-                    lambda store: store.set_recording(ledger, follower.recording_id)
-                )
+                yield from self._worker.set_recording(metadata, recording_id, is_new=is_new)
         if follower.failure is not None:
             raise ArchiveError(f"cannot mirror ledger {ledger}: {follower.failure}")
 

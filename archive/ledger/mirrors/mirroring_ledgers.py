@@ -17,7 +17,6 @@ from aerotape.archive.ledger.ledgers import Ledgers
 from aerotape.archive.ledger.mirrors.followers import Followers, MirrorSource, Truncate
 from aerotape.codecs.generated.ledger_control import LedgerType
 from aerotape.errors import (
-    AerotapeError,
     ConfigurationError,
     LedgerClosedError,
     LedgerError,
@@ -110,11 +109,12 @@ class MirroringLedgers(Ledgers):
         ledger = metadata.ledger
 
         def task() -> Task[None]:
+            is_new = False
             try:
                 known = yield from self._metadata(ledger)
             except UnknownLedgerError:
-                yield from self._worker.change(lambda store: store.add(metadata))
-                known = metadata
+                known, is_new = metadata, True
+                yield from self._worker.create()
             if known.is_closed:
                 raise LedgerClosedError(f"ledger {ledger} is closed in its mirror", ledger)
             same = replace(known, recording_id=NULL_VALUE, created_ms=metadata.created_ms)
@@ -132,17 +132,11 @@ class MirroringLedgers(Ledgers):
             if ledger in self._writers:
                 self._check_no_writer(known)
             self._marks.pop(known.recording_id, None)
-            try:
-                yield from self._followers.follow(known, source)
-            except AerotapeError:
-                # A ledger of which nothing has arrived is not one of this archive.
-                if (yield from self._worker.get(ledger)).recording_id == NULL_VALUE:
-                    yield from self._worker.change(lambda store: store.remove(ledger))
-                raise
+            yield from self._followers.follow(known, source, is_new=is_new)
             self._forced.discard(known.recording_id)
             client.send_ok(correlation_id, known.recording_id)
 
-        self._tasks.change(client, correlation_id, self._alone(ledger, task()))
+        self._requests.begin(client, correlation_id, task(), changes=ledger)
 
     # ---- this archive leads -------------------------------------------------------------------
 
@@ -185,7 +179,7 @@ class MirroringLedgers(Ledgers):
                 self._mirrors.replace(ledger, mirror, replacement)
             client.send_ok(correlation_id)
 
-        self._tasks.change(client, correlation_id, self._alone(ledger, task()))
+        self._requests.begin(client, correlation_id, task(), changes=ledger)
 
     def _connected(self, metadata: LedgerMetadata, confirmed: int) -> MirroredLedger:
         """Connect to the mirrors of a ledger, also if they are connected (see `Mirrors.begin`)."""
@@ -218,7 +212,11 @@ class MirroringLedgers(Ledgers):
             mirrored = self._connected(writer.metadata, NULL_POSITION)
             self._connected_for[metadata.ledger] = writer
             yield from self._within_time(lambda: mirrored.has_quorum, mirrored)
-        except BaseException:
+        except Exception:
+            # They would be connected to again until they respond.
+            self._connected_for.pop(metadata.ledger, None)
+            if self._mirrors is not None:
+                self._mirrors.end(metadata.ledger)
             self._recordings.stop_identity(writer.recording_id)
             while writer.is_active:
                 yield

@@ -390,14 +390,19 @@ def test_two_recordings_of_a_partition(client: aerotape.ArchiveClient) -> None:
     """A second recording of a partition with data is an error that names both."""
     topic = new_topic()
     partition = Partition(topic, 0, 1)
+    channel, stream_id = partition.channel("aeron:ipc"), partition.stream_id
+    # A request without a session id records all sessions of the stream.
+    subscription_id = client.start_recording(channel, stream_id, "local")
     for _ in range(2):
-        with client.add_recorded_exclusive_publication(
-            partition.channel("aeron:ipc"), partition.stream_id, auto_stop=True
-        ) as publication:
+        with (
+            client.signals(aerotape.RecordingSignal.STOP) as stops,
+            client.aeron.add_exclusive_publication(channel, stream_id) as publication,
+        ):
+            publication.wait_connected()
             publication.send(b"x")
-            with client.signals(aerotape.RecordingSignal.STOP) as stops:
-                publication.close()
-                next(stops)
+            publication.close()
+            next(stops)
+    client.stop_recording_subscription(subscription_id)
     with pytest.raises(EntityError, match=r"two recordings, [0-9]+ and [0-9]+"):
         client.entities(topic)
 

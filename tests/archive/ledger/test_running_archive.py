@@ -19,11 +19,12 @@ from support.damage.full_disk_rig import PROPERTIES as SMALL_DISK_PROPERTIES
 from support.damage.small_disk import SmallDisk
 
 import aerotape
-from aerotape import LedgerClosedError, LedgerError, QualifiedId, _native
-from aerotape.archive.ledger.store import FILE_NAME
+from aerotape import LedgerClosedError, LedgerError, QualifiedId, StorageError, _native
+from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
 from aerotape.archive.security.users_file import Role, make_user, put_user
 from aerotape.catalog.mark.layout import FILE_NAME as MARK_FILE_NAME
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME
+from aerotape.errors import LedgerPasswordError
 from aerotape.replay.offline.directory import open_directory
 
 PROPERTIES = {
@@ -82,9 +83,10 @@ def test_ledgers_survive_restarts(driver: _native.MediaDriver, tmp_path: Path) -
 def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage: str) -> None:
     """Without its database an archive knows its ledgers from their recordings and entries.
 
-    The error log says so; a closed ledger stays closed.
+    The error log says so; a closed ledger stays closed. One that had a password is not opened.
     """
     known: dict[QualifiedId, tuple[str, str]] = {}
+    lost: list[QualifiedId] = []
     with running(driver, tmp_path) as client:
         for scope_id in (0, 5):
             for digest in ("CRC32", "CRC32C", "HMAC", "DUMMY"):
@@ -94,7 +96,7 @@ def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage
                     kind,  # type: ignore[arg-type]
                     ledger,
                     digest_type=digest,
-                    password=b"secret",
+                    password=b"secret" if digest == "HMAC" else b"",
                 )
                 writer.add_many([b"first", b"second"])
                 writer.close() if scope_id else writer.detach()
@@ -119,10 +121,23 @@ def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage
             assert (info.type, info.digest_type) == expected
             assert (info.is_closed, info.last_add_confirmed) == (ledger.scope_id == 5, 1)
             assert info.length == len(b"firstsecond")
-            reader = client.open_ledger(ledger, b"secret")
-            assert [each.payload for each in reader.read()] == [b"first", b"second"]
+            if info.digest_type != "HMAC":
+                reader = client.open_ledger(ledger, b"any")
+                assert [each.payload for each in reader.read()] == [b"first", b"second"]
+                continue
+            for opening in (client.open_ledger, client.open_ledger_writer):
+                for password in (b"secret", b""):
+                    with pytest.raises(LedgerPasswordError, match="was lost with the ledgers' met"):
+                        opening(ledger, password)
+            for password in (b"secret", b""):
+                with pytest.raises(LedgerPasswordError):
+                    client.open_ledger_read_only(ledger, password)
+            client.delete_ledger(ledger)
+            with pytest.raises(aerotape.UnknownLedgerError):
+                client.ledger_info(ledger)
+            lost.append(ledger)
         assert [info.id for info in client.list_ledgers(5)] == [
-            each for each in known if each.scope_id == 5
+            each for each in known if each.scope_id == 5 and each not in lost
         ]
         with pytest.raises(aerotape.LedgerClosedError):
             client.open_ledger_writer(ledger)
@@ -133,6 +148,60 @@ def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage
     assert any("it is renamed to" in each for each in texts) == (damage != "missing")
     aside = list(tmp_path.glob(f"{FILE_NAME}.damaged-*"))
     assert len(aside) == (damage != "missing")
+
+
+def test_metadata_in_use_is_not_damaged(driver: _native.MediaDriver, tmp_path: Path) -> None:
+    """While another process has the database locked requests fail; then all is as before."""
+    with running(driver, tmp_path) as client:
+        writer = client.create_ledger(password=b"secret")
+        writer.add(b"entry")
+        writer.close()
+    other = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with running(driver, tmp_path) as client:
+        with pytest.raises(aerotape.ArchiveError, match="locked"):
+            client.ledger_info(writer.qualified_id)
+        with pytest.raises(aerotape.ArchiveError, match="is that of ledger"):
+            client.purge_recording(writer._info.recording_id)
+        other.close()
+        with pytest.raises(LedgerPasswordError):
+            client.open_ledger(writer.qualified_id, b"wrong")
+        with client.open_ledger(writer.qualified_id, b"secret") as reader:
+            assert [each.payload for each in reader.read()] == [b"entry"]
+    assert not list(tmp_path.glob(f"{FILE_NAME}.*"))
+
+
+@pytest.mark.parametrize("others", [[], [8]], ids=["compacted", "not compacted"])
+def test_a_deletion_that_was_interrupted(
+    driver: _native.MediaDriver,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    others: list[int],
+) -> None:
+    """A ledger whose recording is purged, but whose row was not removed, is gone after a restart.
+
+    It can be deleted again before. Other ledgers stay, also when the catalog is compacted.
+    """
+
+    def fails(*_: object) -> None:
+        raise StorageError(f"cannot write {tmp_path}: database or disk is full", tmp_path)
+
+    with running(driver, tmp_path) as client:
+        for ledger in (6, 7, *others):
+            with client.create_ledger(qualified_id=ledger) as writer:
+                writer.add(b"entry")
+        with monkeypatch.context() as patch:
+            patch.setattr(LedgerStore, "remove", fails)
+            for ledger in (6, 7):
+                with pytest.raises(aerotape.ArchiveError, match="disk is full"):
+                    client.delete_ledger(ledger)
+        client.delete_ledger(6)
+        assert [info.id.ledger_id for info in client.list_ledgers()] == [7, *others]
+    with running(driver, tmp_path) as client:
+        assert [info.id.ledger_id for info in client.list_ledgers()] == others
+        for ledger in others:
+            assert entries(client, QualifiedId(0, ledger)) == [b"entry"]
+    assert len(list(tmp_path.glob("*.rec"))) == len(others)
 
 
 def test_an_archive_without_ledgers(driver: _native.MediaDriver, tmp_path: Path) -> None:

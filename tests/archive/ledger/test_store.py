@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
-from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
+from aerotape.archive.ledger.rebuild import open_store
+from aerotape.archive.ledger.store import (
+    FILE_NAME,
+    JOURNAL_NAME,
+    DamagedMetadataError,
+    LedgerStore,
+)
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import (
     ConfigurationError,
@@ -128,6 +134,61 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(content)
     with pytest.raises(StorageError, match=FILE_NAME):
         LedgerStore.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "is_damage"), [(b"", True), (b"not a database", True), (None, False)]
+)
+def test_only_proven_damage_is_damage(
+    tmp_path: Path, content: bytes | None, is_damage: bool
+) -> None:
+    """A file that is not a database is damaged, a database of another version is not."""
+    LedgerStore.create(tmp_path).close()
+    if content is None:
+        with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+            connection.execute("PRAGMA user_version=2")
+    else:
+        (tmp_path / FILE_NAME).write_bytes(content)
+    with pytest.raises(StorageError) as caught:
+        LedgerStore.open(tmp_path)
+    assert isinstance(caught.value, DamagedMetadataError) == is_damage
+
+
+def test_a_read_error_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the operating system cannot read now is an error, and the file stays."""
+    LedgerStore.create(tmp_path, [FIRST]).close()
+
+    def failing(*_: object, **__: object) -> sqlite3.Connection:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", failing)
+        with pytest.raises(StorageError, match="disk I/O error"):
+            open_store(tmp_path, create=True)
+    store = open_store(tmp_path, create=False)
+    assert store is not None
+    assert store.get(FIRST.ledger) == FIRST
+    store.close()
+
+
+@pytest.mark.parametrize("name", [FILE_NAME, JOURNAL_NAME])
+@pytest.mark.parametrize("exists", [True, False])
+def test_nothing_is_written_through_a_link(tmp_path: Path, name: str, exists: bool) -> None:
+    """A database or journal that is a symbolic link is refused, and what it leads to stays."""
+    directory, target = tmp_path / "archive", tmp_path / "target"
+    directory.mkdir()
+    LedgerStore.create(directory, [FIRST]).close()
+    if exists:
+        target.write_bytes((directory / FILE_NAME).read_bytes() if name == FILE_NAME else b"mine")
+    (directory / name).unlink(missing_ok=True)
+    (directory / name).symlink_to(target)
+    before = target.read_bytes() if exists else None
+    for opening in (LedgerStore.open, LedgerStore.create):
+        with pytest.raises(StorageError, match="is a symbolic link"):
+            opening(directory)
+    assert (target.read_bytes() if target.exists() else None) == before
 
 
 def test_a_directory_without_access(tmp_path: Path) -> None:

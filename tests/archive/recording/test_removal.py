@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,6 +86,7 @@ class Conductor:
 
     def __init__(self, archive_dir: Path) -> None:
         self.archive_dir = archive_dir
+        self.ledgers = SimpleNamespace(ledger_of=lambda recording_id: None)
         self.errors = ErrorLog()
         self.catalog = Catalog.open(archive_dir, create=True)
         self.replays = Replays()

@@ -110,6 +110,7 @@ class Rig:
             policy_file=self.policy_file,
             interval_ns=INTERVAL_NS,
             services=SimpleNamespace(  # type: ignore[arg-type]
+                ledgers=SimpleNamespace(ledger_of=lambda recording_id: None),
                 archive_dir=directory,
                 catalog=self.catalog,
                 deletions=self.deletions,

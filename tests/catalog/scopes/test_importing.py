@@ -62,6 +62,26 @@ def test_recordings_get_four_levels_of_directories(store: Path, tmp_path: Path) 
     assert sorted(path.name for path in store.iterdir() if path.is_dir()) == ["f47ac10b"]
 
 
+@pytest.mark.parametrize("level", [1, 2, 3, 4])
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_nothing_is_imported_through_a_link(
+    store: Path, tmp_path: Path, level: int, dry_run: bool
+) -> None:
+    """A recording whose directory is below a symbolic link is left out, and the target stays."""
+    source = build(tmp_path / "source", archive_id=6)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link = store.joinpath(*SEVEN.split("/")[:level])
+    link.parent.mkdir(parents=True, exist_ok=True)
+    # A recording that is present is only read.
+    link.symlink_to(outside if level < 4 else tmp_path / "missing")
+    [done] = do_import(store, source, 7, dry_run=dry_run)
+    assert done.result == "left out"
+    assert f"{link.name} is a symbolic link, not a directory" in done.error
+    assert not list(outside.iterdir())
+    assert not (tmp_path / "missing").exists()
+
+
 def test_a_repeated_import_changes_nothing(store: Path, tmp_path: Path) -> None:
     """The same recordings are present; new ones are added."""
     source = build(tmp_path / "source", archive_id=6)

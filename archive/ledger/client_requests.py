@@ -1,0 +1,123 @@
+"""Requests for ledgers in progress, by the session that sent them.
+
+A session has a limited number of them, and one of its calls at a time is in the queue of the
+ledgers' thread, so that sessions share that thread evenly. Requests end with their session, except
+one that is changing a ledger: that is completed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from aerotape.archive.background_tasks import BackgroundTasks, Task
+from aerotape.errors import AerotapeError, ArchiveError
+from aerotape.protocol import ErrorCode
+
+if TYPE_CHECKING:
+    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.ledger.attachment import Client
+    from aerotape.archive.ledger.ledger_worker import LedgerWorker
+    from aerotape.qualified_id import QualifiedId
+
+MAX_REQUESTS: Final = 1_000
+"""Requests for ledgers of a session in progress; a client waits for each of its ledgers by one."""
+
+
+class _Session:
+    """The requests of one session; those that are changing a ledger are waited for by others."""
+
+    def __init__(self) -> None:
+        self.requests = BackgroundTasks()
+        self.changes = BackgroundTasks()
+
+    def __bool__(self) -> bool:
+        return bool(self.requests or self.changes)
+
+
+class ClientRequests:
+    """All requests for ledgers in progress. For the conductor's thread."""
+
+    def __init__(self, worker: LedgerWorker, errors: ErrorLog) -> None:
+        """Begin without."""
+        self._worker = worker
+        self._errors = errors
+        self._sessions: defaultdict[Client, _Session] = defaultdict(_Session)
+        # Ledgers that a request is changing.
+        self._changing: set[QualifiedId] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._sessions)
+
+    def begin(
+        self,
+        client: Client,
+        correlation_id: int,
+        task: Task[None],
+        *,
+        changes: QualifiedId | None = None,
+    ) -> None:
+        """Run the task of a request; what it raises is the response.
+
+        Args:
+            changes: the ledger that it changes, which no other task does meanwhile.
+
+        Raises:
+            ArchiveError: the session has too many requests in progress.
+        """
+        session = self._sessions[client]
+        if len(session.requests) >= MAX_REQUESTS:
+            raise ArchiveError(
+                f"{MAX_REQUESTS} requests for ledgers are in progress in this session: wait for a"
+                " response, or use another session"
+            )
+        task = self._answered(client, correlation_id, task)
+        if changes is not None:
+            task = self._alone(session, changes, task)
+        self._worker.caller = client
+        session.requests.start(task)
+
+    def do_work(self) -> None:
+        """Advance each request by one step, and cancel those of sessions that have ended."""
+        for client, session in list(self._sessions.items()):
+            self._worker.caller = client
+            if client.is_done:
+                session.requests.close()
+            session.requests.advance()
+            session.changes.advance()
+            if not session:
+                del self._sessions[client]
+
+    def close(self) -> None:
+        """Cancel all requests."""
+        for session in self._sessions.values():
+            session.requests.close()
+            session.changes.close()
+
+    def _answered(self, client: Client, correlation_id: int, task: Task[None]) -> Task[None]:
+        try:
+            yield from task
+        except ArchiveError as error:
+            client.send_error(correlation_id, error.error_code, str(error))
+        except Exception as error:
+            unexpected = None if isinstance(error, AerotapeError) else error
+            self._errors.record("request for a ledger failed", error, exception=unexpected)
+            client.send_error(correlation_id, ErrorCode.GENERIC, str(error))
+
+    def _alone(self, session: _Session, ledger: QualifiedId, task: Task[None]) -> Task[None]:
+        """Run a task, to its end, while no other one changes the ledger."""
+        while ledger in self._changing:
+            yield
+        self._changing.add(ledger)
+        ended: list[bool] = []
+
+        def change() -> Task[None]:
+            try:
+                yield from task
+            finally:
+                self._changing.discard(ledger)
+                ended.append(True)
+
+        session.changes.start(change())
+        while not ended:
+            yield
