@@ -116,8 +116,8 @@ def check_password(metadata: LedgerMetadata, token: bytes) -> None:
     ledger, expected = metadata.ledger, metadata.password_hash
     if expected == PASSWORD_LOST:
         raise LedgerPasswordError(
-            f"no password opens ledger {ledger}: it was lost with the metadata; restore"
-            " ledgers.sqlite from a backup",
+            f"the password of ledger {ledger} was lost with the ledgers' metadata: restore"
+            " ledgers.sqlite from a backup, or delete the ledger",
             ledger,
         )
     if expected and not hmac.compare_digest(expected, hash_of_token(ledger, token)):
