@@ -338,9 +338,9 @@ def test_damaged_and_incomplete_recordings_are_retained(
     segment(directory, 1, 1).unlink()
     with Catalog.open(directory) as catalog:
         place = catalog.entry(2)
-        data = catalog.data
         begin = place.offset + 32 + 8 + 8 + 8 + 8 + 8 + 8
-        data[begin : begin + 8] = (7).to_bytes(8, "little")  # stop position: no frame ends there
+        # stop position: no frame ends there
+        catalog._file.store(begin, (7).to_bytes(8, "little"))
     rig = start()
     rig.run_pass()
     assert [segments(directory, number) for number in range(3)] == [[], [0, 2], [0, 1, 2]]

@@ -82,5 +82,5 @@ def test_a_replay_needs_no_password(client: aerotape.ArchiveClient) -> None:
 def test_a_lost_password_is_not_matched(token: bytes) -> None:
     """The error says where it was lost."""
     metadata = LedgerMetadata(QualifiedId(0, 1), password_hash=PASSWORD_LOST)
-    with pytest.raises(LedgerPasswordError, match=r"lost with the ledgers. metadata: restore ledgers\.sq"):
+    with pytest.raises(LedgerPasswordError, match="was lost with the ledgers"):
         check_password(metadata, token)

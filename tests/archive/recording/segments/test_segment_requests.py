@@ -226,7 +226,7 @@ def test_a_recording_with_a_damaged_descriptor_is_refused(rig: Rig) -> None:
     """It is refused before any file is read or created."""
     entry = rig.catalog.entry(EARLIER)
     begin = entry.offset + layout.DESCRIPTOR_HEADER_LENGTH
-    layout.INT.pack_into(rig.catalog.data, begin + layout.SEGMENT_FILE_LENGTH_OFFSET, 12)
+    rig.catalog._file.store(begin + layout.SEGMENT_FILE_LENGTH_OFFSET, layout.INT.pack(12))
     for request in REQUESTS:
         with pytest.raises(ArchiveError, match="damaged descriptor"):
             request(rig)
