@@ -182,7 +182,7 @@ def test_a_driver_warns_about_unknown_properties(tmp_path: Path) -> None:
     assert done.returncode == 1
     first, last = done.stderr.splitlines()
     assert first == "warning: areon.mtu.length is not an Aeron property, ignored"
-    assert "term length" in last
+    assert "aeron.term.buffer.length=1: expected a size" in last
 
 
 def test_a_second_driver_in_a_directory_is_refused(aeron: aerotape.Aeron) -> None:

@@ -116,7 +116,9 @@ def _position(
     elif isinstance(request, codecs.StopPositionRequest):
         position = services.catalog.stop_position(recording_id)
     elif recording is not None:
-        position = recording.position
+        # A client that receives a position finds the counter, as with the Java archive.
+        if not (recording.is_starting and isinstance(request, codecs.RecordingPositionRequest)):
+            position = recording.position
     elif isinstance(request, codecs.MaxRecordedPositionRequest):
         position = services.catalog.stop_position(recording_id)
     session.send_ok(request.correlation_id, position)
