@@ -217,10 +217,7 @@ class Archive(Closing):
         )
         # Recovery comes after: meanwhile the driver connects clients, whose requests wait.
         subscriptions = add_control_subscriptions(client, mailbox, config)
-        catalog_worker = FileWorker("archive-catalog", mailbox.wake)
-        self._cleanup.callback(catalog_worker.close, is_completed=True)
         catalog = self._open_catalog()
-        catalog.write_in_thread(catalog_worker.submit)
         archive_counters = ArchiveCounters(client, self.archive_id, config)
         errors = ErrorLog(archive_counters.errors, mark_file, mark_file_worker.submit)
         recorder, replayer = self._workers(mailbox, archive_counters)

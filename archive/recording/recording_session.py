@@ -15,36 +15,21 @@ whose image ends, is STOPPED from any state.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from aerotape._native import Counter, Image, PendingCounter, SessionWorker
     from aerotape.archive.recording.durability import OnSynced
     from aerotape.archive.recording.subscriptions import RecordingSubscription
 
 # Path, header, whether the file is created, nanoseconds and bytes between points.
 TimeIndexRequest = tuple[str, bytes, bool, int, int]
-
-
-class PendingCounters(NamedTuple):
-    """The counters of a recording that the driver has not added yet.
-
-    Attributes:
-        position: of the recorded position.
-        confirmed: of the confirmed position of a ledger; None without a durability.
-    """
-
-    position: PendingCounter
-    confirmed: PendingCounter | None
 
 
 class State(Enum):
@@ -63,10 +48,8 @@ class RecordingSession:
 
     Attributes:
         start_position: the recording's, bytes.
+        pending_confirmed: the counter of the confirmed position of a ledger.
         time_index: for the recorder; None when no time index is written.
-        entry_written: the write of its entry in the catalog; None: it is written.
-        add_counters: requests the counters. Called when the entry is written: clients that see a
-            counter may rely on its entry.
         join_position: where in the recording the image begins, bytes: its start position, or the
             stop position that it had before it was extended.
         counter: of the recorded position; None until the recorder has the image.
@@ -78,13 +61,12 @@ class RecordingSession:
     recording_id: int
     start_position: int
     segment_file_length: int
+    pending_counter: PendingCounter
+    pending_confirmed: PendingCounter | None
     time_index: TimeIndexRequest | None
-    entry_written: Future[None] | None
-    add_counters: Callable[[], PendingCounters]
     state: State = field(default=State.INIT, init=False)
     counter: Counter | None = field(default=None, init=False)
     confirmed_counter: Counter | None = field(default=None, init=False)
-    _pending: PendingCounters | None = field(default=None, init=False)
     # Positions to make durable, ascending, and their callers.
     _syncs: deque[tuple[int, OnSynced]] = field(default_factory=deque, init=False)
 
@@ -117,7 +99,7 @@ class RecordingSession:
         Raises:
             AerotapeError: the image cannot be recorded.
         """
-        if not (self._is_entry_written() and self._are_counters_added()):
+        if not self._are_counters_added():
             return
         assert self.counter is not None
         durability = self.subscription.durability
@@ -139,24 +121,15 @@ class RecordingSession:
         if is_cancelled:
             self.stop(recorder)
 
-    def _is_entry_written(self) -> bool:
-        if self.entry_written is not None:
-            if not self.entry_written.done():
-                return False
-            self.entry_written.result()
-            self.entry_written = None
-        return True
-
     def _are_counters_added(self) -> bool:
         try:
-            pending = self._pending = self._pending or self.add_counters()
-            self.counter = self.counter or pending.position.poll()
-            if pending.confirmed is not None:
-                self.confirmed_counter = self.confirmed_counter or pending.confirmed.poll()
+            self.counter = self.counter or self.pending_counter.poll()
+            if self.pending_confirmed is not None:
+                self.confirmed_counter = self.confirmed_counter or self.pending_confirmed.poll()
         except AerotapeError as error:
             raise AerotapeError(f"no position counter: {error}") from error
         counters = [self.counter]
-        if pending.confirmed is not None:
+        if self.pending_confirmed is not None:
             counters.append(self.confirmed_counter)
         for counter in counters:
             if counter is not None:
@@ -232,7 +205,7 @@ class RecordingSession:
     def close(self) -> None:
         """End as STOPPED; release what the recorder does not own."""
         if self.is_starting:
-            for pending in self._pending or ():
+            for pending in (self.pending_counter, self.pending_confirmed):
                 if pending is not None:
                     pending.cancel()
             self.image.release()

@@ -59,16 +59,6 @@ class _Extension(NamedTuple):
     prepared: Future[TimeIndexRequest | None]
 
 
-class _Ending(NamedTuple):
-    """A recording that has stopped, until its stop position is in the catalog's file."""
-
-    session: RecordingSession
-    position: int
-    error_code: int
-    message: str | None
-    written: Future[None] | None
-
-
 @dataclass(eq=False, kw_only=True)
 class Recordings:
     """All subscriptions and sessions of the archive's recordings."""
@@ -87,7 +77,6 @@ class Recordings:
     _sessions: dict[int, RecordingSession] = field(default_factory=dict, init=False)
     _starting: list[RecordingSession] = field(default_factory=list, init=False)
     _extensions: list[_Extension] = field(default_factory=list, init=False)
-    _endings: list[_Ending] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self.subscriptions = RecordingSubscriptions(
@@ -268,14 +257,12 @@ class Recordings:
         self._sessions[session.recording_id] = session
         self.session_counter.add(1)
         self._starting.append(session)
-        self.poll_session(session)
 
     # ---- the duty cycle -----------------------------------------------------------------------
 
     def do_work(self) -> None:
         """Poll the driver for subscriptions and counters; record images that are prepared."""
         self.subscriptions.do_work()
-        self._end_written()
         for extension in [each for each in self._extensions if each.prepared.done()]:
             self._extensions.remove(extension)
             self._extend(extension)
@@ -381,28 +368,12 @@ class Recordings:
         session = self._sessions.pop(recording_id, None)
         if session is None:
             return
+        subscription = session.subscription
         session.send_begin()
         position = max(position, session.join_position)
-        written = None
         try:
             self.catalog.recording_stopped(recording_id, position, epoch_ms())
-            written = self.catalog.written
         except (AerotapeError, OSError) as error:
-            self.errors.record("stop position not written", f"recording {recording_id}: {error}")
-        self._endings.append(_Ending(session, position, error_code, message, written))
-        self._end_written()
-
-    def _end_written(self) -> None:
-        """End the recordings whose stop positions are written."""
-        written = [each for each in self._endings if each.written is None or each.written.done()]
-        for ending in written:
-            self._endings.remove(ending)
-            self._end(ending)
-
-    def _end(self, ending: _Ending) -> None:
-        session, position, error_code, message, written = ending
-        subscription, recording_id = session.subscription, session.recording_id
-        if written is not None and (error := written.exception()) is not None:
             self.errors.record("stop position not written", f"recording {recording_id}: {error}")
         if message is not None:
             self.errors.record("recording failed", message)
@@ -426,8 +397,6 @@ class Recordings:
         for session in self:
             if session.is_starting:
                 self.on_stopped(session.recording_id, session.join_position)
-        while self._endings:
-            self._end(self._endings.pop(0))
         self.subscriptions.close()
 
 

@@ -9,21 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive import counters
 from aerotape.archive.recording.durability import force_segments
 from aerotape.archive.recording.extension import clear_stale_tail
-from aerotape.archive.recording.recording_session import (
-    PendingCounters,
-    RecordingSession,
-    TimeIndexRequest,
-)
+from aerotape.archive.recording.recording_session import RecordingSession, TimeIndexRequest
 from aerotape.catalog.time_index.file import Provenance, time_index_path
 from aerotape.catalog.time_index.upkeep import prepare_extension
 from aerotape.clock import epoch_ms
+from aerotape.errors import AerotapeError
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image
@@ -48,7 +44,7 @@ class RecordingSessionFactory:
         """Add a recording of an image to the catalog.
 
         Raises:
-            AerotapeError: the catalog cannot be written.
+            AerotapeError: the catalog cannot be written, or the counter not be requested.
         """
         start_timestamp_ms = epoch_ms()
         recording_id = self.catalog.add_recording(
@@ -111,7 +107,7 @@ class RecordingSessionFactory:
         """Mark a stopped recording as active again, now of an image.
 
         Raises:
-            AerotapeError: the catalog cannot be written.
+            AerotapeError: the catalog cannot be written, or the counter not be requested.
         """
         self.catalog.extend_recording(
             recording_id,
@@ -141,9 +137,38 @@ class RecordingSessionFactory:
         recording_id: int,
         time_index: TimeIndexRequest | None,
     ) -> RecordingSession:
-        if subscription.durability is not None:
-            # What is confirmed must be found again.
-            self.catalog.force()
+        # The catalog was written first: clients that see a counter may rely on its entry.
+        session_id = image.session_id
+        pending_confirmed = None
+        try:
+            if subscription.durability is not None:
+                # What is confirmed must be found again.
+                self.catalog.force()
+                where = self.archive_id, recording_id, subscription.durability.ledger_key
+                pending_confirmed = self.client.async_add_counter(
+                    counters.CounterType.LEDGER_CONFIRMED,
+                    counters.ledger_confirmed_key(*where),
+                    counters.ledger_confirmed_label(*where),
+                )
+            pending_counter = self.client.async_add_counter(
+                counters.CounterType.RECORDING_POSITION,
+                counters.recording_position_key(
+                    self.archive_id, recording_id, session_id, image.source_identity
+                ),
+                counters.recording_position_label(
+                    self.archive_id,
+                    recording_id,
+                    session_id,
+                    subscription.stream_id,
+                    subscription.stripped_channel,
+                ),
+            )
+        except AerotapeError:
+            if pending_confirmed is not None:
+                pending_confirmed.cancel()
+            # Nothing was recorded: the next start need not search for the end.
+            self.catalog.recording_stopped(recording_id, image.join_position, epoch_ms())
+            raise
         descriptor = self.catalog.descriptor(recording_id)
         return RecordingSession(
             subscription,
@@ -151,34 +176,7 @@ class RecordingSessionFactory:
             recording_id,
             start_position=descriptor.start_position,
             segment_file_length=descriptor.segment_file_length,
+            pending_counter=pending_counter,
+            pending_confirmed=pending_confirmed,
             time_index=time_index,
-            entry_written=self.catalog.written,
-            add_counters=partial(self._add_counters, subscription, image, recording_id),
         )
-
-    def _add_counters(
-        self, subscription: RecordingSubscription, image: Image, recording_id: int
-    ) -> PendingCounters:
-        """Request the counters of a recording (AerotapeError)."""
-        confirmed = None
-        if subscription.durability is not None:
-            where = self.archive_id, recording_id, subscription.durability.ledger_key
-            confirmed = self.client.async_add_counter(
-                counters.CounterType.LEDGER_CONFIRMED,
-                counters.ledger_confirmed_key(*where),
-                counters.ledger_confirmed_label(*where),
-            )
-        position = self.client.async_add_counter(
-            counters.CounterType.RECORDING_POSITION,
-            counters.recording_position_key(
-                self.archive_id, recording_id, image.session_id, image.source_identity
-            ),
-            counters.recording_position_label(
-                self.archive_id,
-                recording_id,
-                image.session_id,
-                subscription.stream_id,
-                subscription.stripped_channel,
-            ),
-        )
-        return PendingCounters(position, confirmed)

@@ -238,7 +238,6 @@ class ReplicationSession:
             fields = asdict(empty)
             del fields["recording_id"]
             self.dst_recording_id = self.catalog.add_recording(**fields)
-            self.catalog.settle()
             self._signal(source.start_position, RecordingSignal.REPLICATE)
             return source.start_position
         destination = stopped_destination(self.catalog, self.recordings, self.dst_recording_id)

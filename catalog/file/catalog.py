@@ -14,10 +14,9 @@ from __future__ import annotations
 import os
 import struct
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
@@ -32,9 +31,6 @@ from aerotape.catalog.file.mapped_file import CatalogFile
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.context import Closing
 from aerotape.errors import CatalogError
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 __all__ = ["Catalog", "ChecksumName"]
 
@@ -140,26 +136,6 @@ class Catalog(CatalogLookup, Closing):
 
     # ---- changing ------------------------------------------------------------------------------
 
-    def write_in_thread(self, submit: Callable[[Callable[[], None]], Future[None]]) -> None:
-        """Write changes in another thread from now on.
-
-        `add_recording`, `extend_recording`, `recording_stopped` and `force` then return before that
-        is done: see `written`. All other changes wait for the thread.
-
-        Args:
-            submit: makes calls in that thread, in their order.
-        """
-        self._file.write_in_thread(submit)
-
-    @property
-    def written(self) -> Future[None] | None:
-        """The write of all changes so far; None: they are in the file."""
-        return self._file.written
-
-    def settle(self) -> None:
-        """Wait until all changes are in the file (CatalogError)."""
-        self._file.settle()
-
     def reserve(self) -> None:
         """Give a file that was opened lazily the length that was requested.
 
@@ -226,7 +202,6 @@ class Catalog(CatalogLookup, Closing):
         self._file.force()
         self._file.store(offset, layout.INT.pack(length))
         self._file.force()
-        self._file.begin_write()
         self._next_recording_id = recording_id + 1
         self._skip_avoided()
         self._end_offset = end
@@ -272,9 +247,8 @@ class Catalog(CatalogLookup, Closing):
         self._file.force_name()
 
     def force(self) -> None:
-        """Force all changes to storage, at any sync level; see `written` (CatalogError)."""
+        """Force all changes to storage, at any sync level (CatalogError)."""
         self._file.force(at_least=1)
-        self._file.begin_write()
 
     def recording_stopped(self, recording_id: int, position: int, timestamp_ms: int) -> None:
         """Set a recording's stop position and stop timestamp (errors as `descriptor`)."""
@@ -303,12 +277,10 @@ class Catalog(CatalogLookup, Closing):
     def set_start_position(self, recording_id: int, position: int) -> None:
         """Set a recording's start, after segments were removed (errors as `descriptor`)."""
         self._change(recording_id, (layout.LONG, layout.START_POSITION_OFFSET, position))
-        self._file.settle()
 
     def set_stop_position(self, recording_id: int, position: int) -> None:
         """Set a recording's end after it was truncated (errors as `descriptor`)."""
         self._change(recording_id, (layout.LONG, layout.STOP_POSITION_OFFSET, position))
-        self._file.settle()
 
     def replace_channel(
         self, recording_id: int, *, stripped_channel: str, original_channel: str
@@ -355,14 +327,12 @@ class Catalog(CatalogLookup, Closing):
             (layout.LONG, layout.STOP_POSITION_OFFSET, position),
         )
         self._file.force()
-        self._file.settle()
 
     def set_start(self, recording_id: int, position: int) -> None:
         """As `set_start_position`, also of a recording that is not valid; not its checksum."""
         place = self._any_place(recording_id)
         self._put(place, (layout.LONG, layout.START_POSITION_OFFSET, position))
         self._file.force()
-        self._file.settle()
 
     def change_state(self, recording_id: int, state: RecordingState) -> None:
         """Set the state of an entry, valid or not: hide it, or bring it back.
@@ -374,7 +344,6 @@ class Catalog(CatalogLookup, Closing):
         place = self._any_place(recording_id)
         self._file.store(place.offset + layout.STATE_OFFSET, layout.INT.pack(state))
         self._file.force()
-        self._file.settle()
         if state == RecordingState.VALID and recording_id not in self._valid:
             self._valid[recording_id] = place
             insort(self._ids, recording_id)
@@ -401,7 +370,6 @@ class Catalog(CatalogLookup, Closing):
         found = _checksum_of(entry.body, checksum or self._checksum)
         self._file.store(entry.offset + layout.CHECKSUM_OFFSET, layout.INT.pack(found))
         self._file.force()
-        self._file.settle()
 
     @property
     def entry_count(self) -> int:
@@ -455,7 +423,6 @@ class Catalog(CatalogLookup, Closing):
         self._find_entries()
         if is_in_place:
             self._file.force()
-            self._file.settle()
         else:
             self._file.force_name()
 
@@ -497,7 +464,6 @@ class Catalog(CatalogLookup, Closing):
             checksum = layout.INT.pack(self.compute_checksum(recording_id))
             self._file.store(place.offset + layout.CHECKSUM_OFFSET, checksum)
         self._file.force()
-        self._file.begin_write()
 
     def _put(self, place: EntryPlace, *fields: _Field) -> None:
         self._file.check_writable()

@@ -4,13 +4,6 @@ It is read through the mapping and changed by writes, which the mapping shows at
 the mapping would wait for a disk that stands still with the interpreter held, and end the process
 where there is no storage.
 
-A running archive writes in another thread (`write_in_thread`), so that it does not wait for the
-disk either. Its mapping is then a private one, which shows changes that are not written yet.
-
-1. Changes are written, and forced, in the order in which they were made.
-2. A change is complete in the file when the future `written` has a result; `settle` waits for it.
-3. After a failed write nothing more is written, and each further change raises its error.
-
 Does not interpret entries (`entries` and `catalog` do). A file that is not empty and not a catalog
 of a known version is left exactly as it was found.
 """
@@ -20,11 +13,10 @@ from __future__ import annotations
 import mmap
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from aerotape.catalog import layout
 from aerotape.catalog.durability import reserve, sync_directory, write_at
@@ -32,9 +24,6 @@ from aerotape.catalog.location import why_no_file
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment.data_extents import data_chunks
 from aerotape.errors import CatalogError, ClosedError, StorageErrors
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 _CHUNK_LENGTH = 1 << 20
 _ZEROS = bytes(_CHUNK_LENGTH)
@@ -50,7 +39,6 @@ class CatalogFile:
     Attributes:
         path: the file.
         read_only: whether it is mapped for reading only.
-        written: the write of the changes up to the last `begin_write`; None: they are written.
     """
 
     def __init__(
@@ -70,10 +58,6 @@ class CatalogFile:
         self._closed = False
         # The length to have once it is changed, while it is as it was found; else None.
         self._to_prepare: int | None = None
-        self._submit: Callable[[Callable[[], None]], Future[None]] | None = None
-        self._unwritten: list[Callable[[], None]] = []
-        self.written: Future[None] | None = None
-        self._failure: CatalogError | None = None
 
     @classmethod
     def open(
@@ -208,8 +192,6 @@ class CatalogFile:
         _ = self.data
         if self.read_only:
             raise CatalogError(f"catalog {self.path} was opened read-only", self.path)
-        if self._failure is not None:
-            raise self._failure
         if self._to_prepare is not None:
             reserve(self.path, self._fd, self._to_prepare, "catalog", CatalogError)
             with StorageErrors(f"cannot map catalog {self.path}", self.path, CatalogError):
@@ -218,51 +200,10 @@ class CatalogFile:
             self._map, self._to_prepare = mapping, None
             self._initialise()
 
-    def write_in_thread(self, submit: Callable[[Callable[[], None]], Future[None]]) -> None:
-        """Write changes in another thread from now on.
-
-        Args:
-            submit: makes calls in that thread, in their order.
-        """
-        with StorageErrors(f"cannot map catalog {self.path}", self.path, CatalogError):
-            mapping = mmap.mmap(self._fd, len(self._map), access=mmap.ACCESS_COPY)
-        self._map.close()
-        self._map, self._submit = mapping, submit
-
-    def begin_write(self) -> None:
-        """Have the changes since the last call written, if a thread does that."""
-        if self._submit is not None and self._unwritten:
-            changes, self._unwritten = self._unwritten, []
-            self.written = self._submit(partial(self._write, changes))
-
-    def settle(self) -> None:
-        """Wait until all changes are written (CatalogError)."""
-        self.begin_write()
-        if self.written is not None:
-            self.written.result()
-
-    def _write(self, changes: list[Callable[[], None]]) -> None:
-        if self._failure is not None:
-            raise self._failure
-        try:
-            for change in changes:
-                change()
-        except CatalogError as error:
-            self._failure = error
-            raise
-
     def store(self, offset: int, data: bytes) -> None:
         """Write bytes, after `check_writable`; other threads run meanwhile (CatalogError)."""
-        write = partial(self._store, self._fd, offset, data)
-        if self._submit is None:
-            write()
-        else:
-            self._map[offset : offset + len(data)] = data
-            self._unwritten.append(write)
-
-    def _store(self, descriptor: int, offset: int, data: bytes) -> None:
         with StorageErrors(f"cannot write catalog {self.path}", self.path, CatalogError):
-            write_at(descriptor, data, offset)
+            write_at(self._fd, data, offset)
 
     def force(self, at_least: int = 0) -> None:
         """Force changes to storage as the sync level requires (CatalogError).
@@ -271,16 +212,11 @@ class CatalogFile:
             at_least: a sync level that is used where that of the catalog is lower.
         """
         level = max(self._sync_level, at_least)
-        if level > 0:
-            force = partial(self._force, self._fd, os.fdatasync if level == 1 else os.fsync)
-            if self._submit is None:
-                force()
-            else:
-                self._unwritten.append(force)
-
-    def _force(self, descriptor: int, sync: Callable[[int], None]) -> None:
         with self._forcing():
-            sync(descriptor)
+            if level == 1:
+                os.fdatasync(self._fd)
+            elif level > 1:
+                os.fsync(self._fd)
 
     def _forcing(self) -> StorageErrors:
         return StorageErrors(
@@ -294,13 +230,12 @@ class CatalogFile:
             CatalogError: that is more than a catalog may have, or than the storage has.
         """
         self._check_capacity(required_bytes)
-        self.settle()
         length = len(self._map)
         capacity = layout.next_capacity(length, required_bytes)
         try:
             os.posix_fallocate(self._fd, 0, capacity)
             os.fsync(self._fd)
-            grown = self._map_again(self._fd, capacity)
+            grown = _map_file(self._fd, capacity)
         except OSError as error:
             # Release what was allocated.
             with suppress(OSError):
@@ -311,11 +246,6 @@ class CatalogFile:
             ) from error
         self._map.close()
         self._map = grown
-
-    def _map_again(self, descriptor: int, length: int) -> mmap.mmap:
-        if self._submit is None:
-            return _map_file(descriptor, length)
-        return mmap.mmap(descriptor, length, access=mmap.ACCESS_COPY)
 
     def _check_capacity(self, required_bytes: int) -> None:
         if required_bytes > layout.MAX_CAPACITY_BYTES:
@@ -342,7 +272,6 @@ class CatalogFile:
             CatalogError: as `grow`; the file is then as it was.
         """
         self._check_capacity(required_bytes)
-        self.settle()
         capacity = required_bytes
         if not shrink:
             capacity = layout.next_capacity(len(self._map), required_bytes)
@@ -362,7 +291,7 @@ class CatalogFile:
             # Whatever the sync level: without this, what a rename leaves after a power cut may be
             # an empty file, and all recordings lost.
             os.fsync(descriptor)
-            mapping = self._map_again(descriptor, capacity)
+            mapping = _map_file(descriptor, capacity)
             written.rename(self.path)
         except OSError as error:
             if descriptor >= 0:
@@ -385,7 +314,6 @@ class CatalogFile:
         """Force what was stored to storage and close. Idempotent."""
         if not self._closed:
             try:
-                self.settle()
                 with self._forcing():
                     if not self.is_as_found:
                         os.fsync(self._fd)

@@ -110,32 +110,20 @@ def test_what_does_not_need_the_disk_goes_on(
     assert not MarkFile.read(archive_dir).is_active()
 
 
-@pytest.mark.parametrize("sync_level", [0, 2])
-def test_starts_and_stops_wait_alone_for_the_disk(
-    still: StillDisk, aeron_dir: Path, sync_level: int
-) -> None:
-    """Recordings that start or stop while the disk stands still do so afterwards; meanwhile pings
-    and lists are answered and other Python threads run.
+def test_changes_of_the_catalog_wait_for_the_disk(still: StillDisk, aeron_dir: Path) -> None:
+    """A recording that starts while the disk stands still does so afterwards; meanwhile other
+    Python threads run.
     """
-    properties = {**_SMALL, "aeron.archive.catalog.file.sync.level": str(sync_level)}
-    archive_dir = still.path / "archive"
-    with CountingArchive(archive_dir, aeron_dir, properties=properties) as archive:
+    with CountingArchive(still.path / "archive", aeron_dir, properties=_SMALL) as archive:
         client = archive.connect()
-        before = start_recording(client, count=3)
         stream_id = new_stream_id()
         with still.frozen():
             client.start_recording("aeron:ipc", stream_id)
             publication = client.aeron.add_publication("aeron:ipc", stream_id)
             publication.wait_connected()
-            client.stop_recording("aeron:ipc", before.stream_id)
-            for _ in range(3):
-                time.sleep(0.5)
-                client.ping()
-                assert len(list(client.list_recordings())) == 2
+            time.sleep(1.5)
             archive.await_counting()
         recording_id = await_listed(client, stream_id)
         end = publication.send(b"afterwards")
         wait_until(lambda: client.recording_position(recording_id) == end, "recording")
         client.close()
-    recordings = aerotape.open_directory(archive_dir).recordings()
-    assert [each.descriptor.stop_position for each in recordings] == [before.end, end]

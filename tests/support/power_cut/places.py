@@ -7,16 +7,12 @@ import ctypes
 import mmap
 import os
 import sys
-import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 _SHIM = ctypes.CDLL(None)
-# The place to report for calls of this thread, if it calls for another one.
-_given = threading.local()
 # Functions through which many places force data: the place is their caller.
 _PASSED_THROUGH = {
     "sync_directory",
@@ -42,32 +38,6 @@ def say_places() -> None:
         flush = _placed(plain.flush)
 
     mmap.mmap = PlacedMap  # type: ignore[misc]
-    _place_forces_of_catalog()
-
-
-def _place_forces_of_catalog() -> None:
-    """Report where the catalog is forced, not where its thread does that."""
-    from aerotape.catalog.file.mapped_file import CatalogFile
-
-    plain = CatalogFile.force
-
-    def force(self: CatalogFile, at_least: int = 0) -> None:
-        before = len(self._unwritten)
-        plain(self, at_least)
-        place = _place()
-        self._unwritten[before:] = [
-            partial(_at_place, place, change) for change in self._unwritten[before:]
-        ]
-
-    CatalogFile.force = force  # type: ignore[method-assign]
-
-
-def _at_place(place: str, change: Callable[[], None]) -> None:
-    _given.place = place
-    try:
-        change()
-    finally:
-        del _given.place
 
 
 def _placed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,8 +53,6 @@ def _placed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _place() -> str:
     """Return the line that forces data, and the function that called it."""
-    if hasattr(_given, "place"):
-        return str(_given.place)
     frame: Any = sys._getframe(2)
     while frame.f_code.co_qualname in _PASSED_THROUGH:
         frame = frame.f_back

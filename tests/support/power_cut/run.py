@@ -75,10 +75,7 @@ def note_entries() -> None:
 
     def add_recording(self: Catalog, **described: Any) -> int:
         recording_id = plain(self, **described)
-        if self.written is None:
-            note("entered", recording_id)
-        else:
-            self.written.add_done_callback(lambda _: note("entered", recording_id))
+        note("entered", recording_id)
         return recording_id
 
     Catalog.add_recording = add_recording  # type: ignore[method-assign]
