@@ -180,11 +180,11 @@ def test_a_missing_force_to_storage_is_detected(tmp_path: Path, aeron_dir: Path)
     run = record(aeron_dir, tmp_path, 1, "none", 1)
     places = run.places_of_forcing()
     assert {name for place in places for name in FORCED if place.startswith(name)} == set(FORCED)
-    passed = {cut.state for cut in cuts_of(run, "none", 1, 2)}  # as those of the previous test
+    passed = {cut.state for cut in cuts_of(run, "none", 1, 4)}  # as those of the previous test
     unnoticed = []
     for place in places:
         try:
-            check_all(run.without(place), aeron_dir.parent / "left", 1, "none", 1, 2, passed)
+            check_all(run.without(place), aeron_dir.parent / "left", 1, "none", 1, 4, passed)
         except (AssertionError, AerotapeError, OSError):
             continue
         unnoticed.append(place)
