@@ -23,18 +23,30 @@ class FileWorker:
         self._name = name
         self._wake = wake
         self._executor: ThreadPoolExecutor | None = None
+        self._is_closed = False
 
     def submit(self, call: Callable[[], _Result]) -> Future[_Result]:
         """Queue a call; poll the future, do not wait for it."""
-        if self._executor is None:
-            from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import Future, ThreadPoolExecutor
 
+        if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix=self._name)
-        future = self._executor.submit(call)
+        try:
+            future = self._executor.submit(call)
+        except RuntimeError:
+            if self._is_closed:
+                raise
+            # Python ends its threads before an archive that was not closed: call in this thread.
+            future = Future()
+            try:
+                future.set_result(call())
+            except BaseException as error:
+                future.set_exception(error)
         future.add_done_callback(lambda _: self._wake())
         return future
 
     def close(self, *, is_completed: bool = False) -> None:
         """Wait for the call in progress, and for the others if `is_completed`, or cancel these."""
+        self._is_closed = True
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=not is_completed)
