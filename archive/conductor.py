@@ -24,6 +24,7 @@ from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves
+from aerotape.archive.recording.storage_gate import StorageGate
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.tokens import ReplayTokens
@@ -114,6 +115,7 @@ class Conductor:
         self._storage = StorageSpace(
             archive_dir, config.low_storage_space_threshold, archive_counters.low_storage
         )
+        self._gate = StorageGate(archive_dir, mailbox.wake)
         self.recordings = Recordings(
             config=config,
             archive_id=archive_id,
@@ -123,6 +125,7 @@ class Conductor:
             catalog=catalog,
             recorder=recorder,
             storage=self._storage,
+            gate=self._gate,
             deletions=self._deletions,
             session_counter=archive_counters.recording_sessions,
             errors=errors,
@@ -195,6 +198,7 @@ class Conductor:
             sessions=self._sessions,
             next_session_id=next_session_id,
             services=services,
+            gate=self._gate,
             authenticator=GuardedAuthenticator(authenticator, errors),
             authorisation=services.authorisation,
         )
@@ -206,11 +210,13 @@ class Conductor:
                 policy_file=config.retention_file,
                 interval_ns=config.retention_interval_ns,
                 services=services,
+                gate=self._gate,
                 counters=archive_counters.retention,
                 wake=mailbox.wake,
                 audience=adapter.audience,
             )
         self._agents: dict[str, Agent] = {
+            "storage gate": self._gate,
             "recordings": self.recordings,
             "replays": self.replays,
             "replications": self._replications,
@@ -339,18 +345,21 @@ class Conductor:
         if image.subscription_registration_id in self._control_subscriptions:
             image.release()
         else:
-            self.recordings.on_image(image)
+            self._gate.run(partial(self.recordings.on_image, image))
 
     def _on_recording_stopped(
         self, recording_id: int, position: int, error_code: int, message: str | None
     ) -> None:
-        # The client receives the end of a replication before that of its recording, unless the
-        # recording has failed.
-        try:
-            if message is None:
-                self._replications.recording_stopped(recording_id, position)
-        finally:
-            self.recordings.on_stopped(recording_id, position, error_code, message)
+        def end() -> None:
+            # The client receives the end of a replication before that of its recording, unless
+            # the recording has failed.
+            try:
+                if message is None:
+                    self._replications.recording_stopped(recording_id, position)
+            finally:
+                self.recordings.on_stopped(recording_id, position, error_code, message)
+
+        self._gate.run(end)
 
     def _on_time_index_failed(self, recording_id: int, message: str) -> None:
         self._errors.record(
@@ -365,6 +374,8 @@ class Conductor:
 
     def _close(self) -> None:
         """Close in order: workers, the sessions that their last events end, the clients."""
+        for change in self._gate.close():
+            self._quietly(change)
         for worker in self._workers:
             self._quietly(worker.close)
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive import counters
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.control.control_sessions import ControlSessions
     from aerotape.archive.control.services import Services
+    from aerotape.archive.recording.storage_gate import StorageGate
 
 # Messages that belong to a session.
 _REQUESTS = frozenset(
@@ -52,6 +54,8 @@ _REPLAYS = (
 )
 # More than any request needs: four channels and credentials for another archive.
 MAX_MESSAGE_LENGTH = 64 * 1024
+# Of changes for a disk that stands still, so that clients do not fill the memory.
+_MAX_WAITING = 1_000
 
 
 @dataclass(eq=False, kw_only=True)
@@ -62,6 +66,7 @@ class ControlSessionAdapter:
         sessions: those in progress, to which new ones are added.
         next_session_id: returns an unused id.
         services: for the handlers of requests.
+        gate: where changes wait for a disk that stands still.
         audience: the sessions that signals are broadcast to; None where only the client that sent
             the request receives them.
     """
@@ -71,6 +76,7 @@ class ControlSessionAdapter:
     sessions: ControlSessions
     next_session_id: Callable[[], int]
     services: Services
+    gate: StorageGate
     authenticator: GuardedAuthenticator
     authorisation: GuardedAuthorisation
     audience: SignalAudience | None = field(default=None, init=False)
@@ -147,7 +153,7 @@ class ControlSessionAdapter:
         ):
             session.attempt_to_activate()
             if session.is_active:
-                requests.handle(self.services, session, message)
+                self._handle(session, message)
         else:
             name = type(message).__name__
             self.services.errors.record("unauthorised request", f"{name} of {session}")
@@ -155,6 +161,21 @@ class ControlSessionAdapter:
                 message.correlation_id,
                 ErrorCode.UNAUTHORISED_ACTION,
                 f"unauthorised action: {name}",
+            )
+
+    def _handle(self, session: ControlSession, message: Any) -> None:
+        """Have a request handled, now or once the disk responds."""
+        handle = partial(requests.handle, self.services, session, message)
+        if type(message) not in requests.CHANGES:
+            handle()
+        elif len(self.gate) < _MAX_WAITING:
+            self.gate.run(lambda: None if session.is_done else handle())
+        else:
+            session.send_error(
+                message.correlation_id,
+                ErrorCode.GENERIC,
+                f"the disk does not respond: {_MAX_WAITING} requests and events wait for it; try"
+                " again",
             )
 
     def _connect(

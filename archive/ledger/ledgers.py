@@ -303,6 +303,8 @@ class Ledgers:
             metadata = yield from self._metadata(ledger)
             self._check_no_writer(metadata)
             if self._catalog.has_recording(metadata.recording_id):
+                while not self._recordings.gate.is_open():
+                    yield
                 requester = RemovalRequester()
                 self._purge(
                     requester,
@@ -420,6 +422,8 @@ class Ledgers:
                     f"ledger {metadata.ledger}: recording {recording_id} ends at {torn_at}, not at"
                     f" {end}: its last entries were not written whole",
                 )
+                while not self._recordings.gate.is_open():
+                    yield
                 self._catalog.set_stop_position(recording_id, torn_at)
             yield from self._worker.call(
                 lambda: durable.force_recording(self._archive_dir, recording_id)

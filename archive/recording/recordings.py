@@ -23,6 +23,7 @@ from aerotape.archive.recording.recording_session import (
     TimeIndexRequest,
 )
 from aerotape.archive.recording.session_factory import RecordingSessionFactory
+from aerotape.archive.recording.storage_gate import StorageGate
 from aerotape.archive.recording.storage_space import Refusal, StorageSpace, is_out_of_space
 from aerotape.archive.recording.subscriptions import (
     RecordingSubscription,
@@ -71,6 +72,7 @@ class Recordings:
     catalog: Catalog
     recorder: SessionWorker
     storage: StorageSpace
+    gate: StorageGate
     deletions: SegmentDeletions
     session_counter: Counter
     errors: ErrorLog
@@ -263,7 +265,10 @@ class Recordings:
     def do_work(self) -> None:
         """Poll the driver for subscriptions and counters; record images that are prepared."""
         self.subscriptions.do_work()
-        for extension in [each for each in self._extensions if each.prepared.done()]:
+        prepared = [each for each in self._extensions if each.prepared.done()]
+        if not ((prepared or self._starting) and self.gate.is_open()):
+            return
+        for extension in prepared:
             self._extensions.remove(extension)
             self._extend(extension)
         if self._starting:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import InitVar, asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.client.executors.driver_steps import wait_for
 from aerotape.archive.client.executors.polling import PollingExecutor
 from aerotape.archive.client.requests.replays import stop_replay
@@ -172,6 +173,8 @@ class ReplicationSession:
     def _replicate(self, session: ControlSession) -> Steps[None]:
         source = yield from source_descriptor(self.request.src_recording_id)
         self._src_stop_position = source.stop_position
+        while not self.recordings.gate.is_open():
+            yield Pause(SOON_NS, "the disk")
         begin = self._prepare(source)
         if self.request.live_destination and not source.is_active:
             raise no_live_source()

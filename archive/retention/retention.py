@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
     from aerotape.archive.control.signals import SignalAudience
+    from aerotape.archive.recording.storage_gate import StorageGate
 
 _MAX_UNDER_WAY: Final = 8
 
@@ -97,6 +98,7 @@ class Retention:
 
     Attributes:
         interval_ns: from the start of one pass to that of the next.
+        gate: where removals wait for a disk that stands still.
         counters: of deleted segment files, and of their allocated bytes.
         wake: makes the conductor call `do_work` soon; called from other threads.
         audience: receives the signals.
@@ -105,6 +107,7 @@ class Retention:
     policy_file: Path
     interval_ns: int
     services: Services
+    gate: StorageGate
     counters: Sequence[Counter]
     wake: Callable[[], None]
     audience: SignalAudience | None
@@ -148,7 +151,7 @@ class Retention:
                 LOGGER.debug("retention: recording %d stays: %s", each.recording_id, each.in_use)
             self._is_removing = True
             for removal in plan.removals:
-                while len(self._requester) >= _MAX_UNDER_WAY:
+                while len(self._requester) >= _MAX_UNDER_WAY or not self.gate.is_open():
                     yield
                 if self._is_as_planned(removal):
                     self._remove(removal)

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,8 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+# Longer than the disk counts as responding after it did.
+_PROBED_S = 0.1
 _SMALL = {
     "aeron.archive.segment.file.length": "1m",
     "aeron.archive.low.storage.space.threshold": "1m",
@@ -110,20 +113,73 @@ def test_what_does_not_need_the_disk_goes_on(
     assert not MarkFile.read(archive_dir).is_active()
 
 
-def test_changes_of_the_catalog_wait_for_the_disk(still: StillDisk, aeron_dir: Path) -> None:
-    """A recording that starts while the disk stands still does so afterwards; meanwhile other
-    Python threads run.
+@pytest.mark.parametrize("sync_level", [0, 2])
+def test_changes_of_the_catalog_wait_alone(
+    still: StillDisk, aeron_dir: Path, sync_level: int
+) -> None:
+    """While writes wait, a stop, a later start, a stream that begins and one that ends wait, and
+    pings, positions and lists are answered; afterwards all are done, in their order.
     """
+    properties = {**_SMALL, "aeron.archive.catalog.file.sync.level": str(sync_level)}
+    archive_dir = still.path / "archive"
+    with CountingArchive(archive_dir, aeron_dir, properties=properties) as archive:
+        client, stopping, starting = (archive.connect() for _ in range(3))
+        made, ended = (start_recording(client, count=3) for _ in range(2))
+        begun = new_stream_id()
+        client.start_recording("aeron:ipc", begun)
+        with ThreadPoolExecutor() as threads, still.frozen():
+            time.sleep(_PROBED_S)
+            stop = threads.submit(stopping.stop_recording, "aeron:ipc", made.stream_id)
+            time.sleep(0.1)
+            start = threads.submit(starting.start_recording, "aeron:ipc", made.stream_id)
+            publication = client.aeron.add_publication("aeron:ipc", begun)
+            publication.wait_connected()
+            end = ended.end
+            ended.publication.close()
+            for _ in range(3):
+                time.sleep(0.2)
+                client.ping()
+                assert client.recording_position(made.recording_id) == made.end
+                listed = {
+                    each.recording_id: each.stop_position for each in client.list_recordings()
+                }
+                assert listed == {made.recording_id: -1, ended.recording_id: -1}
+            archive.await_counting()
+            assert not stop.done()
+            assert not start.done()
+        stop.result()
+        start.result()
+        wait_until(lambda: client.stop_position(made.recording_id) == made.end, "the stop")
+        wait_until(lambda: client.stop_position(ended.recording_id) == end, "the end")
+        begun_id = await_listed(client, begun)
+        wait_until(lambda: len(list(client.list_recordings())) == 4, "the recording started again")
+        for each in (client, stopping, starting):
+            each.close()
+    recordings = {
+        each.recording_id: (each.descriptor.start_position, each.descriptor.stop_position)
+        for each in aerotape.open_directory(archive_dir).recordings()
+    }
+    again = next(iter(recordings.keys() - {made.recording_id, ended.recording_id, begun_id}))
+    assert recordings == {
+        made.recording_id: (0, made.end),
+        ended.recording_id: (0, end),
+        begun_id: (0, 0),
+        again: (made.end, made.end),
+    }
+    assert not MarkFile.read(archive_dir).is_active()
+
+
+def test_a_closed_session_has_no_request_waiting(still: StillDisk, aeron_dir: Path) -> None:
+    """A start that waits for the disk is dropped when its client closes."""
     with CountingArchive(still.path / "archive", aeron_dir, properties=_SMALL) as archive:
         client = archive.connect()
+        hasty = archive.connect(timeout_ns=300_000_000)
         stream_id = new_stream_id()
         with still.frozen():
-            client.start_recording("aeron:ipc", stream_id)
-            publication = client.aeron.add_publication("aeron:ipc", stream_id)
-            publication.wait_connected()
-            time.sleep(1.5)
-            archive.await_counting()
-        recording_id = await_listed(client, stream_id)
-        end = publication.send(b"afterwards")
-        wait_until(lambda: client.recording_position(recording_id) == end, "recording")
+            time.sleep(_PROBED_S)
+            with pytest.raises(aerotape.AeronTimeoutError):
+                hasty.start_recording("aeron:ipc", stream_id)
+            hasty.close()
+            client.ping()
+        client.start_recording("aeron:ipc", stream_id)
         client.close()

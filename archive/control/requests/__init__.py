@@ -37,6 +37,11 @@ HANDLERS: Handlers = {
     **scopes.HANDLERS,
 }
 
+CHANGES = frozenset(
+    {**recording.HANDLERS, **removal.HANDLERS, **segments.HANDLERS, **replication.HANDLERS}
+)
+"""Requests that change the catalog, or have it changed."""
+
 
 def handle(services: Services, session: ControlSession, request: Any) -> None:
     """Respond to a request; whatever fails becomes an error response."""

@@ -124,6 +124,7 @@ class Rig:
             time_index_interval_ns=0,
         )
         storage: Any = SimpleNamespace(refuse=lambda: None, watch=lambda: None)
+        gate: Any = SimpleNamespace(is_open=lambda: True)
         sessions: Any = self.sessions
         recorder: Any = self.recorder
         mailbox: Any = None
@@ -138,6 +139,7 @@ class Rig:
             catalog=self.catalog,
             recorder=recorder,
             storage=storage,
+            gate=gate,
             deletions=self.deletions,
             session_counter=sessions,
             errors=errors,

@@ -104,6 +104,7 @@ class Rig:
         )
         self.replications = SimpleNamespace(recording_ids=lambda: self.replicated)
         self.monotonic_ns = 5
+        self.is_gate_open = True
         self.requests: list[Any] = []
         self.signals: list[Any] = []
         self.retention = Retention(
@@ -120,6 +121,7 @@ class Rig:
                 replications=self.replications,
                 errors=self.errors,
             ),
+            gate=SimpleNamespace(is_open=lambda: self.is_gate_open),  # type: ignore[arg-type]
             counters=self.counters,  # type: ignore[arg-type]
             wake=self.woken.set,
             audience=SimpleNamespace(pass_on=self.on_signal),  # type: ignore[arg-type]
