@@ -183,3 +183,26 @@ def test_a_closed_session_has_no_request_waiting(still: StillDisk, aeron_dir: Pa
             client.ping()
         client.start_recording("aeron:ipc", stream_id)
         client.close()
+
+
+def test_changes_that_wait_are_made_when_the_archive_closes(
+    still: StillDisk, aeron_dir: Path
+) -> None:
+    """The stop position of a recording that ended while the disk stood still is written."""
+    archive_dir = still.path / "archive"
+    with CountingArchive(archive_dir, aeron_dir, properties=_SMALL) as archive:
+        client = archive.connect()
+        made = start_recording(client, count=3)
+        with ThreadPoolExecutor() as threads, still.frozen():
+            time.sleep(_PROBED_S)
+            end = made.end
+            made.publication.close()
+            time.sleep(0.5)
+            client.ping()
+            client.close()
+            stop = threads.submit(archive.stop)
+            time.sleep(0.5)
+        assert stop.result() == 0
+    [recording] = aerotape.open_directory(archive_dir).recordings()
+    assert recording.descriptor.stop_position == end
+    assert not MarkFile.read(archive_dir).is_active()

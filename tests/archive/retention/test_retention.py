@@ -232,6 +232,22 @@ def test_removals_are_counted_logged_and_signalled(
     assert len(rig.requests) == 2
 
 
+def test_removals_wait_for_the_disk(directory: Path, start: Callable[..., Rig]) -> None:
+    """While the disk does not respond none is requested; the pass continues afterwards."""
+    add_recording(directory, [9, 1], now_ns=NOW_NS)
+    rig = start()
+
+    def wait() -> None:
+        rig.is_gate_open = False
+        for _ in range(3):
+            rig.do_work()
+        assert not rig.requests
+        rig.is_gate_open = True
+
+    rig.run_pass(wait)
+    assert segments(directory, 0) == [1]
+
+
 @pytest.mark.parametrize("position", [0, 2 * SEGMENT_LENGTH])
 def test_a_replay_that_starts_after_the_plan_is_detected(
     directory: Path, start: Callable[..., Rig], position: int
