@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.recording import wait_until
 from support.processes import free_port
 
 import aerotape
@@ -43,5 +44,4 @@ def test_requests_that_wait_for_the_disk_are_limited(
             client.ping()
         finally:
             responds.set()
-        # The first was performed before this one.
-        client.stop_recording("aeron:ipc", 1)
+        wait_until(lambda: any(client.list_recording_subscriptions()), "the first request")
