@@ -169,7 +169,7 @@ class ControlSessionAdapter:
         if type(message) not in requests.CHANGES:
             handle()
         elif len(self.gate) < _MAX_WAITING:
-            self.gate.run(lambda: None if session.is_done else handle())
+            self.gate.run(handle)
         else:
             session.send_error(
                 message.correlation_id,

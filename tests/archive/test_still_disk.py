@@ -169,19 +169,21 @@ def test_changes_of_the_catalog_wait_alone(
     assert not MarkFile.read(archive_dir).is_active()
 
 
-def test_a_closed_session_has_no_request_waiting(still: StillDisk, aeron_dir: Path) -> None:
-    """A start that waits for the disk is dropped when its client closes."""
+def test_a_request_of_a_closed_session_is_performed(still: StillDisk, aeron_dir: Path) -> None:
+    """A stop that waits for the disk is performed although its client has closed."""
     with CountingArchive(still.path / "archive", aeron_dir, properties=_SMALL) as archive:
         client = archive.connect()
         hasty = archive.connect(timeout_ns=300_000_000)
-        stream_id = new_stream_id()
+        made = start_recording(client, count=3)
+        recording_id = made.recording_id
         with still.frozen():
             time.sleep(_PROBED_S)
             with pytest.raises(aerotape.AeronTimeoutError):
-                hasty.start_recording("aeron:ipc", stream_id)
+                hasty.stop_recording_by_identity(recording_id)
             hasty.close()
             client.ping()
-        client.start_recording("aeron:ipc", stream_id)
+        wait_until(lambda: client.stop_position(recording_id) == made.end, "the stop position")
+        made.publication.close()
         client.close()
 
 
