@@ -16,8 +16,8 @@ from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.ledger.attachment import Client
     from aerotape.archive.ledger.ledger_worker import LedgerWorker
+    from aerotape.archive.ledger.writer_recording import Client
     from aerotape.qualified_id import QualifiedId
 
 MAX_REQUESTS: Final = 1_000

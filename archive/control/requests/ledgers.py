@@ -9,7 +9,7 @@ from aerotape.archive.config.property_table import MIRROR_CHANNELS
 from aerotape.archive.control.requests.handling import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
-from aerotape.archive.ledger.mirrors.followers import MirrorSource
+from aerotape.archive.ledger.mirrors.follower import MirrorSource
 from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms

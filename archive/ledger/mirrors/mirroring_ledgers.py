@@ -13,8 +13,8 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.agent import SOON_NS
-from aerotape.archive.ledger.ledgers import Ledgers
-from aerotape.archive.ledger.mirrors.followers import Followers, MirrorSource, Truncate
+from aerotape.archive.ledger.mirrors.follower import Followers, MirrorSource, Truncate
+from aerotape.archive.ledger.service import LedgerService
 from aerotape.codecs.generated.ledger_control import LedgerType
 from aerotape.errors import (
     ConfigurationError,
@@ -26,16 +26,16 @@ from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.background_tasks import Task
-    from aerotape.archive.ledger.attachment import Attachment, Client
     from aerotape.archive.ledger.metadata import LedgerMetadata
-    from aerotape.archive.ledger.mirrors.led_ledgers import MirroredLedger, Mirrors
+    from aerotape.archive.ledger.mirrors.leader import MirroredLedger, Mirrors
     from aerotape.archive.ledger.status import LedgerStatus
+    from aerotape.archive.ledger.writer_recording import Client, WriterRecording
     from aerotape.archive.recording.recording_session import RecordingSession
     from aerotape.archive.replication.replications import Replications
     from aerotape.qualified_id import QualifiedId
 
 
-class MirroringLedgers(Ledgers):
+class MirroringLedgers(LedgerService):
     """All ledgers of an archive, with those on several archives. For the conductor's thread."""
 
     def __init__(
@@ -52,7 +52,7 @@ class MirroringLedgers(Ledgers):
         Args:
             truncate: handles a request to truncate a recording.
             control_channel: by which mirrors reach this archive; None: they cannot.
-            options: as of `Ledgers`.
+            options: as of `LedgerService`.
         """
         super().__init__(**options)
         self._replications = replications
@@ -62,7 +62,7 @@ class MirroringLedgers(Ledgers):
         # Loaded with the first ledger that has mirrors, as it brings the whole client.
         self._mirrors: Mirrors | None = None
         # The writer for which the mirrors of a ledger were connected.
-        self._connected_for: dict[QualifiedId, Attachment] = {}
+        self._connected_for: dict[QualifiedId, WriterRecording] = {}
 
     @property
     def wants_within_ns(self) -> int | None:
@@ -91,7 +91,7 @@ class MirroringLedgers(Ledgers):
             self._mirrors.close()
         super().close()
 
-    def _fail(self, writer: Attachment, failure: str) -> None:
+    def _fail(self, writer: WriterRecording, failure: str) -> None:
         """End a writer whose mirror has failed and cannot be replaced."""
         writer.send_error(writer.correlation_id, ErrorCode.GENERIC, failure)
         self._recordings.stop_identity(writer.recording_id)
@@ -184,7 +184,7 @@ class MirroringLedgers(Ledgers):
     def _connected(self, metadata: LedgerMetadata, confirmed: int) -> MirroredLedger:
         """Connect to the mirrors of a ledger, also if they are connected (see `Mirrors.begin`)."""
         if self._mirrors is None:
-            from aerotape.archive.ledger.mirrors.led_ledgers import Mirrors
+            from aerotape.archive.ledger.mirrors.leader import Mirrors
 
             if self._control_channel is None:
                 raise ConfigurationError(
@@ -203,7 +203,7 @@ class MirroringLedgers(Ledgers):
     def _mirrored(self, ledger: QualifiedId) -> MirroredLedger | None:
         return None if self._mirrors is None else self._mirrors.get(ledger)
 
-    def _started(self, writer: Attachment, metadata: LedgerMetadata, *args: Any) -> Task[None]:
+    def _started(self, writer: WriterRecording, metadata: LedgerMetadata, *args: Any) -> Task[None]:
         """Also connect to the mirrors, and wait for those that are necessary."""
         yield from super()._started(writer, metadata, *args)
         if not metadata.mirrors:

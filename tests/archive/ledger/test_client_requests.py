@@ -15,9 +15,9 @@ import aerotape
 from aerotape import QualifiedId, _native
 from aerotape.archive.background_tasks import Task
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.ledger.attachment import Client
 from aerotape.archive.ledger.client_requests import MAX_REQUESTS, ClientRequests
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
+from aerotape.archive.ledger.writer_recording import Client
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.errors import ArchiveError

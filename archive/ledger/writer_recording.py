@@ -30,7 +30,7 @@ class Client(Requester, Protocol):
     def pass_on(self, message: bytes) -> None: ...
 
 
-class Attachment:
+class WriterRecording:
     """The recording of a writer's stream.
 
     Attributes:

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, cast
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import Task
-from aerotape.archive.ledger import durable
 from aerotape.archive.ledger.alias import ledger_of_channel, mark_closed
-from aerotape.archive.ledger.attachment import Attachment, Client, RemovalRequester
 from aerotape.archive.ledger.client_requests import ClientRequests
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_password, in_use
 from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
+from aerotape.archive.ledger.writer_recording import Client, RemovalRequester, WriterRecording
+from aerotape.archive.recording.durability import force_recording
 from aerotape.archive.recording.recording_session import RecordingSession, State
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import SourceLocation
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from aerotape.qualified_id import QualifiedId
 
 
-class Ledgers:
+class LedgerService:
     """All ledgers. For the conductor's thread."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Ledgers:
         )
         self._worker.begin()
         self._requests = ClientRequests(self._worker, errors)
-        self._writers: dict[QualifiedId, Attachment] = {}
+        self._writers: dict[QualifiedId, WriterRecording] = {}
         self._forced: set[int] = set()  # recordings whose stop position is on storage
         # The last confirmed entry that was looked up, by recording.
         self._marks: dict[int, EntryMark] = {}
@@ -198,7 +198,7 @@ class Ledgers:
                 yield from self._settled(metadata)  # waits for the end of the last writer
             self._check_no_writer(metadata)
             status = yield from self._status(metadata)
-            writer = self._writers[ledger] = Attachment(metadata, client, correlation_id)
+            writer = self._writers[ledger] = WriterRecording(metadata, client, correlation_id)
             try:
                 yield from self._started(writer, metadata, stream_id, source_location, channel)
             finally:
@@ -349,7 +349,7 @@ class Ledgers:
 
     def _started(
         self,
-        writer: Attachment,
+        writer: WriterRecording,
         metadata: LedgerMetadata,
         stream_id: int,
         source_location: SourceLocation,
@@ -421,9 +421,7 @@ class Ledgers:
                     f" {end}: its last entries were not written whole",
                 )
                 self._catalog.set_stop_position(recording_id, torn_at)
-            yield from self._worker.call(
-                lambda: durable.force_recording(self._archive_dir, recording_id)
-            )
+            yield from self._worker.call(lambda: force_recording(self._archive_dir, recording_id))
             self._forced.add(recording_id)
         return self._recording(metadata)
 
@@ -465,7 +463,7 @@ class Ledgers:
         return self._shown(metadata, status)
 
     def _session(
-        self, metadata: LedgerMetadata, writer: Attachment | None = None
+        self, metadata: LedgerMetadata, writer: WriterRecording | None = None
     ) -> RecordingSession | None:
         recording_id = metadata.recording_id if writer is None else writer.recording_id
         session = self._recordings.session(recording_id)

@@ -3,8 +3,8 @@
 `ledgers.sqlite` lies beside the catalog. It is created with the first ledger, so a directory
 without ledgers has none. A row's key is the 16 big-endian bytes of the ledger's id: rows sort as
 ids do. Every change is on storage when its method returns. A database that is missing or damaged
-is built again from the recordings (`rebuild`); a damaged one is renamed first. One that is locked,
-or that the operating system cannot read, is not damaged.
+is built again from the recordings (`metadata_rebuild`); a damaged one is renamed first. One that is
+locked, or that the operating system cannot read, is not damaged.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DamagedMetadataError(StorageError):
     """The file is proven not to be a sound database."""
 
 
-class LedgerStore:
+class MetadataStore:
     """The open database. For one thread."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -70,7 +70,7 @@ class LedgerStore:
         self._connection = connection
 
     @classmethod
-    def open(cls, archive_dir: Path) -> LedgerStore:
+    def open(cls, archive_dir: Path) -> MetadataStore:
         """Open and check an existing database.
 
         Raises:
@@ -100,7 +100,7 @@ class LedgerStore:
         return cls(path, connection)
 
     @classmethod
-    def create(cls, archive_dir: Path, ledgers: Iterable[LedgerMetadata] = ()) -> LedgerStore:
+    def create(cls, archive_dir: Path, ledgers: Iterable[LedgerMetadata] = ()) -> MetadataStore:
         """Create the database; it and its name are on storage on return (StorageError)."""
         path = archive_dir / FILE_NAME
         with _storage_errors(path, "create"):
@@ -221,7 +221,7 @@ def ledgers_of(archive_dir: Path) -> Iterator[Callable[[QualifiedId], bool]]:
     if not (archive_dir / FILE_NAME).exists():
         yield lambda ledger: False
         return
-    with closing(LedgerStore.open(archive_dir)) as store:
+    with closing(MetadataStore.open(archive_dir)) as store:
         yield store.has
 
 
