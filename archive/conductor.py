@@ -20,7 +20,7 @@ from aerotape.archive.control.control_session_adapter import ControlSessionAdapt
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
 from aerotape.archive.control.services import Services
-from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
+from aerotape.archive.ledger.service import LedgerService
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves
@@ -155,7 +155,7 @@ class Conductor:
             sync=config.file_sync_level > 0,
         )
         replay_tokens = ReplayTokens(config.connect_timeout_ns)
-        self._ledgers = MirroringLedgers(
+        self._ledgers = LedgerService(
             replications=self._replications,
             truncate=lambda requester, request: truncate_recording(services, requester, request),
             control_channel=config.control_channel if config.control_channel_enabled else None,

@@ -39,7 +39,7 @@ class ClientRequests:
     """All requests for ledgers in progress. For the conductor's thread."""
 
     def __init__(self, worker: LedgerWorker, errors: ErrorLog) -> None:
-        """Begin without."""
+        """Create the service, without any request."""
         self._worker = worker
         self._errors = errors
         self._sessions: defaultdict[Client, _Session] = defaultdict(_Session)
@@ -71,9 +71,9 @@ class ClientRequests:
                 f"{MAX_REQUESTS} requests for ledgers are in progress in this session: wait for a"
                 " response, or use another session"
             )
-        task = self._answered(client, correlation_id, task)
+        task = self._respond(client, correlation_id, task)
         if changes is not None:
-            task = self._alone(session, changes, task)
+            task = self._run_alone(session, changes, task)
         self._worker.caller = client
         session.requests.start(task)
 
@@ -94,7 +94,8 @@ class ClientRequests:
             session.requests.close()
             session.changes.close()
 
-    def _answered(self, client: Client, correlation_id: int, task: Task[None]) -> Task[None]:
+    def _respond(self, client: Client, correlation_id: int, task: Task[None]) -> Task[None]:
+        """Run a task; send what it raises."""
         try:
             yield from task
         except ArchiveError as error:
@@ -104,7 +105,7 @@ class ClientRequests:
             self._errors.record("request for a ledger failed", error, exception=unexpected)
             client.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
-    def _alone(self, session: _Session, ledger: QualifiedId, task: Task[None]) -> Task[None]:
+    def _run_alone(self, session: _Session, ledger: QualifiedId, task: Task[None]) -> Task[None]:
         """Run a task, to its end, while no other one changes the ledger."""
         while ledger in self._changing:
             yield

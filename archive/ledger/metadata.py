@@ -9,7 +9,6 @@ from aerotape.archive.recording.durability import Durability
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import (
     ConfigurationError,
-    LedgerInUseError,
     LedgerPasswordError,
     UnknownLedgerError,
 )
@@ -89,14 +88,6 @@ def check_quorums(metadata: LedgerMetadata) -> None:
             f"write quorum {write}; raise the write quorum or create a PD_JOURNAL ledger",
             "write_quorum",
         )
-
-
-def in_use(metadata: LedgerMetadata) -> LedgerInUseError:
-    """Return the error for a request that needs a ledger without a writer."""
-    return LedgerInUseError(
-        f"ledger {metadata.ledger} has a writer: wait for its end, or recover the ledger",
-        metadata.ledger,
-    )
 
 
 def hash_of_token(ledger: QualifiedId, token: bytes) -> bytes:

@@ -10,7 +10,7 @@ from aerotape.archive.control.requests.handling import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
 from aerotape.archive.ledger.mirrors.follower import MirrorSource
-from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
+from aerotape.archive.ledger.service import LedgerService
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
@@ -133,17 +133,17 @@ def _mirror(
 
 HANDLERS: Handlers = {
     codecs.CreateLedgerRequest: _create,
-    codecs.LedgerInfoRequest: _passing(MirroringLedgers.info, "password_token"),
+    codecs.LedgerInfoRequest: _passing(LedgerService.info, "password_token"),
     codecs.ListLedgersRequest: _list,
     codecs.AttachWriterRequest: _attach,
-    codecs.SyncLedgerRequest: _passing(MirroringLedgers.sync),
+    codecs.SyncLedgerRequest: _passing(LedgerService.sync),
     codecs.AwaitLedgerRequest: _passing(
-        MirroringLedgers.await_position, "position", "reach", "timeout_ns"
+        LedgerService.await_position, "position", "reach", "timeout_ns"
     ),
-    codecs.CloseLedgerRequest: _passing(MirroringLedgers.close_ledger),
-    codecs.RecoverLedgerRequest: _passing(MirroringLedgers.recover, "password_token"),
-    codecs.DeleteLedgerRequest: _passing(MirroringLedgers.delete),
-    codecs.LocateEntryRequest: _passing(MirroringLedgers.locate, "entry_id"),
+    codecs.CloseLedgerRequest: _passing(LedgerService.close_ledger),
+    codecs.RecoverLedgerRequest: _passing(LedgerService.recover, "password_token"),
+    codecs.DeleteLedgerRequest: _passing(LedgerService.delete),
+    codecs.LocateEntryRequest: _passing(LedgerService.locate, "entry_id"),
     codecs.MirrorLedgerRequest: _mirror,
-    codecs.ReplaceMirrorRequest: _passing(MirroringLedgers.replace_mirror, "mirror", "replacement"),
+    codecs.ReplaceMirrorRequest: _passing(LedgerService.replace_mirror, "mirror", "replacement"),
 }
