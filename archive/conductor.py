@@ -156,15 +156,13 @@ class Conductor:
         )
         replay_tokens = ReplayTokens(config.connect_timeout_ns)
         self._ledgers = LedgerService(
-            replications=self._replications,
-            truncate=lambda requester, request: truncate_recording(services, requester, request),
-            control_channel=config.control_channel if config.control_channel_enabled else None,
-            control_stream_id=config.control_stream_id,
+            config=config,
             archive_dir=archive_dir,
             catalog=catalog,
             recordings=self.recordings,
+            replications=self._replications,
             purge=lambda requester, request: purge_recording(services, requester, request),
-            connect_timeout_ns=config.connect_timeout_ns,
+            truncate=lambda requester, request: truncate_recording(services, requester, request),
             errors=errors,
             wake=mailbox.wake,
         )

@@ -53,13 +53,14 @@ class ClientRequests:
         self,
         client: Client,
         correlation_id: int,
-        task: Task[None],
+        request: Task[int] | Task[None],
         *,
         changes: QualifiedId | None = None,
     ) -> None:
-        """Run the task of a request; what it raises is the response.
+        """Run the task of a request; what it returns is the response, or raises.
 
         Args:
+            request: returns what OK is sent with; None: it has sent its responses.
             changes: the ledger that it changes, which no other task does meanwhile.
 
         Raises:
@@ -71,7 +72,7 @@ class ClientRequests:
                 f"{MAX_REQUESTS} requests for ledgers are in progress in this session: wait for a"
                 " response, or use another session"
             )
-        task = self._respond(client, correlation_id, task)
+        task = self._respond(client, correlation_id, request)
         if changes is not None:
             task = self._run_alone(session, changes, task)
         self._worker.caller = client
@@ -94,10 +95,14 @@ class ClientRequests:
             session.requests.close()
             session.changes.close()
 
-    def _respond(self, client: Client, correlation_id: int, task: Task[None]) -> Task[None]:
-        """Run a task; send what it raises."""
+    def _respond(
+        self, client: Client, correlation_id: int, request: Task[int] | Task[None]
+    ) -> Task[None]:
+        """Run a request; send OK with what it returns, or the error that it raises."""
         try:
-            yield from task
+            relevant_id = yield from request
+            if relevant_id is not None:
+                client.send_ok(correlation_id, relevant_id)
         except ArchiveError as error:
             client.send_error(correlation_id, error.error_code, str(error))
         except Exception as error:

@@ -31,15 +31,15 @@ class LedgerWorker:
     Methods return tasks that wait for the thread; what the call raises, they raise.
 
     Attributes:
-        caller: for whom the tasks that are advanced now run; of each caller's calls, one at a time
-            is in the thread's queue.
+        caller: the session whose tasks are advanced now; one call of each session at a time is in
+            the thread's queue.
         recordings: the ledgers by their recordings; None until the database has been opened.
     """
 
     def __init__(
         self, archive_dir: Path, wake: Callable[[], None], report: Callable[[str], None]
     ) -> None:
-        """Begin without a thread.
+        """Create the worker, without a thread.
 
         Args:
             wake: makes the caller's thread advance the tasks; called in the thread.
@@ -162,12 +162,14 @@ class LedgerWorker:
 
         return (yield from self.call(read))
 
-    def listed(self, scope_id: int, from_ledger_id: int, count: int) -> Task[list[LedgerMetadata]]:
+    def list_scope(
+        self, scope_id: int, from_ledger_id: int, count: int
+    ) -> Task[list[LedgerMetadata]]:
         """Return up to `count` ledgers of a scope in the order of their ids (StorageError)."""
 
         def read() -> list[LedgerMetadata]:
             store = self._open(create=False)
-            return [] if store is None else store.listed(scope_id, from_ledger_id, count)
+            return [] if store is None else store.list_scope(scope_id, from_ledger_id, count)
 
         return (yield from self.call(read))
 
@@ -185,7 +187,7 @@ class LedgerWorker:
             store = self._open(create=False)
             found = [each for each in imported_ids(self._archive_dir) if each.scope_id > after][:1]
             if store is not None:
-                found += store.after_scope(after)
+                found += store.first_after_scope(after)
             return min(found).signed[0] if found else 0
 
         return (yield from self.call(read))

@@ -47,6 +47,7 @@ from aerotape.errors import (
 from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
+    from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replications import Replications
@@ -55,7 +56,11 @@ if TYPE_CHECKING:
 
 
 class LedgerService:
-    """All ledgers of an archive. For the conductor's thread."""
+    """All ledgers of an archive. For the conductor's thread.
+
+    Attributes:
+        requests: runs the tasks of requests.
+    """
 
     def __init__(
         self,
@@ -66,9 +71,7 @@ class LedgerService:
         replications: Replications,
         purge: Purge,
         truncate: Truncate,
-        control_channel: str | None,
-        control_stream_id: int,
-        connect_timeout_ns: int,
+        config: ArchiveConfig,
         errors: ErrorLog,
         wake: Callable[[], None],
     ) -> None:
@@ -77,17 +80,15 @@ class LedgerService:
         Args:
             purge: handles a request to purge a recording.
             truncate: handles a request to truncate a recording.
-            control_channel: by which mirrors reach this archive; None: they cannot.
-            control_stream_id: of that channel.
-            connect_timeout_ns: how long a writer's stream may take to arrive.
             wake: makes the conductor call `do_work` soon; called from other threads.
         """
-        self._connect_timeout_ns = connect_timeout_ns
+        # How long a writer's stream may take to arrive.
+        self._connect_timeout_ns = config.connect_timeout_ns
         self._worker = LedgerWorker(
             archive_dir, wake, lambda text: errors.record("metadata of ledgers", text)
         )
         self._worker.begin()
-        self._requests = ClientRequests(self._worker, errors)
+        self.requests = ClientRequests(self._worker, errors)
         self._recordings = LedgerRecordings(
             archive_dir=archive_dir,
             catalog=catalog,
@@ -101,9 +102,7 @@ class LedgerService:
             recordings=self._recordings,
             worker=self._worker,
             opening=replications.open_mirror,
-            control_channel=control_channel,
-            control_stream_id=control_stream_id,
-            connect_timeout_ns=connect_timeout_ns,
+            config=config,
             errors=errors,
         )
         self._followers = Followers(replications, self._recordings, self._worker)
@@ -111,74 +110,56 @@ class LedgerService:
     @property
     def wants_within_ns(self) -> int | None:
         """As `Agent.wants_within_ns`: requests and mirrors wait for positions, or the driver."""
-        return SOON_NS if self._requests or self._leader.is_active else None
+        return SOON_NS if self.requests or self._leader.is_active else None
 
     def do_work(self) -> None:
         """Advance each mirror and each request by one step."""
         self._leader.do_work()
         self._recordings.do_work()
         self._worker.do_work()
-        self._requests.do_work()
+        self.requests.do_work()
 
     def close(self) -> None:
         """Disconnect from the mirrors, cancel requests and close the database."""
         self._leader.close()
-        self._requests.close()
+        self.requests.close()
         self._worker.close()
 
     def ledger_of(self, recording_id: int) -> QualifiedId | None:
         """Return the ledger whose recording this is, None if it is a plain one."""
         return self._recordings.ledger_of(recording_id)
 
-    # ---- requests -----------------------------------------------------------------------------
+    # ---- requests, as tasks of `requests` -----------------------------------------------------
 
-    def create(self, client: Client, correlation_id: int, metadata: LedgerMetadata) -> None:
-        """Add a ledger; OK once it is on storage."""
-
-        def task() -> Task[None]:
-            yield from self._worker.change(lambda store: store.add(metadata))
-            client.send_ok(correlation_id)
-
-        self._requests.begin(client, correlation_id, task())
+    def create(self, metadata: LedgerMetadata) -> Task[int]:
+        """Add a ledger; it is on storage at the end."""
+        yield from self._worker.change(lambda store: store.add(metadata))
+        return 0
 
     def info(
         self, client: Client, correlation_id: int, ledger: QualifiedId, password_token: bytes
-    ) -> None:
+    ) -> Task[None]:
         """Send the descriptor of a ledger, with its entry ids; check the token if there is one."""
+        metadata = yield from self._recordings.metadata(ledger)
+        if password_token:
+            check_password(metadata, password_token)
+        status = yield from self._status(metadata)
+        client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
-        def task() -> Task[None]:
-            metadata = yield from self._recordings.metadata(ledger)
-            if password_token:
-                check_password(metadata, password_token)
-            status = yield from self._status(metadata)
-            client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
-
-        self._requests.begin(client, correlation_id, task())
-
-    def list(
+    def list_scope(
         self, client: Client, correlation_id: int, scope_id: int, from_ledger_id: int, count: int
-    ) -> None:
+    ) -> Task[None]:
         """Send descriptors without looking up entries; RECORDING_UNKNOWN if fewer than `count`."""
+        found = yield from self._worker.list_scope(scope_id, from_ledger_id, count)
+        for metadata in found:
+            status = self._positions(metadata)
+            client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+        if len(found) < count:
+            client.send_recording_unknown(correlation_id, NULL_VALUE)
 
-        def task() -> Task[None]:
-            found = yield from self._worker.listed(scope_id, from_ledger_id, count)
-            for metadata in found:
-                message = descriptor_message(
-                    client.session_id, correlation_id, metadata, self._positions(metadata)
-                )
-                client.pass_on(message)
-            if len(found) < count:
-                client.send_recording_unknown(correlation_id, NULL_VALUE)
-
-        self._requests.begin(client, correlation_id, task())
-
-    def next_scope(self, client: Client, correlation_id: int, after: int) -> None:
-        """OK with the lowest scope after one that has ledgers or imported recordings, or 0."""
-
-        def task() -> Task[None]:
-            client.send_ok(correlation_id, (yield from self._worker.next_scope(after)))
-
-        self._requests.begin(client, correlation_id, task())
+    def next_scope(self, after: int) -> Task[int]:
+        """Return the lowest scope after one that has ledgers or imported recordings, or 0."""
+        return self._worker.next_scope(after)
 
     def attach(
         self,
@@ -190,164 +171,106 @@ class LedgerService:
         source_location: SourceLocation,
         channel: Callable[[LedgerMetadata], str],
         password_token: bytes,
-    ) -> None:
+    ) -> Task[None]:
         """Record a writer's stream; send the descriptor once that has begun and is on storage.
 
         Args:
             channel: returns what to record of a ledger.
         """
+        metadata = yield from self._recordings.metadata(ledger)
+        check_password(metadata, password_token)
+        if metadata.is_closed:
+            raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
+        yield from self._recordings.await_known(metadata)
+        self._recordings.check_no_writer(metadata)
+        status = yield from self._status(metadata)
+        writer = WriterRecording(metadata, client, correlation_id)
+        yield from self._recordings.start_writer(
+            writer, stream_id, channel(metadata), source_location, self._connect_timeout_ns
+        )
+        yield from self._leader.start(writer)
+        status = yield from self._begin(writer, metadata, status)
+        client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
-        def task() -> Task[None]:
-            metadata = yield from self._recordings.metadata(ledger)
-            check_password(metadata, password_token)
-            if metadata.is_closed:
-                raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
-            yield from self._recordings.await_known(metadata)
-            self._recordings.check_no_writer(metadata)
-            status = yield from self._status(metadata)
-            writer = WriterRecording(metadata, client, correlation_id)
-            recorded_as = channel(metadata)
-            yield from self._recordings.start_writer(
-                writer, stream_id, recorded_as, source_location, self._connect_timeout_ns
-            )
-            yield from self._leader.start(writer)
-            status = yield from self._begin(writer, metadata, status)
-            client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
-
-        self._requests.begin(client, correlation_id, task(), changes=ledger)
-
-    def sync(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
-        """Force what is recorded to storage; OK with the confirmed position."""
-
-        def task() -> Task[None]:
-            metadata = yield from self._recordings.metadata(ledger)
-            if self._recordings.session(metadata.recording_id) is None:
-                status = yield from self._status(metadata, with_entries=False)
-                confirmed = status.confirmed_position
-            else:
-                position = yield from self._recordings.sync(metadata)
-                confirmed = yield from self._leader.sync(ledger, position)
-            client.send_ok(correlation_id, confirmed)
-
-        self._requests.begin(client, correlation_id, task())
+    def sync(self, ledger: QualifiedId) -> Task[int]:
+        """Force what is recorded to storage; return the confirmed position."""
+        metadata = yield from self._recordings.metadata(ledger)
+        if self._recordings.session(metadata.recording_id) is None:
+            status = yield from self._status(metadata, with_entries=False)
+            return status.confirmed_position
+        position = yield from self._recordings.sync(metadata)
+        return (yield from self._leader.sync(ledger, position))
 
     def await_position(
-        self,
-        client: Client,
-        correlation_id: int,
-        ledger: QualifiedId,
-        position: int,
-        reach: Reach,
-        timeout_ns: int,
-    ) -> None:
-        """OK with the position reached, once it is at least `position` or the time is over."""
+        self, ledger: QualifiedId, position: int, reach: Reach, timeout_ns: int
+    ) -> Task[int]:
+        """Return the position reached, once it is at least `position` or the time is over."""
         deadline_ns = time.monotonic_ns() + timeout_ns
+        metadata = yield from self._recordings.metadata(ledger)
+        is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
+        while (session := self._recordings.session(metadata.recording_id)) is not None:
+            if is_confirmed:
+                reached = self._leader.confirmed(ledger, session.confirmed_position)
+            else:
+                reached = self._leader.recorded(ledger, session.position)
+            if reached >= position or time.monotonic_ns() >= deadline_ns:
+                return reached
+            yield
+        metadata = yield from self._recordings.metadata(ledger)
+        status = yield from self._status(metadata, with_entries=False)
+        return status.confirmed_position
 
-        def task() -> Task[None]:
-            metadata = yield from self._recordings.metadata(ledger)
-            is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
-            while (session := self._recordings.session(metadata.recording_id)) is not None:
-                if is_confirmed:
-                    reached = self._leader.confirmed(ledger, session.confirmed_position)
-                else:
-                    reached = self._leader.recorded(ledger, session.position)
-                if reached >= position or time.monotonic_ns() >= deadline_ns:
-                    client.send_ok(correlation_id, reached)
-                    return
-                yield
-            metadata = yield from self._recordings.metadata(ledger)
-            status = yield from self._status(metadata, with_entries=False)
-            client.send_ok(correlation_id, status.confirmed_position)
+    def close_ledger(self, client: Client, ledger: QualifiedId) -> Task[int]:
+        """Sync and close a ledger that this client writes, or that has no writer.
 
-        self._requests.begin(client, correlation_id, task())
+        Returns:
+            Its last entry id.
+        """
+        metadata = yield from self._recordings.metadata(ledger)
+        writer = self._recordings.writer(ledger)
+        if writer is not None and writer.client is not client:
+            raise LedgerInUseError.of_ledger(ledger)
+        return (yield from self._close(metadata))
 
-    def close_ledger(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
-        """Sync and close a ledger that this client writes, or that has no writer."""
+    def recover(self, ledger: QualifiedId, password_token: bytes) -> Task[int]:
+        """Stop the writer of a ledger, also another client's, and close it as `close_ledger`."""
+        metadata = yield from self._recordings.metadata(ledger)
+        check_password(metadata, password_token)
+        return (yield from self._close(metadata))
 
-        def task() -> Task[None]:
-            metadata = yield from self._recordings.metadata(ledger)
-            writer = self._recordings.writer(ledger)
-            if writer is not None and writer.client is not client:
-                raise LedgerInUseError.of_ledger(ledger)
-            client.send_ok(correlation_id, (yield from self._close(metadata)))
-
-        self._requests.begin(client, correlation_id, task(), changes=ledger)
-
-    def recover(
-        self, client: Client, correlation_id: int, ledger: QualifiedId, password_token: bytes
-    ) -> None:
-        """Stop the writer of a ledger, also another client's, then sync and close the ledger."""
-
-        def task() -> Task[None]:
-            metadata = yield from self._recordings.metadata(ledger)
-            check_password(metadata, password_token)
-            client.send_ok(correlation_id, (yield from self._close(metadata)))
-
-        self._requests.begin(client, correlation_id, task(), changes=ledger)
-
-    def delete(self, client: Client, correlation_id: int, ledger: QualifiedId) -> None:
+    def delete(self, ledger: QualifiedId) -> Task[int]:
         """Purge the recording of a ledger without a writer, then remove its metadata.
 
         A ledger whose recording is purged is removed at the next start, or deleted again.
         """
+        metadata = yield from self._recordings.metadata(ledger)
+        self._recordings.check_no_writer(metadata)
+        yield from self._recordings.purge(metadata)
+        yield from self._worker.remove(metadata)
+        return 0
 
-        def task() -> Task[None]:
-            metadata = yield from self._recordings.metadata(ledger)
-            self._recordings.check_no_writer(metadata)
-            yield from self._recordings.purge(metadata)
-            yield from self._worker.remove(metadata)
-            client.send_ok(correlation_id)
+    def locate(self, ledger: QualifiedId, entry_id: int) -> Task[int]:
+        """Return the position of an entry that is recorded."""
+        metadata = yield from self._recordings.metadata(ledger)
+        status = yield from self._status(metadata, with_entries=False)
+        if entry_id < 0 or metadata.recording_id == NULL_VALUE:
+            raise UnconfirmedEntryError(f"ledger {ledger} has no entry {entry_id}", ledger)
+        recording = self._recordings.recording(metadata)
+        limit = status.recorded_position
+        return (yield from self._worker.call(lambda: recording.position_of(entry_id, limit)))
 
-        self._requests.begin(client, correlation_id, task(), changes=ledger)
+    def mirror(self, metadata: LedgerMetadata, source: MirrorSource) -> Task[int]:
+        """Replicate a ledger that another archive leads; return the recording once it has begun."""
+        return self._followers.follow(metadata, source)
 
-    def locate(
-        self, client: Client, correlation_id: int, ledger: QualifiedId, entry_id: int
-    ) -> None:
-        """OK with the position of an entry that is recorded."""
-
-        def task() -> Task[None]:
-            metadata = yield from self._recordings.metadata(ledger)
-            status = yield from self._status(metadata, with_entries=False)
-            if entry_id < 0 or metadata.recording_id == NULL_VALUE:
-                raise UnconfirmedEntryError(f"ledger {ledger} has no entry {entry_id}", ledger)
-            recording = self._recordings.recording(metadata)
-            limit = status.recorded_position
-            client.send_ok(
-                correlation_id,
-                (yield from self._worker.call(lambda: recording.position_of(entry_id, limit))),
-            )
-
-        self._requests.begin(client, correlation_id, task())
-
-    def mirror(
-        self, client: Client, correlation_id: int, metadata: LedgerMetadata, source: MirrorSource
-    ) -> None:
-        """Replicate a ledger that another archive leads; OK once that has begun."""
-
-        def task() -> Task[None]:
-            client.send_ok(correlation_id, (yield from self._followers.follow(metadata, source)))
-
-        self._requests.begin(client, correlation_id, task(), changes=metadata.ledger)
-
-    def replace_mirror(
-        self,
-        client: Client,
-        correlation_id: int,
-        ledger: QualifiedId,
-        mirror: str,
-        replacement: str,
-    ) -> None:
-        """Mirror a ledger on another archive; OK once that is on storage.
+    def replace_mirror(self, ledger: QualifiedId, mirror: str, replacement: str) -> Task[int]:
+        """Mirror a ledger on another archive; that is on storage at the end.
 
         `mirror` and `replacement` are control channels.
         """
-
-        def task() -> Task[None]:
-            metadata = yield from self._recordings.metadata(ledger)
-            yield from self._leader.replace(metadata, mirror, replacement)
-            client.send_ok(correlation_id)
-
-        self._requests.begin(client, correlation_id, task(), changes=ledger)
+        metadata = yield from self._recordings.metadata(ledger)
+        yield from self._leader.replace(metadata, mirror, replacement)
+        return 0
 
     # ---- steps of requests --------------------------------------------------------------------
 

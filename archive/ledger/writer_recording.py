@@ -43,7 +43,7 @@ class WriterRecording:
     """
 
     def __init__(self, metadata: LedgerMetadata, client: Client, correlation_id: int) -> None:
-        """Begin without a recording.
+        """Create the writer, without a recording.
 
         Args:
             correlation_id: of the request to attach.

@@ -90,7 +90,7 @@ def test_sessions_share_the_thread_evenly(rig: Rig) -> None:
     """A call waits for one of each other session, however many these have requested."""
     released = threading.Event()
     greedy, other = Session(), Session()
-    rig.begin(greedy, rig.worker.call(lambda: cast(None, released.wait())))
+    rig.begin(greedy, rig.worker.call(lambda: cast(None, released.wait() and None)))
     for _ in range(MAX_REQUESTS - 1):
         rig.begin(greedy, rig.call("greedy"))
     rig.begin(other, rig.call("other"))

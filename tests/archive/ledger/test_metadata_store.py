@@ -119,8 +119,8 @@ def test_keys_are_in_the_unsigned_order_of_ids(tmp_path: Path) -> None:
     store = MetadataStore.create(tmp_path, map(LedgerMetadata, reversed(ids)))
     for scope_id in (0, 1, 2, 1 << 63, MAX_UNSIGNED):
         expected = [each for each in ids if each.scope_id == scope_id]
-        assert [each.ledger for each in store.listed(scope_id, 0, 100)] == expected
-    page = store.listed(1, 7, 2)
+        assert [each.ledger for each in store.list_scope(scope_id, 0, 100)] == expected
+    page = store.list_scope(1, 7, 2)
     assert [each.ledger.ledger_id for each in page] == [7, 1 << 63]
     store.close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
