@@ -181,6 +181,15 @@ class LedgerError(ArchiveError):
         super().__init__(message, self.code, correlation_id)
         self.ledger = ledger
 
+    @classmethod
+    def lost_recording(cls, ledger: QualifiedId, recording_id: int) -> LedgerError:
+        """Return the error of a ledger whose recording is not in the catalog."""
+        return cls(
+            f"ledger {ledger} has lost recording {recording_id}, which is not in the catalog:"
+            " delete the ledger, or restore the recording",
+            ledger,
+        )
+
 
 class IllegalOperationError(LedgerError):
     """The archive does not know scopes other than its own, nor ledgers (ILLEGAL_OP)."""
@@ -210,6 +219,11 @@ class LedgerInUseError(LedgerError):
     """The ledger has a writer (LEDGER_IN_USE)."""
 
     code = 1_004
+
+    @classmethod
+    def of_ledger(cls, ledger: QualifiedId) -> LedgerInUseError:
+        """Return the error for a request that needs a ledger without a writer."""
+        return cls(f"ledger {ledger} has a writer: wait for its end, or recover the ledger", ledger)
 
 
 class LedgerPasswordError(LedgerError):

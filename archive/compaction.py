@@ -50,7 +50,7 @@ def _ids_of_ledgers(archive_dir: Path) -> set[int]:
     if not (archive_dir / FILE_NAME).exists():
         return set()
     # An archive without ledgers starts without SQLite.
-    from aerotape.archive.ledger.store import LedgerStore
+    from aerotape.archive.ledger.metadata_store import MetadataStore
 
-    with closing(LedgerStore.open(archive_dir)) as store:
+    with closing(MetadataStore.open(archive_dir)) as store:
         return set(store.recordings())

@@ -20,7 +20,7 @@ from aerotape.archive.control.control_session_adapter import ControlSessionAdapt
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
 from aerotape.archive.control.services import Services
-from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
+from aerotape.archive.ledger.service import LedgerService
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves
@@ -158,16 +158,14 @@ class Conductor:
             sync=config.file_sync_level > 0,
         )
         replay_tokens = ReplayTokens(config.connect_timeout_ns)
-        self._ledgers = MirroringLedgers(
-            replications=self._replications,
-            truncate=lambda requester, request: truncate_recording(services, requester, request),
-            control_channel=config.control_channel if config.control_channel_enabled else None,
-            control_stream_id=config.control_stream_id,
+        self._ledgers = LedgerService(
+            config=config,
             archive_dir=archive_dir,
             catalog=catalog,
             recordings=self.recordings,
+            replications=self._replications,
             purge=lambda requester, request: purge_recording(services, requester, request),
-            connect_timeout_ns=config.connect_timeout_ns,
+            truncate=lambda requester, request: truncate_recording(services, requester, request),
             errors=errors,
             wake=mailbox.wake,
         )

@@ -19,7 +19,7 @@ from aerotape.archive.client.executors.driver_steps import subscribed, wait_for,
 from aerotape.archive.client.requests.replays import start_replay
 from aerotape.archive.client.requests.request import Steps
 from aerotape.archive.counters import CounterType
-from aerotape.archive.ledger.store import ledgers_of
+from aerotape.archive.ledger.metadata_store import ledgers_of
 from aerotape.archive.recording.durability import force_segments
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
+    from aerotape.archive.ledger.service import LedgerService
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.segment_deletion import SegmentDeletions
     from aerotape.archive.recording.segment_requests import SegmentMoves
@@ -37,7 +37,7 @@ class Services:
     replications: Replications
     segments: SegmentMoves
     deletions: SegmentDeletions
-    ledgers: MirroringLedgers
+    ledgers: LedgerService
     errors: ErrorLog
     authorisation: GuardedAuthorisation
     mirror_channels: frozenset[str]

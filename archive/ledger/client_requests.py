@@ -16,8 +16,8 @@ from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.ledger.attachment import Client
     from aerotape.archive.ledger.ledger_worker import LedgerWorker
+    from aerotape.archive.ledger.writer_recording import Client
     from aerotape.qualified_id import QualifiedId
 
 MAX_REQUESTS: Final = 1_000
@@ -39,7 +39,7 @@ class ClientRequests:
     """All requests for ledgers in progress. For the conductor's thread."""
 
     def __init__(self, worker: LedgerWorker, errors: ErrorLog) -> None:
-        """Begin without."""
+        """Create the service, without any request."""
         self._worker = worker
         self._errors = errors
         self._sessions: defaultdict[Client, _Session] = defaultdict(_Session)
@@ -53,13 +53,14 @@ class ClientRequests:
         self,
         client: Client,
         correlation_id: int,
-        task: Task[None],
+        request: Task[int] | Task[None],
         *,
         changes: QualifiedId | None = None,
     ) -> None:
-        """Run the task of a request; what it raises is the response.
+        """Run the task of a request; what it returns is the response, or raises.
 
         Args:
+            request: returns what OK is sent with; None: it has sent its responses.
             changes: the ledger that it changes, which no other task does meanwhile.
 
         Raises:
@@ -71,9 +72,9 @@ class ClientRequests:
                 f"{MAX_REQUESTS} requests for ledgers are in progress in this session: wait for a"
                 " response, or use another session"
             )
-        task = self._answered(client, correlation_id, task)
+        task = self._respond(client, correlation_id, request)
         if changes is not None:
-            task = self._alone(session, changes, task)
+            task = self._run_alone(session, changes, task)
         self._worker.caller = client
         session.requests.start(task)
 
@@ -94,9 +95,14 @@ class ClientRequests:
             session.requests.close()
             session.changes.close()
 
-    def _answered(self, client: Client, correlation_id: int, task: Task[None]) -> Task[None]:
+    def _respond(
+        self, client: Client, correlation_id: int, request: Task[int] | Task[None]
+    ) -> Task[None]:
+        """Run a request; send OK with what it returns, or the error that it raises."""
         try:
-            yield from task
+            relevant_id = yield from request
+            if relevant_id is not None:
+                client.send_ok(correlation_id, relevant_id)
         except ArchiveError as error:
             client.send_error(correlation_id, error.error_code, str(error))
         except Exception as error:
@@ -104,7 +110,7 @@ class ClientRequests:
             self._errors.record("request for a ledger failed", error, exception=unexpected)
             client.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
-    def _alone(self, session: _Session, ledger: QualifiedId, task: Task[None]) -> Task[None]:
+    def _run_alone(self, session: _Session, ledger: QualifiedId, task: Task[None]) -> Task[None]:
         """Run a task, to its end, while no other one changes the ledger."""
         while ledger in self._changing:
             yield

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aerotape.archive.background_tasks import Task, outcome
-from aerotape.archive.ledger.durable import force_catalog
 from aerotape.archive.ledger.metadata import FILE_NAME, LedgerMetadata, unknown_ledger
+from aerotape.archive.recording.durability import force_catalog
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.catalog.scopes.layout import imported_directory, imported_ids
 from aerotape.errors import AerotapeError, UnknownLedgerError
 from aerotape.qualified_id import QualifiedId
 
 if TYPE_CHECKING:
-    from aerotape.archive.ledger.store import LedgerStore
+    from aerotape.archive.ledger.metadata_store import MetadataStore
 
 T = TypeVar("T")
 
@@ -31,15 +31,15 @@ class LedgerWorker:
     Methods return tasks that wait for the thread; what the call raises, they raise.
 
     Attributes:
-        caller: for whom the tasks that are advanced now run; of each caller's calls, one at a time
-            is in the thread's queue.
+        caller: the session whose tasks are advanced now; one call of each session at a time is in
+            the thread's queue.
         recordings: the ledgers by their recordings; None until the database has been opened.
     """
 
     def __init__(
         self, archive_dir: Path, wake: Callable[[], None], report: Callable[[str], None]
     ) -> None:
-        """Begin without a thread.
+        """Create the worker, without a thread.
 
         Args:
             wake: makes the caller's thread advance the tasks; called in the thread.
@@ -54,7 +54,7 @@ class LedgerWorker:
         self._reports: deque[str] = deque()
         self._files = FileWorker("archive-ledgers", wake)
         # Used in the thread only, until that has ended.
-        self._store: LedgerStore | None = None
+        self._store: MetadataStore | None = None
 
     def begin(self) -> None:
         """Open the database, if there is one, so that it is known which recordings are ledgers'."""
@@ -91,7 +91,7 @@ class LedgerWorker:
         """
         yield from self.change(lambda store: None)
 
-    def change(self, change: Callable[[LedgerStore], None]) -> Task[None]:
+    def change(self, change: Callable[[MetadataStore], None]) -> Task[None]:
         """Change the database, which is created if there is none; on storage at the end.
 
         Raises:
@@ -111,7 +111,7 @@ class LedgerWorker:
     ) -> Task[None]:
         """Set the recording of a ledger, which is added with it if it is new (StorageError)."""
 
-        def change(store: LedgerStore) -> None:
+        def change(store: MetadataStore) -> None:
             if is_new:
                 store.add(replace(metadata, recording_id=recording_id))
             else:
@@ -131,7 +131,7 @@ class LedgerWorker:
             StorageError: the catalog or the database cannot be written.
         """
 
-        def change(store: LedgerStore) -> None:
+        def change(store: MetadataStore) -> None:
             force_catalog(self._archive_dir)
             store.remove(metadata.ledger)
 
@@ -162,12 +162,14 @@ class LedgerWorker:
 
         return (yield from self.call(read))
 
-    def listed(self, scope_id: int, from_ledger_id: int, count: int) -> Task[list[LedgerMetadata]]:
+    def list_scope(
+        self, scope_id: int, from_ledger_id: int, count: int
+    ) -> Task[list[LedgerMetadata]]:
         """Return up to `count` ledgers of a scope in the order of their ids (StorageError)."""
 
         def read() -> list[LedgerMetadata]:
             store = self._open(create=False)
-            return [] if store is None else store.listed(scope_id, from_ledger_id, count)
+            return [] if store is None else store.list_scope(scope_id, from_ledger_id, count)
 
         return (yield from self.call(read))
 
@@ -185,15 +187,15 @@ class LedgerWorker:
             store = self._open(create=False)
             found = [each for each in imported_ids(self._archive_dir) if each.scope_id > after][:1]
             if store is not None:
-                found += store.after_scope(after)
+                found += store.first_after_scope(after)
             return min(found).signed[0] if found else 0
 
         return (yield from self.call(read))
 
-    def _open(self, *, create: bool) -> LedgerStore | None:
+    def _open(self, *, create: bool) -> MetadataStore | None:
         if self._store is None:
             # An archive without ledgers starts without SQLite.
-            from aerotape.archive.ledger.rebuild import open_store
+            from aerotape.archive.ledger.metadata_rebuild import open_store
 
             self._store = open_store(self._archive_dir, create=create, report=self._reports.append)
             if self._store is not None:

@@ -1,4 +1,4 @@
-"""What an archive knows of a ledger besides its recording, and the rules for creating one."""
+"""The metadata of a ledger, its password, and the rules for creating one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from aerotape.archive.recording.durability import Durability
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import (
     ConfigurationError,
-    LedgerInUseError,
     LedgerPasswordError,
     UnknownLedgerError,
 )
@@ -31,7 +30,7 @@ class LedgerMetadata:
         type: when adds are acknowledged. Never changes.
         digest_type: the digest of its entries. Never changes.
         created_ms: epoch milliseconds.
-        password_hash: as of `hash_of_token`; empty: any password; PASSWORD_LOST: none.
+        password_hash: of `hash_of_token`; empty: any password is valid; PASSWORD_LOST: none is.
         write_quorum: how many archives record it.
         ack_quorum: how many of them have to acknowledge.
         mirrors: control channels of the archives that follow this one.
@@ -91,18 +90,10 @@ def check_quorums(metadata: LedgerMetadata) -> None:
         )
 
 
-def in_use(metadata: LedgerMetadata) -> LedgerInUseError:
-    """Return the error for a request that needs a ledger without a writer."""
-    return LedgerInUseError(
-        f"ledger {metadata.ledger} has a writer: wait for its end, or recover the ledger",
-        metadata.ledger,
-    )
-
-
 def hash_of_token(ledger: QualifiedId, token: bytes) -> bytes:
-    """Return what is stored of a client's password token; empty for an empty token.
+    """Return the stored hash of a client's password token; empty for an empty token.
 
-    It is not accepted as a token, and of one password it differs between ledgers.
+    The hash itself is not a valid token, and one password has another hash for each ledger.
     """
     import hashlib
 

@@ -22,7 +22,7 @@ class LedgerStatus:
         recording_id: NULL_VALUE before the first writer.
         recorded_position: the end of what is recorded, bytes.
         confirmed_position: the end of what is on storage, bytes.
-        last_add_pushed: the last entry that is recorded, -1 without; None: not looked up.
+        last_add_pushed: the last entry that is recorded, -1: none; None: not looked up.
         last_add_confirmed: the last entry that is on storage, likewise.
         length: payload bytes up to `last_add_pushed`, likewise.
         recording_counter_id: the counter of `recorded_position`, NULL_VALUE without a writer.

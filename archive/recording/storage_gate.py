@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from aerotape.archive.background_tasks import Task
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME
 
@@ -62,6 +63,11 @@ class StorageGate:
                 return False
             self._probe = None
         return True
+
+    def await_open(self) -> Task[None]:
+        """Wait until the disk responds."""
+        while not self.is_open():
+            yield
 
     def run(self, change: Callable[[], None]) -> None:
         """Call a function now, or after those that wait once the disk responds."""

@@ -16,7 +16,7 @@ from support.power_cut.power_cut import Cut, Run, build_shim, recorded
 from support.power_cut.run import RUN_S
 
 from aerotape.archive.ledger.entry_lookup import LedgerRecording
-from aerotape.archive.ledger.rebuild import open_store
+from aerotape.archive.ledger.metadata_rebuild import open_store
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.codecs import entry as codec
@@ -122,7 +122,7 @@ def test_ledgers_survive_power_cuts(tmp_path: Path, aeron_dir: Path, seeds: rang
     left = aeron_dir.parent / "left"
     many = len(seeds) > 1
     assert checked_states(run, left, seeds.start, 500 if many else 30, 1 if many else 4) > 0
-    places_of_catalog = re.compile(r"durable\.py force_catalog|catalog\.py Catalog\.force:")
+    places_of_catalog = re.compile(r"durability\.py force_catalog|catalog\.py Catalog\.force:")
     catalog = list(filter(places_of_catalog.match, run.places_of_forcing()))
     for places in (["native code, bytes"], ["native code, names"], catalog):
         with pytest.raises((AssertionError, AerotapeError, OSError)):

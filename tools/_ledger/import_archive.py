@@ -75,7 +75,7 @@ def _import(args: argparse.Namespace) -> int:
     that are being recorded, are damaged, or differ from the one imported under their id are left
     out; the exit code is 3 then, or 1 if nothing else was selected.
     """
-    from aerotape.archive.ledger.store import ledgers_of
+    from aerotape.archive.ledger.metadata_store import ledgers_of
     from aerotape.catalog.scopes.importing import import_archive
     from aerotape.replay.offline.directory import open_directory
 

@@ -286,9 +286,7 @@ def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps
         channel = default_channel(session.request_channel)
     info = requests.info_of((yield from requests.described(ledger)))
     if info.has_writer:
-        raise errors.LedgerInUseError(
-            f"ledger {ledger} has a writer: wait for its end, or recover the ledger", ledger
-        )
+        raise errors.LedgerInUseError.of_ledger(ledger)
     if info.recording_id != NULL_VALUE:
         channel = yield from _extension_channel(session, info, channel)
     is_local = ChannelUri.parse(channel).is_ipc
@@ -316,11 +314,7 @@ def _extension_channel(session: ControlSession, info: LedgerInfo, channel: str) 
     while True:
         recording = yield from list_recording(info.recording_id)
         if recording is None:
-            raise errors.LedgerError(
-                f"ledger {info.id} has lost recording {info.recording_id}: delete the ledger, or"
-                " restore the recording",
-                info.id,
-            )
+            raise errors.LedgerError.lost_recording(info.id, info.recording_id)
         if not recording.is_active:
             return channels.extension_channel(recording, channel)
         if time.monotonic_ns() >= deadline_ns:

@@ -9,8 +9,8 @@ from aerotape.archive.config.property_table import MIRROR_CHANNELS
 from aerotape.archive.control.requests.handling import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
-from aerotape.archive.ledger.mirrors.followers import MirrorSource
-from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
+from aerotape.archive.ledger.mirrors.follower import MirrorSource
+from aerotape.archive.ledger.service import LedgerService
 from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
@@ -20,6 +20,7 @@ from aerotape.protocol import ErrorCode
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
 if TYPE_CHECKING:
+    from aerotape.archive.background_tasks import Task
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
 
@@ -31,12 +32,19 @@ def _ledger(request: Any) -> QualifiedId:
     return QualifiedId.from_signed(request.scope_id, request.ledger_id)
 
 
-def _passing(method: Callable[..., None], *fields: str) -> Handler:
-    """Return the handler of a request that passes a ledger and these fields to a method."""
+def _handler(method: Callable[..., Task[int]], *fields: str, changes: bool = False) -> Handler:
+    """Return the handler of a request that is a task of a ledger and these fields.
+
+    Args:
+        changes: whether the task changes the ledger.
+    """
 
     def handle(services: Services, session: ControlSession, request: Any) -> None:
-        values = (getattr(request, name) for name in fields)
-        method(services.ledgers, session, request.correlation_id, _ledger(request), *values)
+        ledger = _ledger(request)
+        task = method(services.ledgers, ledger, *(getattr(request, name) for name in fields))
+        services.ledgers.requests.begin(
+            session, request.correlation_id, task, changes=ledger if changes else None
+        )
 
     return handle
 
@@ -81,19 +89,27 @@ def _create(
         tuple(mirrors),
     )
     check_quorums(metadata)
-    services.ledgers.create(session, request.correlation_id, metadata)
+    task = services.ledgers.create(metadata)
+    services.ledgers.requests.begin(session, request.correlation_id, task)
+
+
+def _info(services: Services, session: ControlSession, request: codecs.LedgerInfoRequest) -> None:
+    correlation_id, ledger = request.correlation_id, _ledger(request)
+    task = services.ledgers.info(session, correlation_id, ledger, request.password_token)
+    services.ledgers.requests.begin(session, correlation_id, task)
 
 
 def _list(services: Services, session: ControlSession, request: codecs.ListLedgersRequest) -> None:
     if not 0 < request.count <= _MAX_LISTED:
         raise ConfigurationError(f"count {request.count} is not from 1 to {_MAX_LISTED}", "count")
-    services.ledgers.list(
+    task = services.ledgers.list_scope(
         session,
         request.correlation_id,
         request.scope_id & MAX_UNSIGNED,
         request.from_ledger_id & MAX_UNSIGNED,
         request.count,
     )
+    services.ledgers.requests.begin(session, request.correlation_id, task)
 
 
 def _attach(
@@ -101,7 +117,7 @@ def _attach(
 ) -> None:
     ledger = _ledger(request)
     is_local = request.location is codecs.WriterLocation.LOCAL
-    services.ledgers.attach(
+    task = services.ledgers.attach(
         session,
         request.correlation_id,
         ledger,
@@ -110,6 +126,13 @@ def _attach(
         channel=lambda metadata: with_alias(request.channel, metadata, request.session_id),
         password_token=request.password_token,
     )
+    services.ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
+
+
+def _close(services: Services, session: ControlSession, request: codecs.CloseLedgerRequest) -> None:
+    ledger = _ledger(request)
+    task = services.ledgers.close_ledger(session, ledger)
+    services.ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
 
 
 def _mirror(
@@ -128,22 +151,25 @@ def _mirror(
         request.source_recording_id,
         request.confirmed_position,
     )
-    services.ledgers.mirror(session, request.correlation_id, metadata, source)
+    task = services.ledgers.mirror(metadata, source)
+    services.ledgers.requests.begin(session, request.correlation_id, task, changes=metadata.ledger)
 
 
 HANDLERS: Handlers = {
     codecs.CreateLedgerRequest: _create,
-    codecs.LedgerInfoRequest: _passing(MirroringLedgers.info, "password_token"),
+    codecs.LedgerInfoRequest: _info,
     codecs.ListLedgersRequest: _list,
     codecs.AttachWriterRequest: _attach,
-    codecs.SyncLedgerRequest: _passing(MirroringLedgers.sync),
-    codecs.AwaitLedgerRequest: _passing(
-        MirroringLedgers.await_position, "position", "reach", "timeout_ns"
+    codecs.SyncLedgerRequest: _handler(LedgerService.sync),
+    codecs.AwaitLedgerRequest: _handler(
+        LedgerService.await_position, "position", "reach", "timeout_ns"
     ),
-    codecs.CloseLedgerRequest: _passing(MirroringLedgers.close_ledger),
-    codecs.RecoverLedgerRequest: _passing(MirroringLedgers.recover, "password_token"),
-    codecs.DeleteLedgerRequest: _passing(MirroringLedgers.delete),
-    codecs.LocateEntryRequest: _passing(MirroringLedgers.locate, "entry_id"),
+    codecs.CloseLedgerRequest: _close,
+    codecs.RecoverLedgerRequest: _handler(LedgerService.recover, "password_token", changes=True),
+    codecs.DeleteLedgerRequest: _handler(LedgerService.delete, changes=True),
+    codecs.LocateEntryRequest: _handler(LedgerService.locate, "entry_id"),
     codecs.MirrorLedgerRequest: _mirror,
-    codecs.ReplaceMirrorRequest: _passing(MirroringLedgers.replace_mirror, "mirror", "replacement"),
+    codecs.ReplaceMirrorRequest: _handler(
+        LedgerService.replace_mirror, "mirror", "replacement", changes=True
+    ),
 }

@@ -85,7 +85,8 @@ def _replay(
 def _next_scope(
     services: Services, session: ControlSession, request: ledger_control.NextScopeRequest
 ) -> None:
-    services.ledgers.next_scope(session, request.correlation_id, unsigned(request.scope_id))
+    task = services.ledgers.next_scope(unsigned(request.scope_id))
+    services.ledgers.requests.begin(session, request.correlation_id, task)
 
 
 def _is_own(services: Services, scope_id: int) -> bool:

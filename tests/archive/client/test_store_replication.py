@@ -20,7 +20,7 @@ import aerotape
 from aerotape.archive.client.requests.replays import start_replay
 from aerotape.archive.client.store_replication import replicate_archive
 from aerotape.archive.ledger.metadata import LedgerMetadata
-from aerotape.archive.ledger.store import LedgerStore
+from aerotape.archive.ledger.metadata_store import MetadataStore
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.scopes.importing import RecordingImport
 from aerotape.catalog.segment_files import list_segment_files
@@ -153,7 +153,7 @@ def test_what_does_not_continue_the_store_is_left_out(
     [done] = replicate(client, store, made)
     assert done.result == "left out"
     assert "holds another recording" in done.error
-    with closing(LedgerStore.create(store)) as ledgers:
+    with closing(MetadataStore.create(store)) as ledgers:
         ledgers.add(LedgerMetadata(QualifiedId(SCOPE, another.recording_id)))
     [done] = replicate(client, store, another)
     assert "is the id of a ledger" in done.error

@@ -15,9 +15,9 @@ import aerotape
 from aerotape import QualifiedId, _native
 from aerotape.archive.background_tasks import Task
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.ledger.attachment import Client
 from aerotape.archive.ledger.client_requests import MAX_REQUESTS, ClientRequests
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
+from aerotape.archive.ledger.writer_recording import Client
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.errors import ArchiveError
@@ -90,7 +90,7 @@ def test_sessions_share_the_thread_evenly(rig: Rig) -> None:
     """A call waits for one of each other session, however many these have requested."""
     released = threading.Event()
     greedy, other = Session(), Session()
-    rig.begin(greedy, rig.worker.call(lambda: cast(None, released.wait())))
+    rig.begin(greedy, rig.worker.call(lambda: cast(None, released.wait() and None)))
     for _ in range(MAX_REQUESTS - 1):
         rig.begin(greedy, rig.call("greedy"))
     rig.begin(other, rig.call("other"))

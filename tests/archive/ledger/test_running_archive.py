@@ -20,7 +20,7 @@ from support.damage.small_disk import SmallDisk
 
 import aerotape
 from aerotape import LedgerClosedError, LedgerError, QualifiedId, StorageError, _native
-from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
+from aerotape.archive.ledger.metadata_store import FILE_NAME, MetadataStore
 from aerotape.archive.security.users_file import Role, make_user, put_user
 from aerotape.catalog.mark.layout import FILE_NAME as MARK_FILE_NAME
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME
@@ -191,7 +191,7 @@ def test_a_deletion_that_was_interrupted(
             with client.create_ledger(qualified_id=ledger) as writer:
                 writer.add(b"entry")
         with monkeypatch.context() as patch:
-            patch.setattr(LedgerStore, "remove", fails)
+            patch.setattr(MetadataStore, "remove", fails)
             for ledger in (6, 7):
                 with pytest.raises(aerotape.ArchiveError, match="disk is full"):
                     client.delete_ledger(ledger)

@@ -18,7 +18,7 @@ from support.daemon.command_line import aerotape, tool
 
 import aerotape as package
 from aerotape.archive.ledger.metadata import LedgerMetadata
-from aerotape.archive.ledger.store import FILE_NAME, LedgerStore
+from aerotape.archive.ledger.metadata_store import FILE_NAME, MetadataStore
 from aerotape.errors import CatalogError, ConfigurationError, UnknownRecordingError
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.directory import open_directory
@@ -199,7 +199,7 @@ def test_the_id_of_a_ledger_is_left_out(store: Path, tmp_path: Path) -> None:
     target = tmp_path / "store"
     shutil.copytree(store, target)
     ledger = LedgerMetadata(QualifiedId(8, 1))
-    LedgerStore.create(target, [ledger]).close()
+    MetadataStore.create(target, [ledger]).close()
     source = build(tmp_path / "source", archive_id=8, count=2)
     done = aerotape("ledger", "import-archive", source, "--archive-dir", target, expect=3)
     assert f"left out: recording 1: {ledger.ledger} is the id of a ledger" in done.err

@@ -30,7 +30,7 @@ class Client(Requester, Protocol):
     def pass_on(self, message: bytes) -> None: ...
 
 
-class Attachment:
+class WriterRecording:
     """The recording of a writer's stream.
 
     Attributes:
@@ -43,7 +43,7 @@ class Attachment:
     """
 
     def __init__(self, metadata: LedgerMetadata, client: Client, correlation_id: int) -> None:
-        """Begin without a recording.
+        """Create the writer, without a recording.
 
         Args:
             correlation_id: of the request to attach.

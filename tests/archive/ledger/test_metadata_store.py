@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
-from aerotape.archive.ledger.rebuild import open_store
-from aerotape.archive.ledger.store import (
+from aerotape.archive.ledger.metadata_rebuild import open_store
+from aerotape.archive.ledger.metadata_store import (
     FILE_NAME,
     JOURNAL_NAME,
     DamagedMetadataError,
-    LedgerStore,
+    MetadataStore,
 )
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import (
@@ -41,15 +41,15 @@ FIRST = LedgerMetadata(
 
 def test_what_is_stored_is_read_back(tmp_path: Path) -> None:
     """All metadata survives closing the database, changes too."""
-    store = LedgerStore.create(tmp_path)
+    store = MetadataStore.create(tmp_path)
     store.add(FIRST)
     store.close()
-    store = LedgerStore.open(tmp_path)
+    store = MetadataStore.open(tmp_path)
     assert store.get(FIRST.ledger) == FIRST
     store.set_recording(FIRST.ledger, 7)
     store.set_closed(FIRST.ledger, 41, 1_000, 4_096)
     store.close()
-    store = LedgerStore.open(tmp_path)
+    store = MetadataStore.open(tmp_path)
     assert store.get(FIRST.ledger) == replace(
         FIRST,
         state=LedgerState.CLOSED,
@@ -68,7 +68,7 @@ def test_other_users_cannot_read_it(tmp_path: Path) -> None:
     """As the other files of the archive: it has hashes of passwords."""
     before = os.umask(0)
     try:
-        LedgerStore.create(tmp_path).close()
+        MetadataStore.create(tmp_path).close()
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o640
@@ -76,7 +76,7 @@ def test_other_users_cannot_read_it(tmp_path: Path) -> None:
 
 def test_a_file_that_was_removed_is_named(tmp_path: Path) -> None:
     """A change of the database that was removed while it was open reports that."""
-    store = LedgerStore.create(tmp_path)
+    store = MetadataStore.create(tmp_path)
     (tmp_path / FILE_NAME).unlink()
     with pytest.raises(StorageError, match="the file was removed: restart the archive"):
         store.add(FIRST)
@@ -85,7 +85,7 @@ def test_a_file_that_was_removed_is_named(tmp_path: Path) -> None:
 
 def test_an_id_is_used_once(tmp_path: Path) -> None:
     """A second ledger with an id is refused, and the first one stays."""
-    store = LedgerStore.create(tmp_path, [FIRST])
+    store = MetadataStore.create(tmp_path, [FIRST])
     with pytest.raises(LedgerExistsError) as caught:
         store.add(LedgerMetadata(FIRST.ledger))
     assert caught.value.ledger == FIRST.ledger
@@ -96,7 +96,7 @@ def test_an_id_is_used_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("column", ["type", "digest_type", "key"])
 def test_a_type_never_changes(tmp_path: Path, column: str) -> None:
     """Not even with direct access to the database."""
-    LedgerStore.create(tmp_path, [FIRST]).close()
+    MetadataStore.create(tmp_path, [FIRST]).close()
     with (
         sqlite3.connect(tmp_path / FILE_NAME) as connection,
         pytest.raises(sqlite3.IntegrityError, match="never change"),
@@ -116,11 +116,11 @@ def test_keys_are_in_the_unsigned_order_of_ids(tmp_path: Path) -> None:
         QualifiedId(1 << 63, 7),
         QualifiedId(MAX_UNSIGNED, MAX_UNSIGNED),
     ]
-    store = LedgerStore.create(tmp_path, map(LedgerMetadata, reversed(ids)))
+    store = MetadataStore.create(tmp_path, map(LedgerMetadata, reversed(ids)))
     for scope_id in (0, 1, 2, 1 << 63, MAX_UNSIGNED):
         expected = [each for each in ids if each.scope_id == scope_id]
-        assert [each.ledger for each in store.listed(scope_id, 0, 100)] == expected
-    page = store.listed(1, 7, 2)
+        assert [each.ledger for each in store.list_scope(scope_id, 0, 100)] == expected
+    page = store.list_scope(1, 7, 2)
     assert [each.ledger.ledger_id for each in page] == [7, 1 << 63]
     store.close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
@@ -133,7 +133,7 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     """A database that is empty, or none, is an error that names the file."""
     (tmp_path / FILE_NAME).write_bytes(content)
     with pytest.raises(StorageError, match=FILE_NAME):
-        LedgerStore.open(tmp_path)
+        MetadataStore.open(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -143,20 +143,20 @@ def test_only_proven_damage_is_damage(
     tmp_path: Path, content: bytes | None, is_damage: bool
 ) -> None:
     """A file that is not a database is damaged, a database of another version is not."""
-    LedgerStore.create(tmp_path).close()
+    MetadataStore.create(tmp_path).close()
     if content is None:
         with sqlite3.connect(tmp_path / FILE_NAME) as connection:
             connection.execute("PRAGMA user_version=2")
     else:
         (tmp_path / FILE_NAME).write_bytes(content)
     with pytest.raises(StorageError) as caught:
-        LedgerStore.open(tmp_path)
+        MetadataStore.open(tmp_path)
     assert isinstance(caught.value, DamagedMetadataError) == is_damage
 
 
 def test_a_read_error_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the operating system cannot read now is an error, and the file stays."""
-    LedgerStore.create(tmp_path, [FIRST]).close()
+    MetadataStore.create(tmp_path, [FIRST]).close()
 
     def failing(*_: object, **__: object) -> sqlite3.Connection:
         error = sqlite3.OperationalError("disk I/O error")
@@ -179,13 +179,13 @@ def test_nothing_is_written_through_a_link(tmp_path: Path, name: str, exists: bo
     """A database or journal that is a symbolic link is refused, and what it leads to stays."""
     directory, target = tmp_path / "archive", tmp_path / "target"
     directory.mkdir()
-    LedgerStore.create(directory, [FIRST]).close()
+    MetadataStore.create(directory, [FIRST]).close()
     if exists:
         target.write_bytes((directory / FILE_NAME).read_bytes() if name == FILE_NAME else b"mine")
     (directory / name).unlink(missing_ok=True)
     (directory / name).symlink_to(target)
     before = target.read_bytes() if exists else None
-    for opening in (LedgerStore.open, LedgerStore.create):
+    for opening in (MetadataStore.open, MetadataStore.create):
         with pytest.raises(StorageError, match="is a symbolic link"):
             opening(directory)
     assert (target.read_bytes() if target.exists() else None) == before
@@ -194,7 +194,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path, name: str, exists: bo
 def test_a_directory_without_access(tmp_path: Path) -> None:
     """A database that cannot be created is an error, and leaves no file."""
     with pytest.raises(StorageError, match="cannot create"):
-        LedgerStore.create(tmp_path / "missing")
+        MetadataStore.create(tmp_path / "missing")
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from pathlib import Path
 from aerotape.archive.ledger.alias import ALIAS_FRAGMENT, ledger_of_channel
 from aerotape.archive.ledger.entry_lookup import LedgerRecording
 from aerotape.archive.ledger.metadata import PASSWORD_LOST, LedgerMetadata
-from aerotape.archive.ledger.store import (
+from aerotape.archive.ledger.metadata_store import (
     FILE_NAME,
     JOURNAL_NAME,
     DamagedMetadataError,
-    LedgerStore,
+    MetadataStore,
 )
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs import entry as entries
@@ -41,7 +41,7 @@ _DIGESTS = {
 
 def open_store(
     archive_dir: Path, *, create: bool, report: Callable[[str], object] = LOGGER.warning
-) -> LedgerStore | None:
+) -> MetadataStore | None:
     """Open the metadata of a directory's ledgers, built again from their recordings if need be.
 
     Args:
@@ -57,7 +57,7 @@ def open_store(
     path = archive_dir / FILE_NAME
     if path.exists():
         try:
-            store = LedgerStore.open(archive_dir)
+            store = MetadataStore.open(archive_dir)
         except DamagedMetadataError as error:
             report(_set_aside(path, error))
         else:
@@ -74,11 +74,11 @@ def open_store(
             " deleted; recover those that had mirrors with `aerotape ledger open`, or restore the"
             " file from a backup"
         )
-    return LedgerStore.create(archive_dir, found)
+    return MetadataStore.create(archive_dir, found)
 
 
 def _complete_deletions(
-    store: LedgerStore, archive_dir: Path, report: Callable[[str], object]
+    store: MetadataStore, archive_dir: Path, report: Callable[[str], object]
 ) -> None:
     """Remove the ledgers whose recordings are purged: an archive ended before it did."""
     try:

@@ -8,26 +8,27 @@ up to there are on the leader's storage.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from aerotape.archive.ledger.attachment import RemovalRequester
 from aerotape.archive.replication.request import ReplicationRequest
-from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
-from aerotape.errors import ArchiveError
+from aerotape.errors import (
+    ArchiveError,
+    LedgerClosedError,
+    LedgerError,
+    LedgerInUseError,
+    UnknownLedgerError,
+)
 from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.background_tasks import Task
-    from aerotape.archive.ledger.entry_lookup import LedgerRecording
+    from aerotape.archive.ledger.ledger_recordings import LedgerRecordings
     from aerotape.archive.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.ledger.metadata import LedgerMetadata
     from aerotape.archive.replication.replications import Replications
     from aerotape.qualified_id import QualifiedId
-
-Truncate = Callable[[RemovalRequester, codecs.TruncateRecordingRequest], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,39 +98,71 @@ class Followers:
     """All ledgers that are being mirrored. For the conductor's thread."""
 
     def __init__(
-        self,
-        replications: Replications,
-        worker: LedgerWorker,
-        truncate: Truncate,
-        settled: Callable[[LedgerMetadata], Task[LedgerRecording]],
+        self, replications: Replications, recordings: LedgerRecordings, worker: LedgerWorker
     ) -> None:
-        """Create the service, without any replication.
-
-        Args:
-            truncate: handles a request to truncate a recording.
-            settled: waits until the recording of a ledger has stopped and is on storage.
-        """
+        """Create the service, without any replication."""
         self._replications = replications
+        self._recordings = recordings
         self._worker = worker
-        self._truncate = truncate
-        self._settled = settled
         self._followers: dict[QualifiedId, Follower] = {}
 
-    def follow(self, metadata: LedgerMetadata, source: MirrorSource, *, is_new: bool) -> Task[None]:
-        """Replicate from the leader, from where the recording of the ledger is common to both.
+    def follow(self, metadata: LedgerMetadata, source: MirrorSource) -> Task[int]:
+        """Replicate a ledger from its leader, from where the recordings of both are the same.
 
         Ends once the recording has begun. A replication of the ledger in progress ends before.
 
         Args:
-            is_new: the ledger is not in the database yet; it is added with its recording.
+            metadata: of the ledger, as the leader sent it; a new ledger is added with it.
+
+        Returns:
+            The recording in this archive.
 
         Raises:
+            LedgerError: this archive has a ledger with this id that cannot follow the leader's.
             ArchiveError: the replication has failed.
         """
-        ledger, recording_id = metadata.ledger, metadata.recording_id
+        ledger = metadata.ledger
+        try:
+            known = yield from self._recordings.metadata(ledger)
+        except UnknownLedgerError:
+            known, is_new = metadata, True
+            yield from self._worker.create()
+        else:
+            is_new = False
+            _check_same(known, metadata)
+        if self._recordings.writer(ledger) is not None:
+            raise LedgerInUseError.of_ledger(ledger)
         self.stop(ledger)
-        if recording_id != NULL_VALUE:
-            yield from self._cut(metadata, source.confirmed_position)
+        if known.recording_id != NULL_VALUE:
+            yield from self._cut(known, source.confirmed_position)
+        recording_id = yield from self._replicate(known, source, is_new=is_new)
+        self._recordings.expect_writes(recording_id)
+        return recording_id
+
+    def stop(self, ledger: QualifiedId) -> None:
+        """End the replication of a ledger. Idempotent."""
+        follower = self._followers.pop(ledger, None)
+        if follower is not None and not follower.is_done:
+            self._replications.stop(follower, NULL_VALUE, follower.replication_id)
+
+    def _cut(self, metadata: LedgerMetadata, confirmed_position: int) -> Task[None]:
+        """Truncate a recording to what is known to be confirmed."""
+        recording = yield from self._recordings.settle(metadata)
+        stop_position = recording.descriptor.stop_position
+        carried = yield from self._worker.call(lambda: recording.carried_end(stop_position))
+        position = max(carried, confirmed_position)
+        if position < stop_position:
+            yield from self._recordings.truncate(metadata, position)
+
+    def _replicate(
+        self, metadata: LedgerMetadata, source: MirrorSource, *, is_new: bool
+    ) -> Task[int]:
+        """Replicate until the recording has begun; return it.
+
+        Args:
+            is_new: the ledger is not in the database yet; it is added with its recording.
+        """
+        ledger, recording_id = metadata.ledger, metadata.recording_id
         follower = self._followers[ledger] = Follower(recording_id)
         request = ReplicationRequest(
             src_recording_id=source.recording_id,
@@ -147,26 +180,24 @@ class Followers:
                 yield from self._worker.set_recording(metadata, recording_id, is_new=is_new)
         if follower.failure is not None:
             raise ArchiveError(f"cannot mirror ledger {ledger}: {follower.failure}")
+        return recording_id
 
-    def stop(self, ledger: QualifiedId) -> None:
-        """End the replication of a ledger. Idempotent."""
-        follower = self._followers.pop(ledger, None)
-        if follower is not None and not follower.is_done:
-            self._replications.stop(follower, NULL_VALUE, follower.replication_id)
 
-    def _cut(self, metadata: LedgerMetadata, confirmed_position: int) -> Task[None]:
-        recording = yield from self._settled(metadata)
-        stop_position = recording.descriptor.stop_position
-        carried = yield from self._worker.call(lambda: recording.carried_end(stop_position))
-        position = max(carried, confirmed_position)
-        if position < stop_position:
-            requester = RemovalRequester()
-            request = codecs.TruncateRecordingRequest(
-                correlation_id=NULL_VALUE, recording_id=metadata.recording_id, position=position
-            )
-            self._truncate(requester, request)
-            while not (requester.outcome or requester.is_deleted):
-                yield
-            if requester.outcome:
-                code, message = requester.outcome
-                raise ArchiveError(f"cannot mirror ledger {metadata.ledger}: {message}", code)
+def _check_same(known: LedgerMetadata, led: LedgerMetadata) -> None:
+    """Refuse to follow a ledger with other metadata than this archive has (LedgerError)."""
+    ledger = known.ledger
+    if known.is_closed:
+        raise LedgerClosedError(f"ledger {ledger} is closed in its mirror", ledger)
+    same = replace(known, recording_id=NULL_VALUE, created_ms=led.created_ms)
+    if same == led:
+        return
+    different = ", ".join(
+        each.name.replace("_", " ")
+        for each in fields(led)
+        if getattr(same, each.name) != getattr(led, each.name)
+    )
+    raise LedgerError(
+        f"the mirror has a ledger {ledger} of another kind ({different}) already: delete it in the"
+        " mirror's archive",
+        ledger,
+    )

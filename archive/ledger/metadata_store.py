@@ -3,8 +3,8 @@
 `ledgers.sqlite` lies beside the catalog. It is created with the first ledger, so a directory
 without ledgers has none. A row's key is the 16 big-endian bytes of the ledger's id: rows sort as
 ids do. Every change is on storage when its method returns. A database that is missing or damaged
-is built again from the recordings (`rebuild`); a damaged one is renamed first. One that is locked,
-or that the operating system cannot read, is not damaged.
+is built again from the recordings (`metadata_rebuild`); a damaged one is renamed first. One that is
+locked, or that the operating system cannot read, is not damaged.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DamagedMetadataError(StorageError):
     """The file is proven not to be a sound database."""
 
 
-class LedgerStore:
+class MetadataStore:
     """The open database. For one thread."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -70,7 +70,7 @@ class LedgerStore:
         self._connection = connection
 
     @classmethod
-    def open(cls, archive_dir: Path) -> LedgerStore:
+    def open(cls, archive_dir: Path) -> MetadataStore:
         """Open and check an existing database.
 
         Raises:
@@ -100,7 +100,7 @@ class LedgerStore:
         return cls(path, connection)
 
     @classmethod
-    def create(cls, archive_dir: Path, ledgers: Iterable[LedgerMetadata] = ()) -> LedgerStore:
+    def create(cls, archive_dir: Path, ledgers: Iterable[LedgerMetadata] = ()) -> MetadataStore:
         """Create the database; it and its name are on storage on return (StorageError)."""
         path = archive_dir / FILE_NAME
         with _storage_errors(path, "create"):
@@ -147,7 +147,7 @@ class LedgerStore:
         """Return whether there is a ledger with this id (StorageError)."""
         return bool(self._select("WHERE key = ?", ledger.key))
 
-    def listed(self, scope_id: int, from_ledger_id: int, count: int) -> list[LedgerMetadata]:
+    def list_scope(self, scope_id: int, from_ledger_id: int, count: int) -> list[LedgerMetadata]:
         """Return up to `count` ledgers of a scope in the order of their ids (StorageError)."""
         bounds = [
             scope_id.to_bytes(8, "big") + each.to_bytes(8, "big")
@@ -155,8 +155,8 @@ class LedgerStore:
         ]
         return self._select("WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?", *bounds, count)
 
-    def after_scope(self, scope_id: int) -> list[QualifiedId]:
-        """Return the first ledger of a later scope, if there is one (StorageError)."""
+    def first_after_scope(self, scope_id: int) -> list[QualifiedId]:
+        """Return the first ledger of a later scope; [] if there is none (StorageError)."""
         last = scope_id.to_bytes(8, "big") + MAX_UNSIGNED.to_bytes(8, "big")
         return [each.ledger for each in self._select("WHERE key > ? ORDER BY key LIMIT 1", last)]
 
@@ -221,7 +221,7 @@ def ledgers_of(archive_dir: Path) -> Iterator[Callable[[QualifiedId], bool]]:
     if not (archive_dir / FILE_NAME).exists():
         yield lambda ledger: False
         return
-    with closing(LedgerStore.open(archive_dir)) as store:
+    with closing(MetadataStore.open(archive_dir)) as store:
         yield store.has
 
 
@@ -242,6 +242,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, _LOCK_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
+    connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA synchronous=EXTRA")
     return connection
 
@@ -280,22 +281,26 @@ def _row(metadata: LedgerMetadata) -> tuple[Any, ...]:
     )
 
 
-def _metadata(row: tuple[Any, ...], path: Path) -> LedgerMetadata:
-    key, kind, digest_type, created_ms, password_hash, write, ack, mirrors, state, *rest = row
+def _metadata(row: sqlite3.Row, path: Path) -> LedgerMetadata:
     try:
         return LedgerMetadata(
-            QualifiedId.from_key(key),
-            LedgerType[kind],
-            DigestType[digest_type],
-            created_ms,
-            password_hash,
-            write,
-            ack,
-            tuple(json.loads(mirrors)),
-            LedgerState[state],
-            *rest,
+            ledger=QualifiedId.from_key(row["key"]),
+            type=LedgerType[row["type"]],
+            digest_type=DigestType[row["digest_type"]],
+            created_ms=row["created_ms"],
+            password_hash=row["password_hash"],
+            write_quorum=row["write_quorum"],
+            ack_quorum=row["ack_quorum"],
+            mirrors=tuple(json.loads(row["mirrors"])),
+            state=LedgerState[row["state"]],
+            recording_id=row["recording_id"],
+            last_entry_id=row["last_entry_id"],
+            length=row["length"],
+            end_position=row["end_position"],
         )
     except (KeyError, ValueError, TypeError) as error:
         raise StorageError(
-            f"cannot use the row {bytes(key).hex()} of the ledgers' metadata {path}: {error}", path
+            f"cannot use the row {bytes(row['key']).hex()} of the ledgers' metadata {path}:"
+            f" {error}",
+            path,
         ) from error

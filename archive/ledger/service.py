@@ -1,0 +1,336 @@
+"""The requests for the ledgers of a running archive.
+
+A request is a background task of the conductor. What blocks, the database and the segment files,
+is done by a dedicated thread, which the first request for a ledger starts: an archive without
+ledgers has neither thread nor database. Requests that change one ledger follow each other.
+
+Positions of a ledger, bytes of its recording:
+
+    written     recorded so far: the recording position counter. Its last entry is LAP.
+    confirmed   on storage: a counter beside it. Its last entry is LAC.
+
+The recorder moves both while a ledger has a writer. A recording that has stopped is forced to
+storage before its end counts as confirmed: once for each run of the archive.
+
+This archive may lead a ledger that others mirror (`mirrors/leader.py`): then both are positions
+that a quorum of archives has reached, each by its own recording (`ledger_recordings.py`). Or it
+mirrors a ledger that another one leads (`mirrors/follower.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape.archive.agent import SOON_NS
+from aerotape.archive.background_tasks import Task
+from aerotape.archive.ledger.client_requests import ClientRequests
+from aerotape.archive.ledger.entry_lookup import EntryMark
+from aerotape.archive.ledger.ledger_recordings import LedgerRecordings, Purge, Truncate
+from aerotape.archive.ledger.ledger_worker import LedgerWorker
+from aerotape.archive.ledger.metadata import LedgerMetadata, check_password
+from aerotape.archive.ledger.mirrors.follower import Followers, MirrorSource
+from aerotape.archive.ledger.mirrors.leader import Leader
+from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
+from aerotape.archive.ledger.writer_recording import Client, WriterRecording
+from aerotape.codecs.generated.archive import SourceLocation
+from aerotape.codecs.generated.ledger_control import LedgerType, Reach
+from aerotape.errors import (
+    LedgerClosedError,
+    LedgerError,
+    LedgerInUseError,
+    UnconfirmedEntryError,
+)
+from aerotape.protocol import NULL_VALUE
+
+if TYPE_CHECKING:
+    from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.replication.replications import Replications
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.qualified_id import QualifiedId
+
+
+class LedgerService:
+    """All ledgers of an archive. For the conductor's thread.
+
+    Attributes:
+        requests: runs the tasks of requests.
+    """
+
+    def __init__(
+        self,
+        *,
+        archive_dir: Path,
+        catalog: Catalog,
+        recordings: Recordings,
+        replications: Replications,
+        purge: Purge,
+        truncate: Truncate,
+        config: ArchiveConfig,
+        errors: ErrorLog,
+        wake: Callable[[], None],
+    ) -> None:
+        """Create the service; it opens the database if there is one, else the first request does.
+
+        Args:
+            purge: handles a request to purge a recording.
+            truncate: handles a request to truncate a recording.
+            wake: makes the conductor call `do_work` soon; called from other threads.
+        """
+        # How long a writer's stream may take to arrive.
+        self._connect_timeout_ns = config.connect_timeout_ns
+        self._worker = LedgerWorker(
+            archive_dir, wake, lambda text: errors.record("metadata of ledgers", text)
+        )
+        self._worker.begin()
+        self.requests = ClientRequests(self._worker, errors)
+        self._recordings = LedgerRecordings(
+            archive_dir=archive_dir,
+            catalog=catalog,
+            recordings=recordings,
+            worker=self._worker,
+            purge=purge,
+            truncate=truncate,
+            errors=errors,
+        )
+        self._leader = Leader(
+            recordings=self._recordings,
+            worker=self._worker,
+            opening=replications.open_mirror,
+            config=config,
+            errors=errors,
+        )
+        self._followers = Followers(replications, self._recordings, self._worker)
+
+    @property
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: requests and mirrors wait for positions, or the driver."""
+        return SOON_NS if self.requests or self._leader.is_active else None
+
+    def do_work(self) -> None:
+        """Advance each mirror and each request by one step."""
+        self._leader.do_work()
+        self._recordings.do_work()
+        self._worker.do_work()
+        self.requests.do_work()
+
+    def close(self) -> None:
+        """Disconnect from the mirrors, cancel requests and close the database."""
+        self._leader.close()
+        self.requests.close()
+        self._worker.close()
+
+    def ledger_of(self, recording_id: int) -> QualifiedId | None:
+        """Return the ledger whose recording this is, None if it is a plain one."""
+        return self._recordings.ledger_of(recording_id)
+
+    # ---- requests, as tasks of `requests` -----------------------------------------------------
+
+    def create(self, metadata: LedgerMetadata) -> Task[int]:
+        """Add a ledger; it is on storage at the end."""
+        yield from self._worker.change(lambda store: store.add(metadata))
+        return 0
+
+    def info(
+        self, client: Client, correlation_id: int, ledger: QualifiedId, password_token: bytes
+    ) -> Task[None]:
+        """Send the descriptor of a ledger, with its entry ids; check the token if there is one."""
+        metadata = yield from self._recordings.metadata(ledger)
+        if password_token:
+            check_password(metadata, password_token)
+        status = yield from self._status(metadata)
+        client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+
+    def list_scope(
+        self, client: Client, correlation_id: int, scope_id: int, from_ledger_id: int, count: int
+    ) -> Task[None]:
+        """Send descriptors without looking up entries; RECORDING_UNKNOWN if fewer than `count`."""
+        found = yield from self._worker.list_scope(scope_id, from_ledger_id, count)
+        for metadata in found:
+            status = self._positions(metadata)
+            client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+        if len(found) < count:
+            client.send_recording_unknown(correlation_id, NULL_VALUE)
+
+    def next_scope(self, after: int) -> Task[int]:
+        """Return the lowest scope after one that has ledgers or imported recordings, or 0."""
+        return self._worker.next_scope(after)
+
+    def attach(
+        self,
+        client: Client,
+        correlation_id: int,
+        ledger: QualifiedId,
+        *,
+        stream_id: int,
+        source_location: SourceLocation,
+        channel: Callable[[LedgerMetadata], str],
+        password_token: bytes,
+    ) -> Task[None]:
+        """Record a writer's stream; send the descriptor once that has begun and is on storage.
+
+        Args:
+            channel: returns what to record of a ledger.
+        """
+        metadata = yield from self._recordings.metadata(ledger)
+        check_password(metadata, password_token)
+        if metadata.is_closed:
+            raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
+        yield from self._recordings.await_known(metadata)
+        self._recordings.check_no_writer(metadata)
+        status = yield from self._status(metadata)
+        writer = WriterRecording(metadata, client, correlation_id)
+        yield from self._recordings.start_writer(
+            writer, stream_id, channel(metadata), source_location, self._connect_timeout_ns
+        )
+        yield from self._leader.start(writer)
+        status = yield from self._begin(writer, metadata, status)
+        client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+
+    def sync(self, ledger: QualifiedId) -> Task[int]:
+        """Force what is recorded to storage; return the confirmed position."""
+        metadata = yield from self._recordings.metadata(ledger)
+        if self._recordings.session(metadata.recording_id) is None:
+            status = yield from self._status(metadata, with_entries=False)
+            return status.confirmed_position
+        position = yield from self._recordings.sync(metadata)
+        return (yield from self._leader.sync(ledger, position))
+
+    def await_position(
+        self, ledger: QualifiedId, position: int, reach: Reach, timeout_ns: int
+    ) -> Task[int]:
+        """Return the position reached, once it is at least `position` or the time is over."""
+        deadline_ns = time.monotonic_ns() + timeout_ns
+        metadata = yield from self._recordings.metadata(ledger)
+        is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
+        while (session := self._recordings.session(metadata.recording_id)) is not None:
+            if is_confirmed:
+                reached = self._leader.confirmed(ledger, session.confirmed_position)
+            else:
+                reached = self._leader.recorded(ledger, session.position)
+            if reached >= position or time.monotonic_ns() >= deadline_ns:
+                return reached
+            yield
+        metadata = yield from self._recordings.metadata(ledger)
+        status = yield from self._status(metadata, with_entries=False)
+        return status.confirmed_position
+
+    def close_ledger(self, client: Client, ledger: QualifiedId) -> Task[int]:
+        """Sync and close a ledger that this client writes, or that has no writer.
+
+        Returns:
+            Its last entry id.
+        """
+        metadata = yield from self._recordings.metadata(ledger)
+        writer = self._recordings.writer(ledger)
+        if writer is not None and writer.client is not client:
+            raise LedgerInUseError.of_ledger(ledger)
+        return (yield from self._close(metadata))
+
+    def recover(self, ledger: QualifiedId, password_token: bytes) -> Task[int]:
+        """Stop the writer of a ledger, also another client's, and close it as `close_ledger`."""
+        metadata = yield from self._recordings.metadata(ledger)
+        check_password(metadata, password_token)
+        return (yield from self._close(metadata))
+
+    def delete(self, ledger: QualifiedId) -> Task[int]:
+        """Purge the recording of a ledger without a writer, then remove its metadata.
+
+        A ledger whose recording is purged is removed at the next start, or deleted again.
+        """
+        metadata = yield from self._recordings.metadata(ledger)
+        self._recordings.check_no_writer(metadata)
+        yield from self._recordings.purge(metadata)
+        yield from self._worker.remove(metadata)
+        return 0
+
+    def locate(self, ledger: QualifiedId, entry_id: int) -> Task[int]:
+        """Return the position of an entry that is recorded."""
+        metadata = yield from self._recordings.metadata(ledger)
+        status = yield from self._status(metadata, with_entries=False)
+        if entry_id < 0 or metadata.recording_id == NULL_VALUE:
+            raise UnconfirmedEntryError(f"ledger {ledger} has no entry {entry_id}", ledger)
+        recording = self._recordings.recording(metadata)
+        limit = status.recorded_position
+        return (yield from self._worker.call(lambda: recording.position_of(entry_id, limit)))
+
+    def mirror(self, metadata: LedgerMetadata, source: MirrorSource) -> Task[int]:
+        """Replicate a ledger that another archive leads; return the recording once it has begun."""
+        return self._followers.follow(metadata, source)
+
+    def replace_mirror(self, ledger: QualifiedId, mirror: str, replacement: str) -> Task[int]:
+        """Mirror a ledger on another archive; that is on storage at the end.
+
+        `mirror` and `replacement` are control channels.
+        """
+        metadata = yield from self._recordings.metadata(ledger)
+        yield from self._leader.replace(metadata, mirror, replacement)
+        return 0
+
+    # ---- steps of requests --------------------------------------------------------------------
+
+    def _begin(
+        self, writer: WriterRecording, metadata: LedgerMetadata, before: LedgerStatus
+    ) -> Task[LedgerStatus]:
+        """Store which recording a writer has; return the status of the ledger with it.
+
+        Args:
+            metadata: of the ledger before it had this writer.
+            before: the status of the ledger then.
+        """
+        recording_id = writer.recording_id
+        if metadata.recording_id == NULL_VALUE:
+            start = self._recordings.start_position(recording_id)
+            before = replace(before, recorded_position=start, confirmed_position=start)
+            yield from self._worker.set_recording(metadata, recording_id)
+        session = self._recordings.session(recording_id)
+        if session is None:
+            raise LedgerError(
+                f"the writer of ledger {metadata.ledger} is gone:"
+                f" {writer.failure or 'it has stopped'}",
+                metadata.ledger,
+            )
+        return self._leader.with_quorum(metadata.ledger, before.with_writer(session))
+
+    def _close(self, metadata: LedgerMetadata) -> Task[int]:
+        """Stop the writer of a ledger, sync and close it; return its last entry id."""
+        if metadata.is_closed:
+            return metadata.last_entry_id
+        ledger, end = metadata.ledger, EntryMark(0)
+        self._followers.stop(ledger)
+        self._leader.hold(ledger)
+        writer = self._recordings.writer(ledger)
+        if writer is not None:
+            yield from self._recordings.stop_writer(writer)
+        if metadata.recording_id != NULL_VALUE:
+            recording = yield from self._recordings.settle(metadata)
+            limit = recording.descriptor.stop_position
+            yield from self._leader.await_end(metadata, limit)
+            end = yield from self._worker.call(lambda: recording.last_entry(limit))
+        yield from self._worker.change(
+            lambda store: store.set_closed(ledger, end.entry_id, end.length, end.position)
+        )
+        self._recordings.mark_closed(metadata)
+        self._leader.close_mirrors(ledger)
+        return end.entry_id
+
+    def _status(self, metadata: LedgerMetadata, *, with_entries: bool = True) -> Task[LedgerStatus]:
+        """Return positions that hold now, and the entries that end there."""
+        if metadata.is_closed or metadata.recording_id == NULL_VALUE:
+            return LedgerStatus.of_metadata(metadata)
+        yield from self._leader.find_confirmed(metadata)
+        yield from self._recordings.await_known(metadata)
+        positions = self._positions(metadata)
+        if not with_entries:
+            return positions
+        return (yield from self._recordings.find_entries(metadata, positions))
+
+    def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
+        """Return what is known without looking at files."""
+        positions = self._recordings.positions(metadata)
+        return self._leader.with_quorum(metadata.ledger, positions)
