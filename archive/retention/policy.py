@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aerotape.archive.config.property_table import RETENTION_FILE, nearest
+from aerotape.archive.config.property_names import RETENTION_FILE, nearest
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ConfigurationError
 

@@ -113,7 +113,7 @@ def _replicate(args: argparse.Namespace) -> int:
     differ from the one in the store are left out; the exit code is 3 then, or 1 if nothing else was
     selected.
     """
-    from aerotape.archive.client.store_replication import replicate_archive
+    from aerotape.archive.scopes.store_replication import replicate_archive
     from aerotape.catalog.scopes.layout import scope_of_archive
 
     with connect(args) as client, Progress(None, "replicating", unit="MiB") as progress:
