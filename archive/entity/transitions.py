@@ -4,14 +4,15 @@
 change for all of them, equal to applying them one by one: events that a later delete or purge
 of the same batch removes are never decoded or stored.
 
-Rules beyond the table of the design (no entry, entry) x (mark, append, delete, purge):
+docs/entities.md has the table of what each action does, and `tests/archive/entity/test_semantics.py`
+compares the replicator, the reader (`head_info.py`) and the tables for Spark
+(`native/src/entity/journals.rs`). Further rules:
 
 - An action at an offset that the head already includes is ignored, so a batch may be repeated. A
   purge is repeated also at the head's offset.
-- A delete is limited to the events that exist, and never undoes an earlier, higher one.
 - A journal whose first append begins at k > 1 has `delete_to` k - 1.
-- An append adds events after the last one. Others, of a writer that did not know it, are left out,
-  as by a reader of the log, whose events rise strictly.
+- An append adds events after the last one. Earlier ones, of a writer that did not know the last,
+  are left out, as by a reader of the log, whose events rise strictly.
 - Each incarnation of a journal has a record id, which its events repeat. Events left over from
   an earlier incarnation have another one and are not read.
 """
