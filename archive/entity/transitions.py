@@ -4,7 +4,7 @@
 change for all of them, equal to applying them one by one: events that a later delete or purge
 of the same batch removes are never decoded or stored.
 
-docs/entities.md has the table of what each action does, and `tests/archive/entity/test_semantics.py`
+docs/entities.md has the table of what each action does; `tests/archive/entity/test_semantics.py`
 compares the replicator, the reader (`head_info.py`) and the tables for Spark
 (`native/src/entity/journals.rs`). Further rules:
 
