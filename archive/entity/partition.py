@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aerotape.codecs.journal_type import JournalType
 
 ALIAS_FRAGMENT: Final = "alias=entities-"
-"""What the channel of each partition contains."""
+"""Part of the channel of each partition."""
 _ALIAS: Final = re.compile(
     r"entities-(?P<topic>.+)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)(?P<pd>-pd)?"
 )

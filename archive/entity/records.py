@@ -83,7 +83,7 @@ class EventRecord:
         partition: partition of the record.
         offset: position of the record: the start of its first frame, bytes.
         timestamp_ms: when it was written, milliseconds since the epoch.
-        origin: who wrote it; empty: unknown.
+        origin: the writer, a host or an application; empty: unknown.
         version: version of the writer; empty: unknown.
         metadata: of the record, any JSON value; None: none.
         payload_metadata: of the events appended together, any JSON value; None: none.
