@@ -38,6 +38,12 @@ def archive(request: pytest.FixtureRequest) -> Iterator[ServedArchive]:
 
 
 @pytest.fixture
+def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
+    with archive.connect() as connected:
+        yield connected
+
+
+@pytest.fixture
 def store(tmp_path: Path) -> Path:
     return build(tmp_path / "store", archive_id=OWN)
 
