@@ -23,6 +23,7 @@ from aerotape.formatting import argument
 
 FILE_NAME: Final = "cnc.dat"
 KEY_LENGTH: Final = 112
+MAX_LABEL_LENGTH: Final = 380
 
 _HEADER: Final = struct.Struct("<iiiiiiqqq")
 _HEADER_LENGTH: Final = 128
@@ -30,7 +31,7 @@ _MAJOR_MINOR: Final = (0, 2)
 # From the end of the to-driver buffer: the time when the driver last polled it.
 _HEARTBEAT_OFFSET: Final = -128
 # State, type id, time before which it is not used again, key, length of the label, label.
-_METADATA: Final = struct.Struct(f"<iiq{KEY_LENGTH}si380s")
+_METADATA: Final = struct.Struct(f"<iiq{KEY_LENGTH}si{MAX_LABEL_LENGTH}s")
 # Value, registration id, owner id, reference id.
 _VALUE: Final = struct.Struct("<qqqq96x")
 _UNUSED: Final = 0

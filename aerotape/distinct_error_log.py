@@ -42,7 +42,7 @@ def read_errors(data: bytes | memoryview) -> list[ErrorObservation]:
     return found
 
 
-class ErrorLog:
+class DistinctErrorLog:
     """Writes an error buffer that lies within a mark file."""
 
     def __init__(self, store: Callable[[int, bytes], None], offset: int, length: int) -> None:

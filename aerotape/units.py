@@ -11,7 +11,7 @@ from aerotape.errors import ConfigurationError
 
 MAX_LONG = (1 << 63) - 1
 
-_SIZE_FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+SIZE_FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _DURATION_FACTORS = (("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000))
 
 
@@ -28,7 +28,7 @@ def parse_size(name: str, value: str) -> int:
     Raises:
         ConfigurationError: not a size, or more than a signed 64-bit number of bytes.
     """
-    factor = _SIZE_FACTORS.get(value[-1:].lower(), 1)
+    factor = SIZE_FACTORS.get(value[-1:].lower(), 1)
     digits = value if factor == 1 else value[:-1]
     size = _decimal(digits, name, value, "a size: digits with an optional k, m or g") * factor
     if size > MAX_LONG:
@@ -57,7 +57,7 @@ def format_size(size_bytes: int) -> str:
     """Return the shortest text of a size: 65536 is ``64k``, 1408 is ``1408``."""
     if size_bytes > 0:
         for suffix in ("g", "m", "k"):
-            whole, rest = divmod(size_bytes, _SIZE_FACTORS[suffix])
+            whole, rest = divmod(size_bytes, SIZE_FACTORS[suffix])
             if whole and not rest:
                 return f"{whole}{suffix}"
     return str(size_bytes)

@@ -12,15 +12,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from aerotape import __version__
+from aerotape.cnc import KEY_LENGTH, MAX_LABEL_LENGTH
 from aerotape.errors import AeronTimeoutError, ConfigurationError
 from aerotape.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Counter, PendingCounter
     from aerotape.archive.config.archive_config import ArchiveConfig
-
-MAX_KEY_LENGTH = 112
-MAX_LABEL_LENGTH = 380
 
 # The driver checks its clients every second, and then frees the counters of those that have left.
 _LEAVING_GRACE_S = 2.0
@@ -70,7 +68,7 @@ def recording_position_key(
     archive_id: int, recording_id: int, session_id: int, source_identity: str
 ) -> bytes:
     """Return the key: recording id, session id, source identity with its length, archive id."""
-    identity = _ascii(source_identity)[: MAX_KEY_LENGTH - 16 - 8]
+    identity = _ascii(source_identity)[: KEY_LENGTH - 16 - 8]
     return (
         struct.pack("<qii", recording_id, session_id, len(identity))
         + identity

@@ -18,7 +18,7 @@ from aerotape.codecs.schema import (
     Enum,
     Field,
     Group,
-    Message,
+    MessageSchema,
     Presence,
     Schema,
     Type,
@@ -144,7 +144,7 @@ def decode(buffer: Buffer) -> Message:
 class _MessageSource:
     """The source of one message class, preceded by its structs."""
 
-    def __init__(self, schema: Schema, message: Message) -> None:
+    def __init__(self, schema: Schema, message: MessageSchema) -> None:
         self.schema = schema
         self.message = message
         self.struct = f"_{snake_case(message.name).upper()}"

@@ -33,7 +33,7 @@ from aerotape.codecs.schema import (
     Field,
     Group,
     Member,
-    Message,
+    MessageSchema,
     Presence,
     Primitive,
     Scalar,
@@ -211,10 +211,10 @@ class _Cursor:
             )
         return token
 
-    def message(self) -> Message:
+    def message(self) -> MessageSchema:
         token = self.next(Signal.BEGIN_MESSAGE)
         fields, groups, var_data = self.body(Signal.END_MESSAGE)
-        return Message(
+        return MessageSchema(
             token.name, token.field_id, token.version, token.size, fields, groups, var_data
         )
 

@@ -21,7 +21,7 @@ from aerotape.codecs.schema import (
     Field,
     Group,
     Member,
-    Message,
+    MessageSchema,
     Presence,
     Primitive,
     Scalar,
@@ -218,10 +218,10 @@ class _Compiler:
         self._enums = enums
         self._sets = sets
 
-    def message(self, message: Message) -> MessagePlan:
+    def message(self, message: MessageSchema) -> MessagePlan:
         return MessagePlan(message.name, message.id, self._body(message))
 
-    def _body(self, body: Message | Group) -> BodyPlan:
+    def _body(self, body: MessageSchema | Group) -> BodyPlan:
         return BodyPlan(
             tuple(self._field(field) for field in body.fields),
             _extents(body.fields),

@@ -228,7 +228,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageSchema:
     """A message: `id` is the template id, `block_length` the bytes of the block in this version."""
 
     name: str
@@ -248,9 +248,9 @@ class Schema:
     id: int
     version: int
     header: Composite
-    messages: tuple[Message, ...]
+    messages: tuple[MessageSchema, ...]
 
-    def message(self, name_or_id: str | int) -> Message:
+    def message(self, name_or_id: str | int) -> MessageSchema:
         """Look up a message by name or template id.
 
         Raises:

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run the driver until SIGTERM, SIGINT or SIGHUP."""
-    from aerotape.archive.config.property_table import ARCHIVE_PREFIX, OWN_PREFIX
+    from aerotape.archive.config.property_names import ARCHIVE_PREFIX, OWN_PREFIX
     from aerotape.media_driver import default_aeron_dir, launch_driver
 
     given = gather(args, {"aeron.dir": ("--aeron-dir", args.aeron_dir)}).values

@@ -1,125 +1,175 @@
 """The archive's configuration: every supported `aeron.archive.*` property.
 
-Names, defaults and value syntax are those of the Java archive (Archive.Configuration and
-AeronArchive.Configuration), so that its properties files can be used unchanged; the control and the
-replication channel have defaults too. Other properties that begin with `aeron.` are the driver's.
+Names, defaults and value syntax are those of Archive.Configuration and AeronArchive.Configuration
+of Aeron 1.54, so that its properties files can be used unchanged; the control and the replication
+channel have defaults too. Names that begin with `aerotape.` are properties of this package. Other
+properties that begin with `aeron.` are the driver's.
 """
+
+# ruff: noqa: RUF009  _property() returns a dataclass field
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal
 
-from aerotape.archive.config.property_table import (
+from aerotape.archive.config import values as kinds
+from aerotape.archive.config.property_names import (
     AERON_DIR,
     ARCHIVE_PREFIX,
     CLIENT_PROPERTIES,
     DRIVER_TIMEOUT,
+    MIRROR_CHANNELS,
     OWN_PREFIX,
-    PROPERTIES,
+    RETENTION_FILE,
     USERS_FILE,
     WITHOUT_EFFECT,
     nearest,
 )
-from aerotape.archive.config.values import (
-    BACKOFF,
-    COUNT,
-    DURATION,
-    MAX_INT,
-    SIZE,
-    ChecksumName,
-    Idle,
-)
+from aerotape.archive.config.values import BACKOFF, COUNT, ChecksumName, Idle, Kind
+from aerotape.archive.security.control_address import CONTROL_ADDRESSES
 from aerotape.archive.security.plugins import DEFAULT_AUTHENTICATOR
-from aerotape.catalog import layout
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 
 MARK_FILE_UPDATE_INTERVAL_MS = 1_000
 LIVENESS_TIMEOUT_MS = 10 * MARK_FILE_UPDATE_INTERVAL_MS
 
-TERM_MIN_LENGTH_BYTES = 64 * 1024
-TERM_MAX_LENGTH_BYTES = 1 << 30
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property of the archive.
+
+    Attributes:
+        attribute: the field of `ArchiveConfig`.
+        kind: the syntax and the range of its values.
+        driver_name: the property of the media driver whose value, if given, is the default.
+    """
+
+    attribute: str
+    kind: Kind
+    driver_name: str | None = None
 
 
-# Properties whose default is the value of a media driver property.
-DERIVED = {
-    "aeron.archive.control.mtu.length": ("aeron.mtu.length", SIZE),
-    "aeron.archive.replay.linger.timeout": ("aeron.publication.linger.timeout", DURATION),
-}
+def _property(name: str, kind: Kind, default: Any, driver_name: str | None = None) -> Any:
+    """Define a field that a property sets."""
+    options = {"name": name, "kind": kind, "driver_name": driver_name}
+    return field(default=default, metadata=options)
+
+
+def _archive(suffix: str, kind: Kind, default: Any, driver_name: str | None = None) -> Any:
+    return _property(ARCHIVE_PREFIX + suffix, kind, default, driver_name)
 
 
 @dataclass(slots=True)
 class ArchiveConfig:
-    """The settings of an archive. Field defaults are those of the Java archive.
+    """The settings of an archive: each property's field, name, syntax, range and default.
 
     Attributes:
         driver_properties: `aeron.*` properties for the media driver, as given.
         warnings: messages about settings that have no effect.
     """
 
-    archive_dir: Path = Path("aeron-archive")
-    mark_file_dir: Path | None = None
-    delete_archive_on_start: bool = False
     aeron_dir: str = ""
     driver_timeout_ms: int = 10_000
-    archive_id: int = -1
 
-    control_channel_enabled: bool = True
-    control_channel: str = "aeron:udp?endpoint=localhost:8010"
-    control_stream_id: int = 10
-    local_control_channel: str = "aeron:ipc?term-length=64k"
-    local_control_stream_id: int = 10
-    control_response_channel: str = ""
-    control_response_stream_id: int = 20
-    control_term_buffer_sparse: bool = True
-    control_term_buffer_length: int = 64 * 1024
-    control_mtu_length: int = 1408
-    recording_events_enabled: bool = False
-    recording_events_channel: str = ""
-    recording_events_stream_id: int = 30
-    replication_channel: str = "aeron:udp?endpoint=localhost:0"
-
-    segment_file_length: int = 128 * 1024 * 1024
-    file_io_max_length: int = 1024 * 1024
-    file_sync_level: int = 0
-    catalog_file_sync_level: int = 0
-    catalog_capacity: int = 1024 * 1024
-    low_storage_space_threshold: int = 128 * 1024 * 1024
-    record_checksum: ChecksumName = "none"
-    replay_checksum: ChecksumName = "none"
-
-    threading_mode: Literal["SHARED", "DEDICATED"] = "DEDICATED"
-    idle: Idle = BACKOFF
-    recorder_idle: Idle | None = None
-    replayer_idle: Idle | None = None
-    conductor_cpu: int = -1
-    recorder_cpu: int = -1
-    replayer_cpu: int = -1
-    max_concurrent_recordings: int = 20
-    max_concurrent_replays: int = 20
-    connect_timeout_ns: int = 5_000_000_000
-    message_timeout_ns: int = 10_000_000_000
-    session_liveness_check_interval_ns: int = 1_000_000_000
-    replay_linger_timeout_ns: int = 5_000_000_000
-    conductor_cycle_threshold_ns: int = 100_000_000
-    recorder_cycle_threshold_ns: int = 100_000_000
-    replayer_cycle_threshold_ns: int = 100_000_000
-    error_buffer_length: int = 1024 * 1024
-    authenticator_supplier: str = DEFAULT_AUTHENTICATOR
-    authorisation_service_supplier: str = ""
-    users_file: Path | None = None
-    mirror_secret_file: Path | None = None
-    mirror_channels: tuple[str, ...] = ()
-    control_addresses: tuple[str, ...] = ()
-    recording_signals: Literal["requester", "all"] = "requester"
+    archive_dir: Path = _archive("dir", kinds.PATH, Path("aeron-archive"))
+    mark_file_dir: Path | None = _archive("mark.file.dir", kinds.OPTIONAL_PATH, None)
+    delete_archive_on_start: bool = _archive("dir.delete.on.start", kinds.BOOLEAN, False)
+    archive_id: int = _archive("id", kinds.INT64, -1)
+    control_channel_enabled: bool = _archive("control.channel.enabled", kinds.BOOLEAN, True)
+    control_channel: str = _archive(
+        "control.channel", kinds.TEXT, "aeron:udp?endpoint=localhost:8010"
+    )
+    control_stream_id: int = _archive("control.stream.id", kinds.INT32, 10)
+    local_control_channel: str = _archive(
+        "local.control.channel", kinds.TEXT, "aeron:ipc?term-length=64k"
+    )
+    local_control_stream_id: int = _archive("local.control.stream.id", kinds.INT32, 10)
+    control_term_buffer_sparse: bool = _archive("control.term.buffer.sparse", kinds.BOOLEAN, True)
+    control_term_buffer_length: int = _archive(
+        "control.term.buffer.length", kinds.TERM_LENGTH, 64 * 1024
+    )
+    control_mtu_length: int = _archive(
+        "control.mtu.length", kinds.MTU, 1408, driver_name="aeron.mtu.length"
+    )
+    recording_events_enabled: bool = _archive("recording.events.enabled", kinds.BOOLEAN, False)
+    recording_events_channel: str = _archive("recording.events.channel", kinds.TEXT, "")
+    recording_events_stream_id: int = _archive("recording.events.stream.id", kinds.INT32, 30)
+    replication_channel: str = _archive(
+        "replication.channel", kinds.TEXT, "aeron:udp?endpoint=localhost:0"
+    )
+    # These three are of the archive's own client, which replicates.
+    control_response_channel: str = _archive("control.response.channel", kinds.TEXT, "")
+    control_response_stream_id: int = _archive("control.response.stream.id", kinds.INT32, 20)
+    message_timeout_ns: int = _archive("message.timeout", kinds.TIMEOUT, 10_000_000_000)
+    segment_file_length: int = _archive("segment.file.length", kinds.TERM_LENGTH, 128 * 1024 * 1024)
+    file_io_max_length: int = _archive("file.io.max.length", kinds.IO_LENGTH, 1024 * 1024)
+    file_sync_level: int = _archive("file.sync.level", kinds.SYNC_LEVEL, 0)
+    catalog_file_sync_level: int = _archive("catalog.file.sync.level", kinds.SYNC_LEVEL, 0)
+    catalog_capacity: int = _archive("catalog.capacity", kinds.CATALOG_CAPACITY, 1024 * 1024)
+    low_storage_space_threshold: int = _archive(
+        "low.storage.space.threshold", kinds.LONG_SIZE, 128 * 1024 * 1024
+    )
+    record_checksum: ChecksumName = _archive("record.checksum", kinds.CHECKSUM, "none")
+    replay_checksum: ChecksumName = _archive("replay.checksum", kinds.CHECKSUM, "none")
+    threading_mode: Literal["SHARED", "DEDICATED"] = _archive(
+        "threading.mode", kinds.THREADING_MODE, "DEDICATED"
+    )
+    idle: Idle = _archive("idle.strategy", kinds.IDLE, BACKOFF)
+    recorder_idle: Idle | None = _archive("recorder.idle.strategy", kinds.OPTIONAL_IDLE, None)
+    replayer_idle: Idle | None = _archive("replayer.idle.strategy", kinds.OPTIONAL_IDLE, None)
+    conductor_cpu: int = _archive("conductor.cpu.affinity", kinds.CPU, -1)
+    recorder_cpu: int = _archive("recorder.cpu.affinity", kinds.CPU, -1)
+    replayer_cpu: int = _archive("replayer.cpu.affinity", kinds.CPU, -1)
+    max_concurrent_recordings: int = _archive("max.concurrent.recordings", kinds.COUNT, 20)
+    max_concurrent_replays: int = _archive("max.concurrent.replays", kinds.COUNT, 20)
+    connect_timeout_ns: int = _archive("connect.timeout", kinds.TIMEOUT, 5_000_000_000)
+    session_liveness_check_interval_ns: int = _archive(
+        "session.liveness.check.interval", kinds.TIMEOUT, 1_000_000_000
+    )
+    replay_linger_timeout_ns: int = _archive(
+        "replay.linger.timeout",
+        kinds.DURATION,
+        5_000_000_000,
+        driver_name="aeron.publication.linger.timeout",
+    )
+    conductor_cycle_threshold_ns: int = _archive(
+        "conductor.cycle.threshold", kinds.DURATION, 100_000_000
+    )
+    recorder_cycle_threshold_ns: int = _archive(
+        "recorder.cycle.threshold", kinds.DURATION, 100_000_000
+    )
+    replayer_cycle_threshold_ns: int = _archive(
+        "replayer.cycle.threshold", kinds.DURATION, 100_000_000
+    )
+    error_buffer_length: int = _archive(
+        "error.buffer.length", kinds.ERROR_BUFFER_LENGTH, 1024 * 1024
+    )
+    authenticator_supplier: str = _archive(
+        "authenticator.supplier", kinds.TEXT, DEFAULT_AUTHENTICATOR
+    )
+    authorisation_service_supplier: str = _archive("authorisation.service.supplier", kinds.TEXT, "")
+    users_file: Path | None = _property(USERS_FILE, kinds.USERS_FILE, None)
+    mirror_secret_file: Path | None = _property(
+        "aerotape.mirror.secret.file", kinds.OPTIONAL_PATH, None
+    )
+    mirror_channels: tuple[str, ...] = _property(MIRROR_CHANNELS, kinds.CHANNELS, ())
+    control_addresses: tuple[str, ...] = _property(CONTROL_ADDRESSES, kinds.ADDRESSES, ())
+    recording_signals: Literal["requester", "all"] = _property(
+        "aerotape.recording.signals", kinds.RECORDING_SIGNALS, "requester"
+    )
     # 0 disables the time index.
-    time_index_interval_ns: int = 100_000_000
-    time_index_length: int = 64 * 1024
-    retention_file: Path | None = None
-    retention_interval_ns: int = 300_000_000_000
+    time_index_interval_ns: int = _property(
+        "aerotape.time.index.interval", kinds.DURATION, 100_000_000
+    )
+    time_index_length: int = _property("aerotape.time.index.length", kinds.SIZE, 64 * 1024)
+    retention_file: Path | None = _property(RETENTION_FILE, kinds.OPTIONAL_PATH, None)
+    retention_interval_ns: int = _property(
+        "aerotape.retention.interval", kinds.TIMEOUT, 300_000_000_000
+    )
 
     driver_properties: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -181,10 +231,11 @@ class ArchiveConfig:
 
     def _derive(self, properties: Mapping[str, str]) -> None:
         """Set the defaults that depend on settings of the media driver."""
-        for name, (driver_name, kind) in DERIVED.items():
-            if name not in properties and driver_name in properties:
-                value = kind.parse(driver_name, properties[driver_name].strip())
-                setattr(self, PROPERTIES[name].attribute, value)
+        for name, known in PROPERTIES.items():
+            driver_name = known.driver_name
+            if driver_name and driver_name in properties and name not in properties:
+                value = known.kind.parse(driver_name, properties[driver_name].strip())
+                setattr(self, known.attribute, value)
 
     def validate(self) -> None:
         """Check ranges and combinations of values.
@@ -198,11 +249,10 @@ class ArchiveConfig:
                 f" be less than aeron.archive.file.sync.level={self.file_sync_level}",
                 f"{ARCHIVE_PREFIX}catalog.file.sync.level",
             )
-        for suffix, is_valid, expected in _RANGES:
-            name = ARCHIVE_PREFIX + suffix
-            value = getattr(self, PROPERTIES[name].attribute)
-            if not is_valid(value):
-                raise ConfigurationError(f"{name}={value}: must be {expected}", name)
+        for name, known in PROPERTIES.items():
+            value = getattr(self, known.attribute)
+            if not known.kind.is_valid(value):
+                raise ConfigurationError(f"{name}={value}: must be {known.kind.expected}", name)
         if self.users_file is not None and self.authenticator_supplier != DEFAULT_AUTHENTICATOR:
             raise ConfigurationError(
                 f"{USERS_FILE}={self.users_file} and aeron.archive.authenticator.supplier="
@@ -232,31 +282,9 @@ def _channel(name: str, value: str, media: str | None = None) -> None:
         raise ConfigurationError(f"{name}={value}: must be an aeron:{media} channel", name)
 
 
-def _is_power_of_two(value: int) -> bool:
-    return value > 0 and value & (value - 1) == 0
-
-
-def _is_term_length(value: int) -> bool:
-    return _is_power_of_two(value) and TERM_MIN_LENGTH_BYTES <= value <= TERM_MAX_LENGTH_BYTES
-
-
-_RANGES: tuple[tuple[str, Callable[[int], bool], str], ...] = (
-    ("segment.file.length", _is_term_length, "a power of two, 64k to 1g"),
-    ("control.term.buffer.length", _is_term_length, "a power of two, 64k to 1g"),
-    (
-        "file.io.max.length",
-        lambda value: _is_power_of_two(value) and value >= TERM_MIN_LENGTH_BYTES,
-        "a power of two, 64k or more",
-    ),
-    (
-        "control.mtu.length",
-        lambda value: 32 < value <= 65504 and value % 32 == 0,
-        "a multiple of 32 from 64 to 65504",
-    ),
-    ("error.buffer.length", lambda value: 1 << 20 <= value <= MAX_INT - 8192, "1m or more"),
-    (
-        "catalog.capacity",
-        lambda value: layout.MIN_CAPACITY_BYTES <= value <= layout.MAX_CAPACITY_BYTES,
-        f"from {layout.MIN_CAPACITY_BYTES} to {layout.MAX_CAPACITY_BYTES} bytes",
-    ),
-)
+PROPERTIES: Final[Mapping[str, Property]] = {
+    each.metadata["name"]: Property(each.name, each.metadata["kind"], each.metadata["driver_name"])
+    for each in fields(ArchiveConfig)
+    if each.metadata
+}
+"""The properties of the archive by name, in the order of the fields."""

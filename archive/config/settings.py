@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from aerotape.archive.config.archive_config import DERIVED, ArchiveConfig
+from aerotape.archive.config.archive_config import PROPERTIES, ArchiveConfig
 from aerotape.archive.config.properties_file import read_properties_file
-from aerotape.archive.config.property_table import (
+from aerotape.archive.config.property_names import (
     AERON_DIR,
-    PROPERTIES,
     WITHOUT_EFFECT,
     nearest,
     variable,
@@ -127,7 +126,7 @@ def effective(config: ArchiveConfig, settings: Settings, aeron_dir: str) -> list
 def _origin(name: str, settings: Settings) -> str:
     if name in settings.origins:
         return settings.origins[name]
-    derived = DERIVED.get(name)
-    if derived is not None and derived[0] in settings.values:
-        return f"{derived[0]} from {settings.origins[derived[0]]}"
+    driver_name = PROPERTIES[name].driver_name
+    if driver_name in settings.origins:
+        return f"{driver_name} from {settings.origins[driver_name]}"
     return DEFAULT

@@ -7,11 +7,12 @@ parser accepts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from aerotape.archive.security.control_address import numeric_address
+from aerotape.catalog.layout import MAX_CAPACITY_BYTES, MIN_CAPACITY_BYTES
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 from aerotape.units import (
@@ -26,6 +27,8 @@ ChecksumName = Literal["none", "crc-32", "crc-32c"]
 Idle = tuple[int, int, int, int]
 
 MAX_INT = (1 << 31) - 1
+_64K = 64 * 1024
+_1G = 1 << 30
 
 _ENDLESS = (1 << 31) - 1
 _AGRONA = "org.agrona.concurrent."
@@ -61,10 +64,17 @@ _CHECKSUMS: Mapping[str, ChecksumName] = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of value: `parse(name, text)` returns it, `write(value)` the text."""
+    """A kind of value: `parse(name, text)` returns it, `write(value)` the text.
+
+    Attributes:
+        is_valid: whether a value, also one that was not parsed, is in the range.
+        expected: the range, for the error: must be …
+    """
 
     parse: Callable[[str, str], Any]
     write: Callable[[Any], str] = str
+    is_valid: Callable[[Any], bool] = lambda _: True
+    expected: str = ""
 
 
 def _required_path(advice: str) -> Callable[[str, str], Path]:
@@ -161,6 +171,10 @@ def _addresses(name: str, value: str) -> tuple[str, ...]:
         raise ConfigurationError(f"{name}={value}: {error}", name) from error
 
 
+def _is_power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
 def _or_empty(value: object) -> str:
     return "" if value is None else str(value)
 
@@ -186,6 +200,29 @@ CPU = Kind(_integer(-1, 1023))
 # Sizes that the Java archive stores as int and as long.
 SIZE = Kind(_size_int, format_size)
 LONG_SIZE = Kind(parse_size, format_size)
+TERM_LENGTH = replace(
+    SIZE,
+    is_valid=lambda value: _is_power_of_two(value) and _64K <= value <= _1G,
+    expected="a power of two, 64k to 1g",
+)
+IO_LENGTH = replace(
+    SIZE,
+    is_valid=lambda value: _is_power_of_two(value) and value >= _64K,
+    expected="a power of two, 64k or more",
+)
+MTU = replace(
+    SIZE,
+    is_valid=lambda value: 32 < value <= 65504 and value % 32 == 0,
+    expected="a multiple of 32 from 64 to 65504",
+)
+ERROR_BUFFER_LENGTH = replace(
+    SIZE, is_valid=lambda value: 1 << 20 <= value <= MAX_INT - 8192, expected="1m or more"
+)
+CATALOG_CAPACITY = replace(
+    LONG_SIZE,
+    is_valid=lambda value: MIN_CAPACITY_BYTES <= value <= MAX_CAPACITY_BYTES,
+    expected=f"from {MIN_CAPACITY_BYTES} to {MAX_CAPACITY_BYTES} bytes",
+)
 DURATION = Kind(parse_duration_ns, format_duration)
 TIMEOUT = Kind(_positive_duration, format_duration)
 CHECKSUM = Kind(_checksum, lambda value: "" if value == "none" else value.upper())

@@ -1,4 +1,4 @@
-"""What an archive refuses to record as a partition of a topic, or in place of one.
+"""Checks of what an archive records as a partition of a topic, or in place of a partition.
 
 The alias of its channel makes a recording a partition. A second recording of a partition, or one
 of another kind, would make the topic unusable for all, and so would other data in its recording.

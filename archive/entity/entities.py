@@ -24,15 +24,14 @@ from aerotape.archive.entity.writer import PartitionWriter, RecordPosition
 from aerotape.codecs.entity.actions import ActionKind, Event
 from aerotape.codecs.entity.messages import Selector, encode_fields
 from aerotape.codecs.entity.payload import encode_events
+from aerotape.codecs.journal_type import JOURNAL_TYPES, JournalType
 from aerotape.context import Closing
 from aerotape.errors import CodecError, ConfigurationError, EntityError
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
-    from aerotape.archive.client.ledger.requests import LedgerTypeName
 
 DEFAULT_CHANNEL: Final = "aeron:ipc"
-_TYPES: Final[tuple[LedgerTypeName, LedgerTypeName]] = ("VD_JOURNAL", "PD_JOURNAL")
 
 
 class Entities(Closing):
@@ -52,7 +51,7 @@ class Entities(Closing):
         partitions: int | None = None,
         store: Store | None = None,
         *,
-        type: LedgerTypeName | None = None,
+        type: JournalType | None = None,
         channel: str = DEFAULT_CHANNEL,
         origin: str = "",
         timeout_ns: int | None = None,
@@ -77,8 +76,8 @@ class Entities(Closing):
         if known is not None and type not in (None, known):
             raise ConfigurationError(f"type={type}: topic {topic} is of type {known}", "type")
         self.type = type or known or "VD_JOURNAL"
-        if self.type not in _TYPES:
-            raise ConfigurationError(f"type={type}: expected {' or '.join(_TYPES)}", "type")
+        if self.type not in JOURNAL_TYPES:
+            raise ConfigurationError(f"type={type}: expected {' or '.join(JOURNAL_TYPES)}", "type")
         self.partitions = partitions
         self.statistics = LogStatistics()
         self._client = client

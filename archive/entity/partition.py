@@ -17,10 +17,10 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.channel_uri import ChannelUri, ChannelUriError
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.ledger.requests import LedgerTypeName
+    from aerotape.codecs.journal_type import JournalType
 
 ALIAS_FRAGMENT: Final = "alias=entities-"
-"""What the channel of each partition contains."""
+"""Part of the channel of each partition."""
 _ALIAS: Final = re.compile(
     r"entities-(?P<topic>.+)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)(?P<pd>-pd)?"
 )
@@ -43,7 +43,7 @@ class Partition:
     is_persistent: bool = False
 
     @property
-    def type(self) -> LedgerTypeName:
+    def type(self) -> JournalType:
         """The type of its topic."""
         return "PD_JOURNAL" if self.is_persistent else "VD_JOURNAL"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from aerotape.codecs.entity.actions import Event
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.ledger.requests import LedgerTypeName
+    from aerotape.codecs.journal_type import JournalType
 
 
 class EntityOptions(TypedDict, total=False):
@@ -25,7 +25,7 @@ class EntityOptions(TypedDict, total=False):
         buffer_length: how much of the log a read may buffer, bytes. Default: 16 MiB.
     """
 
-    type: LedgerTypeName | None
+    type: JournalType | None
     channel: str
     origin: str
     timeout_ns: int | None
@@ -83,7 +83,7 @@ class EventRecord:
         partition: partition of the record.
         offset: position of the record: the start of its first frame, bytes.
         timestamp_ms: when it was written, milliseconds since the epoch.
-        origin: who wrote it; empty: unknown.
+        origin: the writer, a host or an application; empty: unknown.
         version: version of the writer; empty: unknown.
         metadata: of the record, any JSON value; None: none.
         payload_metadata: of the events appended together, any JSON value; None: none.

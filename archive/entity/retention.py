@@ -28,7 +28,7 @@ _REPLAYS_END_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
+class PartitionPurge:
     """The outcome for one partition.
 
     Attributes:
@@ -56,7 +56,7 @@ def retain(
     *,
     force: bool = False,
     dry_run: bool = False,
-) -> list[Purged]:
+) -> list[PartitionPurge]:
     """Purge the segments of a topic whose records are all older than `max_age_ns`.
 
     The age of a record is that of its action. The segment being written is never purged.
@@ -92,7 +92,7 @@ def retain(
         if allowed and not dry_run:
             files = _purge(client, recording.recording_id, allowed[-1])
         purged.append(
-            Purged(
+            PartitionPurge(
                 partition.index,
                 recording.recording_id,
                 allowed[-1] if allowed else recording.start_position,

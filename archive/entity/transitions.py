@@ -4,14 +4,15 @@
 change for all of them, equal to applying them one by one: events that a later delete or purge
 of the same batch removes are never decoded or stored.
 
-Rules beyond the table of the design (no entry, entry) x (mark, append, delete, purge):
+docs/entities.md has the table of what each action does; `tests/archive/entity/test_semantics.py`
+compares the replicator, the reader (`head_info.py`) and the tables for Spark
+(`native/src/entity/journals.rs`). Further rules:
 
 - An action at an offset that the head already includes is ignored, so a batch may be repeated. A
   purge is repeated also at the head's offset.
-- A delete is limited to the events that exist, and never undoes an earlier, higher one.
 - A journal whose first append begins at k > 1 has `delete_to` k - 1.
-- An append adds events after the last one. Others, of a writer that did not know it, are left out,
-  as by a reader of the log, whose events rise strictly.
+- An append adds events after the last one. Earlier ones, of a writer that did not know the last,
+  are left out, as by a reader of the log, whose events rise strictly.
 - Each incarnation of a journal has a record id, which its events repeat. Events left over from
   an earlier incarnation have another one and are not read.
 """
@@ -83,7 +84,7 @@ class LoggedAction:
         return None if self.single is not None else self.events.expire_after_ns
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Insertion:
     """The events of an append that are stored: those after `after`."""
 
@@ -99,7 +100,7 @@ class Insertion:
         return sum(event.seq_nr > self.after for event in self.action.events.events)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """The change of one key by a batch of actions, to be stored in the order of the attributes.
 
@@ -112,10 +113,10 @@ class Change:
     """
 
     before: Head | None
-    is_purged: bool = False
-    delete: tuple[int, int] | None = None
-    insertions: list[Insertion] = field(default_factory=list)
-    head: Head | None = None
+    is_purged: bool
+    delete: tuple[int, int] | None
+    insertions: list[Insertion]
+    head: Head | None
 
     @property
     def is_empty(self) -> bool:
@@ -134,64 +135,27 @@ def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: i
     Raises:
         CodecError: an append that has to be stored is damaged.
     """
-    change = Change(head)
-    insertions = change.insertions
-    last_append: LoggedAction | None = None
-    last: LoggedAction | None = None
-    begin: LoggedAction | None = None  # the action that creates the head
-    exists, id, offset, seq_nr, deleted = _state(head)
+    journal = None if head is None else _Journal.stored(head)
     for action in actions:
-        header = action.header
-        kind = header.kind
+        kind = action.header.kind
+        if kind is ActionKind.MARK:
+            continue
         if kind is ActionKind.PURGE:
-            if exists and action.offset >= offset:
-                change.is_purged = change.before is not None
-                change.delete, insertions = None, []
-                head = begin = last = last_append = None
-                exists, id, offset, seq_nr, deleted = _state(None)
-            continue
-        if kind is ActionKind.MARK or (exists and action.offset <= offset):
-            continue
-        offset, last = action.offset, action
-        to = header.to_seq_nr
-        if not exists:
-            exists, begin = True, action
-            id = record_id(action.partition, offset, header.id)
-            # Of an append, the events preceding its first do not exist; of a delete, none does.
-            deleted = header.from_seq_nr - 1 if kind is ActionKind.APPEND else to
-            if kind is not ActionKind.APPEND:
-                seq_nr = to
-        if kind is ActionKind.APPEND:
-            insertions.append(Insertion(action, max(seq_nr, deleted), id))
-            seq_nr, last_append = max(seq_nr, to), action
-        elif min(to, seq_nr) > deleted:
-            to = min(to, seq_nr)
-            _delete(change, insertions, deleted + 1, to)
-            deleted = to
-    if last is not None:
-        if begin is not None:
-            created_ms, origin = begin.header.timestamp_ms, begin.origin
-        else:
-            assert head is not None
-            created_ms, origin, segment_size = head.created_ms, head.origin, head.segment_size
-        expire_after_ns, expires = _expiry(head, last_append)
-        change.head = Head(
-            last.partition,
-            offset,
-            seq_nr,
-            deleted or None,
-            segment_size,
-            expire_after_ns,
-            expires,
-            id,
-            created_ms,
-            last.header.timestamp_ms,
-            origin,
-        )
-    else:
-        change.head = head
-    change.insertions = [each for each in insertions if each.action.header.to_seq_nr > each.after]
-    return change
+            if journal is not None and action.offset >= journal.offset:
+                journal = None
+        elif journal is None:
+            journal = _Journal.begun(action)
+        elif action.offset > journal.offset:
+            journal.apply(action)
+    if journal is None:
+        return Change(head, head is not None, None, [], None)
+    return Change(
+        head,
+        head is not None and journal.head is None,
+        journal.delete(),
+        journal.insertions(),
+        journal.new_head(segment_size),
+    )
 
 
 def record_id(partition: int, offset: int, id: bytes) -> str:
@@ -210,19 +174,94 @@ def expire_on(timestamp_ms: int, expire_after_ns: int) -> date:
     return when.date()
 
 
-def _state(head: Head | None) -> tuple[bool, str, int, int, int]:
-    """Return whether there is a head; its record id, offset, last and last deleted event."""
-    if head is None:
-        return False, "", -1, 0, 0
-    return True, head.record_id, head.offset, head.seq_nr, head.delete_to or 0
+@dataclass(slots=True)
+class _Journal:
+    """A journal to which actions are applied.
 
+    Attributes:
+        head: the stored head; None: the journal begins in this batch.
+        record_id: id of the incarnation.
+        offset: position of the last action, bytes.
+        seq_nr: last event.
+        deleted: last deleted event, 0: none.
+        actions: those that were applied.
+        appends: the appends among them, each with the last event preceding it.
+    """
 
-def _delete(change: Change, insertions: list[Insertion], first: int, to: int) -> None:
-    """Record that a delete removes stored events and those of the batch."""
-    for insertion in insertions:
-        insertion.after = max(insertion.after, to)
-    if change.before is not None and not change.is_purged:
-        change.delete = (change.delete[0] if change.delete else first, to)
+    head: Head | None
+    record_id: str
+    offset: int
+    seq_nr: int
+    deleted: int
+    actions: list[LoggedAction] = field(default_factory=list)
+    appends: list[tuple[LoggedAction, int]] = field(default_factory=list)
+
+    @classmethod
+    def stored(cls, head: Head) -> _Journal:
+        """Return the journal in the store."""
+        return cls(head, head.record_id, head.offset, head.seq_nr, head.delete_to or 0)
+
+    @classmethod
+    def begun(cls, action: LoggedAction) -> _Journal:
+        """Return the journal that an append or a delete begins."""
+        header = action.header
+        id = record_id(action.partition, action.offset, header.id)
+        # Of an append, the events preceding its first do not exist; of a delete, none does.
+        if header.kind is ActionKind.APPEND:
+            journal = cls(None, id, action.offset, 0, header.from_seq_nr - 1)
+        else:
+            journal = cls(None, id, action.offset, header.to_seq_nr, header.to_seq_nr)
+        journal.apply(action)
+        return journal
+
+    def apply(self, action: LoggedAction) -> None:
+        """Apply an append or a delete."""
+        to = action.header.to_seq_nr
+        self.offset = action.offset
+        self.actions.append(action)
+        if action.header.kind is ActionKind.APPEND:
+            self.appends.append((action, self.seq_nr))
+            self.seq_nr = max(self.seq_nr, to)
+        else:
+            self.deleted = max(self.deleted, min(to, self.seq_nr))
+
+    def delete(self) -> tuple[int, int] | None:
+        """Return the first and the last stored event to delete; None: none."""
+        deleted = self.deleted if self.head is None else self.head.delete_to or 0
+        return (deleted + 1, self.deleted) if self.deleted > deleted else None
+
+    def insertions(self) -> list[Insertion]:
+        """Return the appends of which events are stored."""
+        found = (
+            Insertion(action, max(seq_nr, self.deleted), self.record_id)
+            for action, seq_nr in self.appends
+        )
+        return [each for each in found if each.action.header.to_seq_nr > each.after]
+
+    def new_head(self, segment_size: int) -> Head | None:
+        """Return the head to store; the segment size is that of a new journal."""
+        if not self.actions:
+            return self.head
+        first, last = self.actions[0], self.actions[-1]
+        if self.head is None:
+            created_ms, origin = first.header.timestamp_ms, first.origin
+        else:
+            created_ms, origin = self.head.created_ms, self.head.origin
+            segment_size = self.head.segment_size
+        expire_after_ns, expires = _expiry(self.head, self.appends[-1][0] if self.appends else None)
+        return Head(
+            last.partition,
+            self.offset,
+            self.seq_nr,
+            self.deleted or None,
+            segment_size,
+            expire_after_ns,
+            expires,
+            self.record_id,
+            created_ms,
+            last.header.timestamp_ms,
+            origin,
+        )
 
 
 def _expiry(head: Head | None, last_append: LoggedAction | None) -> tuple[int | None, date | None]:

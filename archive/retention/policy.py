@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aerotape.archive.config.property_table import RETENTION_FILE, nearest
+from aerotape.archive.config.property_names import RETENTION_FILE, nearest
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ConfigurationError
+from aerotape.units import MAX_LONG, SIZE_FACTORS
 
-_MAX_LONG: Final = (1 << 63) - 1
 _AMOUNT: Final = re.compile("([0-9]{1,19}) *([a-z]?)")
-_SIZE_FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE_FACTORS: Final = {"": 1, **SIZE_FACTORS, "t": 1 << 40}
 _SECOND_NS: Final = 1_000_000_000
 _AGE_FACTORS: Final = {
     "s": _SECOND_NS,
@@ -190,7 +190,7 @@ class _Table:
         return self._limit(key, int(match[1]) * factors[match[2]], str(text))
 
     def _limit(self, key: str, value: int, text: str) -> Limit:
-        if not 0 < value <= _MAX_LONG:
+        if not 0 < value <= MAX_LONG:
             raise self.invalid(f"{key}={text} must be positive and have 64 bits at most")
         return Limit(value, text)
 

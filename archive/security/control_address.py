@@ -18,6 +18,9 @@ from collections.abc import Collection
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import AerotapeError, ConfigurationError
 
+CONTROL_ADDRESSES = "aerotape.control.addresses"
+"""The property with addresses of an archive besides that of its control channel."""
+
 IPC = "ipc"
 IPC_SOURCE = "aeron:ipc"
 """The source identity of a client over IPC."""

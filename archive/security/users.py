@@ -27,10 +27,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from aerotape.archive.config.property_table import CONTROL_ADDRESSES
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.security.authentication import SessionProxy
-from aerotape.archive.security.control_address import OwnAddresses
+from aerotape.archive.security.control_address import CONTROL_ADDRESSES, OwnAddresses
 from aerotape.archive.security.scram import (
     DEFAULT_ITERATIONS,
     KEY_LENGTH,

@@ -47,7 +47,7 @@ from aerotape.catalog.mark.ownership import (
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.clock import epoch_ms
 from aerotape.context import Closing
-from aerotape.distinct_error_log import ErrorLog, ErrorObservation, read_errors
+from aerotape.distinct_error_log import DistinctErrorLog, ErrorObservation, read_errors
 from aerotape.errors import ClosedError, MarkFileError, StorageErrors
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
@@ -92,7 +92,7 @@ class MarkFile(Closing):
     ) -> None:
         self._path = path
         self._fd = file_descriptor
-        self._errors = ErrorLog(
+        self._errors = DistinctErrorLog(
             partial(_store, path, file_descriptor), HEADER_LENGTH, error_buffer_length
         )
         self._closed = False

@@ -57,7 +57,7 @@ class Action:
     Attributes:
         id: the entity's id. With the topic, which the recording implies, it is the key.
         timestamp_ms: when the action was written, milliseconds since the epoch.
-        origin: who wrote it, a host or an application; empty: unknown.
+        origin: the writer, a host or an application; empty: unknown.
         version: version of the writer; empty: unknown.
         metadata: any JSON value; None: none.
     """

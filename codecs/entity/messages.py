@@ -201,7 +201,7 @@ def is_mark(message: bytes) -> bool:
 
 
 class Selector:
-    """Tells the actions of one entity from those of others, without decoding these.
+    """Finds the actions of one entity, without decoding those of others.
 
     Attributes:
         id: the entity's id.

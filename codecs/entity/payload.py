@@ -32,7 +32,7 @@ _LENGTH: Final = struct.Struct(">i")
 _KIND: Final = struct.Struct(">Bi")
 _PAYLOAD_TYPES: Final[tuple[EventPayloadType, ...]] = ("none", "binary", "json", "text")
 _CODES: Final = {name: code for code, name in enumerate(_PAYLOAD_TYPES)}
-# Of struct, json and str for what is no payload.
+# Errors of struct, json and str about bytes that are not a payload.
 _FAULTS: Final = (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _raw_decode: Final = json.JSONDecoder().raw_decode

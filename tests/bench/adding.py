@@ -26,8 +26,8 @@ from aerotape import _native
 from aerotape.aeron import Aeron
 from aerotape.archive.client.client import ArchiveClient, connect
 from aerotape.archive.client.ledger.handles import LedgerWriter
-from aerotape.archive.client.ledger.requests import LedgerTypeName
 from aerotape.archive.counters import CounterType
+from aerotape.codecs.journal_type import JournalType
 
 FIRST_STREAM_ID = 1001
 BURST = 256
@@ -209,7 +209,7 @@ def main() -> None:
         if kind == "PLAIN":
             opened = recordings(aeron, client, channel, streams, payload)
         else:
-            type_name: LedgerTypeName = "VD_JOURNAL" if kind == "VD_JOURNAL" else "PD_JOURNAL"
+            type_name: JournalType = "VD_JOURNAL" if kind == "VD_JOURNAL" else "PD_JOURNAL"
             writers = [client.create_ledger(type_name, channel=channel) for _ in range(streams)]
             opened = [LedgerStream(writer, payload) for writer in writers]
         print("ready", flush=True)

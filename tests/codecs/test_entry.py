@@ -243,7 +243,7 @@ def test_the_same_number_in_two_scopes_is_two_ledgers() -> None:
 def test_fields_that_do_not_fit_are_refused(
     changes: dict[str, Any], error: type[AerotapeError]
 ) -> None:
-    """With the value in the error."""
+    """A value out of range is refused, and the error has the value."""
     with pytest.raises(error, match=str(next(iter(changes.values())))):
         entry(**changes)
 

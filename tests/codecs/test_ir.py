@@ -13,7 +13,7 @@ from support.builders.sbe_text import schema_text, var_data
 from aerotape.codecs.ir import Signal, parse_schema, read_schema
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.codecs.schema import (
-    Message,
+    MessageSchema,
     Presence,
     Schema,
     Type,
@@ -95,11 +95,11 @@ def schema(ir_file: Path) -> Schema:
 
 
 @pytest.fixture(scope="module")
-def trade(schema: Schema) -> Message:
+def trade(schema: Schema) -> MessageSchema:
     return schema.message("Trade")
 
 
-def field_type(message: Message, name: str) -> Type:
+def field_type(message: MessageSchema, name: str) -> Type:
     return next(field.type for field in message.fields if field.name == name)
 
 
@@ -118,7 +118,7 @@ def test_schema(schema: Schema) -> None:
         schema.message("Quote")
 
 
-def test_fields_of_the_block(trade: Message) -> None:
+def test_fields_of_the_block(trade: MessageSchema) -> None:
     """Offsets, versions and presences of a block follow SBE's rules."""
     assert trade.block_length == 60
     assert [(f.name, f.offset, f.since_version, f.presence) for f in trade.fields] == [

@@ -21,7 +21,7 @@ from support.model.payload_reference import Malformed, Reader
 from aerotape.codecs.ir import read_schema
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.sbe_tool import run_sbe_tool
-from aerotape.codecs.schema import Group, Message, Schema
+from aerotape.codecs.schema import Group, MessageSchema, Schema
 from aerotape.errors import CodecError, ConfigurationError
 
 
@@ -53,7 +53,7 @@ class Writer:
         header = struct.pack(f"{self.prefix}4H", length, message.id, schema_id, version)
         return bytes(header + self._body(message, length, version))
 
-    def _body(self, body: Message | Group, length: int, version: int) -> bytes:
+    def _body(self, body: MessageSchema | Group, length: int, version: int) -> bytes:
         parts = [self._block(length)]
         for group in body.groups:
             if group.since_version <= version:

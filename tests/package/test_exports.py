@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,24 @@ import pytest
 import aerotape
 
 
-def names_for_type_checkers() -> set[str]:
-    """Return the public names that the package imports, at run time or for type checkers."""
-    nodes = ast.walk(ast.parse(Path(aerotape.__file__).read_text()))
-    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    return {each.asname for node in imports for each in node.names if each.asname}
-
-
-def test_type_checkers_and_programs_see_the_same_names() -> None:
-    """Each public name can be loaded, and is imported for type checkers."""
-    assert {*names_for_type_checkers(), "__version__"} == set(aerotape.__all__)
+def test_each_public_name_can_be_loaded() -> None:
+    """The names of the stub are the names of the package."""
+    stub = ast.parse(Path(aerotape.__file__).with_suffix(".pyi").read_text())
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    names = {each.asname for node in imports for each in node.names}
+    assert {*names, "__version__"} == set(aerotape.__all__)
     assert set(aerotape.__all__) <= set(dir(aerotape))
     for name in aerotape.__all__:
         assert getattr(aerotape, name) is not None
     with pytest.raises(AttributeError, match="nothing"):
-        aerotape.nothing  # noqa: B018
+        aerotape.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_version_is_that_of_the_extension() -> None:
+    """The crate has the version of the package."""
+    root = Path(__file__).parents[2]
+    crate = tomllib.loads((root / "native" / "Cargo.toml").read_text())
+    assert crate["package"]["version"] == aerotape.__version__
 
 
 def test_an_import_loads_nothing_heavy() -> None:

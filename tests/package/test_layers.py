@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 import aerotape
 
@@ -42,6 +45,12 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from imported(node)
 
 
+@cache
+def imports_of(path: Path) -> list[str]:
+    """Return the modules that a file imports at run time."""
+    return list(imported(ast.parse(path.read_text())))
+
+
 def folder_of(module: str) -> str | None:
     """Return the folder of a module of the package, None of any other module."""
     package, _, rest = module.partition(".")
@@ -56,7 +65,7 @@ def path_between(arrows: dict[str, dict[str, str]], begin: str, end: str) -> lis
     ways = [[begin]]
     seen = {begin}
     for way in ways:
-        for folder in arrows[way[-1]]:
+        for folder in arrows.get(way[-1], {}):
             if folder == end:
                 return [*way, end]
             if folder not in seen:
@@ -65,19 +74,61 @@ def path_between(arrows: dict[str, dict[str, str]], begin: str, end: str) -> lis
     return []
 
 
+def circles(arrows: dict[str, dict[str, str]], parts: Iterable[str]) -> list[str]:
+    """Return a circle of imports through each of the parts, with files that import."""
+    found = (path_between(arrows, part, part) for part in sorted(parts))
+    return [
+        ", ".join(f"{a} -> {b}: {arrows[a][b]}" for a, b in pairwise(circle))
+        for circle in found
+        if circle
+    ]
+
+
 def test_no_folders_import_each_other() -> None:
     """Imports between folders, including those in functions, form no cycle."""
     arrows: dict[str, dict[str, str]] = {folder: {} for folder in ("aerotape", *FOLDERS)}
     for folder, path in sources():
-        for module in imported(ast.parse(path.read_text())):
+        for module in imports_of(path):
             other = folder_of(module)
             if other is not None and other != folder:
                 arrows[folder].setdefault(other, str(path.relative_to(PACKAGE)))
-    circles = set()
-    for folder in arrows:
-        circle = path_between(arrows, folder, folder)
-        circles.add(", ".join(f"{a} -> {b}: {arrows[a][b]}" for a, b in pairwise(circle)))
-    assert circles == {""}, "\n".join(sorted(circles))
+    assert not circles(arrows, arrows)
+
+
+# Circles that exist, with the reason.
+KNOWN = {
+    "archive": "methods of the client open entities, whose writers are clients",
+    "archive/client": "requests, sessions and executors import each other",
+    "catalog": "the view of a directory reads scopes, whose imports view a directory",
+    "replay": "a recording computes its statistics",
+    "replay/offline": "added columns are those of a recording, whose table adds them",
+}
+
+
+PACKAGES = sorted(
+    str(path.relative_to(PACKAGE))
+    for folder in FOLDERS
+    for path in (PACKAGE / folder, *(PACKAGE / folder).rglob("*/"))
+    if list(path.glob("*/__init__.py"))
+)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_no_sub_packages_import_each_other(name: str, request: pytest.FixtureRequest) -> None:
+    """A sub-package is in no cycle of imports with others, nor with the modules beside it."""
+    if name in KNOWN:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=KNOWN[name]))
+    package = PACKAGE / name
+    prefix = f"aerotape.{name.replace('/', '.')}."
+    arrows: dict[str, dict[str, str]] = {}
+    for path in package.rglob("*.py"):
+        source = path.relative_to(package)
+        part = source.parts[0].removesuffix(".py")
+        for module in imports_of(path):
+            other = module.removeprefix(prefix).partition(".")[0]
+            if module.startswith(prefix) and other != part:
+                arrows.setdefault(part, {}).setdefault(other, str(source))
+    assert not circles(arrows, {path.parent.name for path in package.glob("*/__init__.py")})
 
 
 ALL_MODULES = """

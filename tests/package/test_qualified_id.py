@@ -33,7 +33,7 @@ def test_names_have_32_lower_case_digits(scope_id: int, ledger_id: int, name: st
 
 
 def test_a_uuid_is_a_name() -> None:
-    """With dashes, in either case."""
+    """The digits have dashes and are in either case."""
     assert QualifiedId.parse(UUID_TEXT) == QualifiedId.parse(UUID_TEXT.upper()) == UUID_ID
 
 
@@ -94,7 +94,7 @@ class Seven:
 
 
 def test_ids_are_integers() -> None:
-    """Those of other libraries are converted; other types are refused at once."""
+    """Integers of other libraries are converted; other types are refused at once."""
     assert str(QualifiedId(Seven(), 1)) == f"{7:016x}{1:016x}"  # type: ignore[arg-type]
     for value in (1.5, "1", None):
         with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
@@ -129,6 +129,6 @@ def test_a_key_has_16_bytes() -> None:
 
 
 def test_a_path_has_four_parts() -> None:
-    """Of 8 digits each, padded with zeros."""
+    """Each part has 8 digits, padded with zeros."""
     assert str(UUID_ID.path) == "f47ac10b/58cc4372/a5670e02/b2c3d479"
     assert str(QualifiedId(1, 2).path) == "00000000/00000001/00000000/00000002"

@@ -111,6 +111,7 @@ def test_sdist_contains_packages_and_the_crate(sdist: Path) -> None:
     needed = {
         ".cargo/config.toml",
         "LICENSE",
+        "src/aerotape/__init__.pyi",
         "src/aerotape/_native/__init__.pyi",
         "src/aerotape/py.typed",
         "src/aerotape/spark/runtime/log4j2.properties",
@@ -139,6 +140,7 @@ def test_wheel_is_for_every_later_python(wheel: Path) -> None:
     )
     files = (
         "_native.abi3.so",
+        "__init__.pyi",
         "_native/__init__.pyi",
         "_native/_aeron.pyi",
         "py.typed",

@@ -105,7 +105,7 @@ def java_guarded() -> Iterator[ServedArchive]:
 def test_commands_authenticate(
     run: Run, guarded: ServedArchive, secret_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With options, properties or the environment; the permissions of the role apply."""
+    """Options, properties or the environment give the user, whose role limits the commands."""
     where = (
         "--aeron-dir",
         guarded.aeron_dir,

@@ -1,1 +1,1 @@
-"""What `aerotape bench` measures; `tests/bench` measures the same against the Java archive."""
+"""Measurements of `aerotape bench`; `tests/bench` measures the same against the Java archive."""

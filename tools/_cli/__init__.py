@@ -1,1 +1,1 @@
-"""What all commands share: the entry point, output, arguments, connections."""
+"""Code of all commands: the entry point, output, arguments, connections."""

@@ -240,11 +240,11 @@ def _credentials(args: argparse.Namespace, settings: _Settings) -> bytes | UserS
 
 
 def _warn_of_unknown(name: str) -> None:
-    from aerotape.archive.config.property_table import (
+    from aerotape.archive.config.archive_config import PROPERTIES
+    from aerotape.archive.config.property_names import (
         ARCHIVE_PREFIX,
         CLIENT_PROPERTIES,
         OWN_PREFIX,
-        PROPERTIES,
         WITHOUT_EFFECT,
         nearest,
     )

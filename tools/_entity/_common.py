@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from aerotape.codecs.journal_type import JOURNAL_TYPES
 from aerotape.tools._cli.arguments import channel, integer
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.group import Commands, add_command
@@ -36,7 +37,7 @@ def add_journal_command(
     )
     parser.add_argument(
         "--type",
-        choices=("PD_JOURNAL", "VD_JOURNAL"),
+        choices=JOURNAL_TYPES,
         help="acknowledge records on storage or in the page cache (default: as the topic has, "
         "VD_JOURNAL for a new one)",
     )

@@ -108,12 +108,12 @@ def _import(args: argparse.Namespace) -> int:
 def _replicate(args: argparse.Namespace) -> int:
     """Replicate the recordings of a running archive into a store, under their scope.
 
-    The archive is that of the connection options; the store is a directory of this machine. A
+    The archive is that of the connection options; the store is a local directory. A
     live recording is replicated up to where it is; repeat the command to continue. Recordings that
     differ from the one in the store are left out; the exit code is 3 then, or 1 if nothing else was
     selected.
     """
-    from aerotape.archive.client.store_replication import replicate_archive
+    from aerotape.archive.scopes.store_replication import replicate_archive
     from aerotape.catalog.scopes.layout import scope_of_archive
 
     with connect(args) as client, Progress(None, "replicating", unit="MiB") as progress:

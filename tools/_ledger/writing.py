@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from aerotape.codecs.journal_type import JOURNAL_TYPES
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import channel, integer
 from aerotape.tools._cli.connection import connect
@@ -24,7 +25,6 @@ from aerotape.tools._ledger._common import (
     required_ledger,
 )
 
-_TYPES: Final = ("PD_JOURNAL", "VD_JOURNAL")
 _DIGEST_TYPES: Final = ("CRC32C", "CRC32", "HMAC", "DUMMY")
 _BATCH: Final = 1_000
 
@@ -35,7 +35,7 @@ def add_commands(commands: Commands) -> None:
     add_ledger_options(create)
     create.add_argument(
         "--type",
-        choices=_TYPES,
+        choices=JOURNAL_TYPES,
         default="PD_JOURNAL",
         help="acknowledge adds on storage (PD_JOURNAL, the default) or in the page cache",
     )

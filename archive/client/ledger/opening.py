@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from aerotape.archive.client import arguments
 from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.reading import LedgerReading
-from aerotape.archive.client.ledger.requests import AnyLedger, LedgerTypeName
+from aerotape.archive.client.ledger.requests import AnyLedger
 from aerotape.archive.client.ledger.writing import LedgerWriting, attached
 from aerotape.archive.client.requests.request import Call, Steps, nothing
 from aerotape.codecs.entry import DigestType
 from aerotape.codecs.generated import ledger_control as codecs
+from aerotape.codecs.journal_type import JournalType
 from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import QualifiedId
 
 
 def declare_ledger(
-    type: LedgerTypeName = "PD_JOURNAL",
+    type: JournalType = "PD_JOURNAL",
     qualified_id: AnyLedger | None = None,
     *,
     digest_type: DigestType = "CRC32C",
@@ -67,7 +68,7 @@ def declare_ledger(
 
 
 def create_ledger(
-    type: LedgerTypeName = "PD_JOURNAL",
+    type: JournalType = "PD_JOURNAL",
     qualified_id: AnyLedger | None = None,
     *,
     digest_type: DigestType = "CRC32C",

@@ -19,11 +19,11 @@ from aerotape.archive.client.requests.request import (
 )
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs
+from aerotape.codecs.journal_type import JournalType
 from aerotape.errors import LedgerError
 from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId, signed
 
-LedgerTypeName = Literal["PD_JOURNAL", "VD_JOURNAL"]
 LedgerStateName = Literal["OPEN", "CLOSED"]
 
 AnyLedger = QualifiedId | str | int
@@ -59,7 +59,7 @@ class LedgerInfo:
     """
 
     id: QualifiedId
-    type: LedgerTypeName
+    type: JournalType
     digest_type: entries.DigestType
     state: LedgerStateName
     created_ms: int
@@ -237,7 +237,7 @@ def info_of(found: codecs.LedgerDescriptor) -> LedgerInfo:
     """Return the contents of a descriptor."""
     return LedgerInfo(
         id=QualifiedId.from_signed(found.scope_id, found.ledger_id),
-        type=cast(LedgerTypeName, found.ledger_type.name),
+        type=cast(JournalType, found.ledger_type.name),
         digest_type=cast(entries.DigestType, found.digest_type.name),
         state=cast(LedgerStateName, found.state.name),
         created_ms=found.created_ms,

@@ -23,6 +23,7 @@ from aerotape.archive.client.live.persistent_types import (
     start_position,
 )
 from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
+from aerotape.cnc import MAX_LABEL_LENGTH
 from aerotape.context import Closing
 from aerotape.errors import AerotapeError, ClosedError
 from aerotape.formatting import shown
@@ -35,7 +36,6 @@ _ITERATION_NS: Final = 1_000_000_000
 # AeronCounters of the reference: the ends of the labels' prefixes of the types from 114.
 _COUNTERS: Final = ("State", "Join Difference", "Live Left Count", "Live Joined Count")
 _NO_DIFFERENCE: Final = -(1 << 63)
-_MAX_LABEL_LENGTH: Final = 380
 
 
 def persistent_subscription(
@@ -247,7 +247,7 @@ class PersistentSubscription(Closing):
         )
         add = self._aeron.native.add_counter
         return {
-            name: add(type_id, b"", f"Persistent Subscription {name}: {what}"[:_MAX_LABEL_LENGTH])
+            name: add(type_id, b"", f"Persistent Subscription {name}: {what}"[:MAX_LABEL_LENGTH])
             for type_id, name in enumerate(_COUNTERS, 114)
         }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape.archive.config.property_table import MIRROR_CHANNELS
+from aerotape.archive.config.property_names import MIRROR_CHANNELS
 from aerotape.archive.control.requests.handling import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token

@@ -1,4 +1,4 @@
-"""What SQLite and PostgreSQL share: statements, and the batch of a replicator as a transaction."""
+"""Base of SQLite and PostgreSQL: statements, and a replicator's batch as a transaction."""
 
 from __future__ import annotations
 

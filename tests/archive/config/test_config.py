@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from aerotape.archive.archive import Archive
 from aerotape.archive.config import values as kinds
-from aerotape.archive.config.archive_config import ArchiveConfig
-from aerotape.archive.config.property_table import PROPERTIES
+from aerotape.archive.config.archive_config import PROPERTIES, ArchiveConfig
 from aerotape.errors import ConfigurationError
 
 
@@ -159,3 +159,16 @@ def test_settings_of_the_driver_are_the_defaults_of_the_archives() -> None:
     assert (made.control_mtu_length, made.replay_linger_timeout_ns) == (4096, 1_000_000_000)
     given = ArchiveConfig.from_properties({**driver, "aeron.archive.control.mtu.length": "8k"})
     assert given.control_mtu_length == 8192
+
+
+def test_own_properties_are_documented_with_their_defaults() -> None:
+    """docs/configuration.md has a row for each property of this package, with its default."""
+    page = Path(__file__).parents[3] / "docs" / "configuration.md"
+    rows = re.findall(
+        r"^\| `(aerotape\.[a-z.]+)` \| aerotape only: (.*) \|$", page.read_text(), re.M
+    )
+    own = {name: known for name, known in PROPERTIES.items() if name.startswith("aerotape.")}
+    assert dict(rows).keys() == own.keys()
+    for name, text in rows:
+        default = own[name].kind.write(getattr(ArchiveConfig(), own[name].attribute))
+        assert "default:" in text if default == "" else re.search(rf"\b{default}\b", text), name

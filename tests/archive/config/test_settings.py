@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from aerotape.archive.config.archive_config import ArchiveConfig
+from aerotape.archive.config.archive_config import PROPERTIES, ArchiveConfig
 from aerotape.archive.config.properties_file import read_properties_file
-from aerotape.archive.config.property_table import PROPERTIES, variable
+from aerotape.archive.config.property_names import variable
 from aerotape.archive.config.settings import Settings, effective
 from aerotape.errors import ConfigurationError
 

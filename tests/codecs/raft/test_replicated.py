@@ -33,7 +33,7 @@ def leaders_record(index: int, asqn: int, entry: bytes) -> tuple[bytes, Replicat
 
 
 def sent(index: int, asqn: int, term: int = 1, data: bytes = b"data") -> ReplicatedRecord:
-    """What a leader sends for an application entry."""
+    """Return the record that a leader sends for an application entry."""
     entry = built.application(max(asqn, 0), max(asqn, 0), data, term, 2)
     return leaders_record(index, asqn, entry)[1]
 

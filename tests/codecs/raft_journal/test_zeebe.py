@@ -81,7 +81,7 @@ def command(entry: RaftEntry) -> Command:
 
 
 def content(entry: RaftEntry) -> tuple[str, ...]:
-    """What Zeebe's reader shows of an entry."""
+    """Return the fields that Zeebe's reader prints of an entry."""
     if isinstance(entry, InitialEntry):
         return ("INITIAL",)
     if isinstance(entry, ApplicationEntry):
@@ -131,7 +131,7 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 def read_theirs(zeebe: ZeebeJournals, folder: Path, tmp_path: Path) -> list[ZeebeRecord]:
-    """What Zeebe reads from a copy of a journal, up to its end or to damage."""
+    """Return the records that Zeebe reads from a copy of a journal, up to its end or damage."""
     copy = tmp_path / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy)

@@ -14,7 +14,7 @@ from aerotape.codecs.schema import (
     Enum,
     Field,
     Group,
-    Message,
+    MessageSchema,
     Presence,
     Scalar,
     Schema,
@@ -46,7 +46,7 @@ class Reader:
             return None
         return kinds[0].name, self._body(kinds[0], values["blockLength"])
 
-    def _body(self, body: Message | Group, block_length: int) -> dict[str, Any]:
+    def _body(self, body: MessageSchema | Group, block_length: int) -> dict[str, Any]:
         block = self._take(block_length)
         values: dict[str, Any] = {}
         for field in body.fields:

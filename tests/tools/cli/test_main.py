@@ -209,7 +209,7 @@ def test_closed_standard_streams_are_not_reused_for_files(
 
 
 def test_results_for_a_closed_standard_output_are_dropped(tmp_path: Path) -> None:
-    """Without a traceback, if a shell's `>&-` started it without this stream."""
+    """No traceback is printed if a shell's `>&-` started the command without this stream."""
     command = f"{sys.executable} -m aerotape archive --print-config --dir {tmp_path / 'a'} >&-"
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -86,7 +86,7 @@ def test_a_recording_is_imported_into_another_directory(
     options: list[str],
     recording_id: int,
 ) -> None:
-    """With the next id, its own, or any free one; ArchiveTool and diff find no difference."""
+    """The copy has the next id, its own, or any free one; ArchiveTool and diff find it equal."""
     file = tmp_path / "recording"
     export = ["tool", str(source), "export", "1", str(file), "-checksum", CRC_32]
     aerotape(*export, "--dry-run")
@@ -333,7 +333,7 @@ def test_an_import_is_refused_while_an_archive_uses_the_directory(
 
 
 def test_differences_are_reported(source: Path, tmp_path: Path) -> None:
-    """Of descriptors, positions and bytes, and recordings in only one directory."""
+    """Descriptors, positions and bytes are compared; recordings in one directory are named."""
     other = shutil.copytree(source, tmp_path / "other")
     command = ["tool", str(source), "diff", str(other), "--json"]
     assert [row["same"] for row in aerotape(*command).json] == [True, True]

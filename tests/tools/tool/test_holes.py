@@ -78,7 +78,7 @@ def end_with(cut: Cut, count: int) -> list[int]:
 
 
 def test_verify_reports_last_frames_in_holes_and_sets_no_stop_position(cut: Cut) -> None:
-    """With a stop position after them they would never be detected again."""
+    """Holes in front of a stop position that verify sets would not be detected again."""
     first, _ = end_with(cut, 2)
     position = cut.lose(first)
     cut.lose(first + 1)
@@ -129,7 +129,7 @@ def test_repair_removes_frames_that_were_never_written(cut: Cut) -> None:
 def test_holes_are_ignored_with_a_checksum_or_a_stop_position(
     tmp_path: Path, checksum: bool
 ) -> None:
-    """With a valid checksum, or a stop position that was set after everything was recorded."""
+    """Frames with a valid checksum, or up to a stop position set at the end, are complete."""
     cut = Cut(tmp_path)
     zeros = SegmentBuilder(mtu_length=4 * PAGE_LENGTH, checksum=crc32)
     for _ in range(5):

@@ -58,7 +58,7 @@ def test_files_equal_those_of_archive_tool(
 
 
 def test_steps_are_printed(tmp_path: Path) -> None:
-    """With previous versions, and the old and new names of files."""
+    """The output has the previous versions, and the old and new names of files."""
     directory = build_old(tmp_path / "archive", version(1, 2, 3))
     printed = tool(directory, "migrate", "--yes", "--json").json
     assert (printed["mark_file_version"], printed["catalog_version"]) == ("1.2.3", "1.2.3")

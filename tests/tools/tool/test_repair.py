@@ -264,7 +264,7 @@ def test_segments_missing_at_the_beginning_move_the_start(
 def test_a_recording_without_stop_position_gets_one(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With damage in earlier segments, which a start does not check."""
+    """Damage in earlier segments, which a start does not check, does not move it."""
     with Catalog.open(archive, checksum="crc-32") as catalog:
         catalog.set_stop_position(1, -1)
     begin = sorted(stream.frames)[30]

@@ -80,7 +80,7 @@ def test_describe_as_json(archive: Path) -> None:
 
 
 def test_many_recordings_are_described_like_single_ones(archive: Path) -> None:
-    """With any strings and states, in both forms; only times differ in the readable form."""
+    """Strings and states are equal in both forms; times differ in the readable one."""
     odd = ("", " blank ", "%s%d", "a\x1b[2Jb", "q'\"\\")
     with Catalog.open(archive) as catalog:
         for number, text in enumerate(odd):
@@ -135,7 +135,7 @@ def test_only_the_last_segment_is_verified_unless_all_are_asked_for(archive: Pat
 
 
 def test_a_missing_segment_is_reported(archive: Path) -> None:
-    """Without -a too, because it does not require reading files."""
+    """The report does not need -a, because no file is read for it."""
     (archive / "0-131072.rec").unlink()
     (check,) = tool(archive, "verify", "--json", expect=3).json
     assert check["problems"][0]["position"] == 131_072

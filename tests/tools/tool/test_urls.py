@@ -101,7 +101,7 @@ def test_statistics_skip_many_damaged_segments(
     ["pid", "errors", "mark-invalid 0", "compact", "checksum crc-32", "time-index --rebuild"],
 )
 def test_other_commands_are_refused(store: ObjectStore, url: str, command: str) -> None:
-    """With one line, without a request to the storage."""
+    """The error is one line, and no request reaches the storage."""
     error = tool(url, *command.split(), expect=2).err
     refused = "--rebuild" if "--rebuild" in command else command.split()[0]
     assert f"{refused} works on local directories only; copy {url}" in error

@@ -148,7 +148,7 @@ def test_a_last_frame_that_may_be_torn_is_cut_off_on_request(
 
 
 def test_each_bad_frame_is_reported(directory: Path) -> None:
-    """With file, offset and position, also after others; valid frames in between are counted."""
+    """Each has its file, offset and position; valid frames between them are counted."""
     tool(directory, "checksum", "crc-32c", "0", "-a", expect=None)
     verify = ("tool", directory, "verify", "0", "-a", "-checksum", "crc-32c", "--json")
     [sound] = aerotape(*verify, expect=None).json
@@ -211,7 +211,7 @@ def test_a_recording_marked_invalid_can_be_restored(
 
 
 def test_a_changed_stop_position_is_reported(directory: Path) -> None:
-    """With its previous value, which is not stored in any other place."""
+    """The report has the previous value, which is not stored in any other place."""
     end = end_of(directory)
     stop_at(directory, end - 96)
     [check] = tool(directory, "verify", "0", "--dry-run", "--json", expect=None).json
@@ -224,7 +224,7 @@ def test_a_changed_stop_position_is_reported(directory: Path) -> None:
 
 
 def test_frames_after_a_lowered_stop_position_are_reported(directory: Path) -> None:
-    """With the command that retains them: `repair` before it in place, after it as a copy."""
+    """`repair` before verify retains valid frames in place; after it, it copies them aside."""
     path = directory / LAST
     DAMAGES["hole in the last segment"](directory)
     frames = path.read_bytes()

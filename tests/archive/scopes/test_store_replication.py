@@ -18,9 +18,9 @@ from support.model.messages import message
 
 import aerotape
 from aerotape.archive.client.requests.replays import start_replay
-from aerotape.archive.client.store_replication import replicate_archive
 from aerotape.archive.ledger.metadata import LedgerMetadata
 from aerotape.archive.ledger.metadata_store import MetadataStore
+from aerotape.archive.scopes.store_replication import replicate_archive
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.scopes.importing import RecordingImport
 from aerotape.catalog.segment_files import list_segment_files
@@ -35,6 +35,12 @@ OWN, SCOPE = 5, 7
 def archive(request: pytest.FixtureRequest) -> Iterator[ServedArchive]:
     with serve(request.param, {"aeron.archive.id": "9"}) as served:
         yield served
+
+
+@pytest.fixture
+def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
+    with archive.connect() as connected:
+        yield connected
 
 
 @pytest.fixture
@@ -169,7 +175,7 @@ def test_a_replay_that_ends_early_is_continued(
     made = recorded(client, 300)
     half = made.sent[150][1]
     monkeypatch.setattr(
-        "aerotape.archive.client.store_replication.start_replay",
+        "aerotape.archive.scopes.store_replication.start_replay",
         lambda *args, length, **options: start_replay(*args, length=half, **options),
     )
     [done] = replicate(client, store, made)

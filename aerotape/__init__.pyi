@@ -1,0 +1,93 @@
+"""The public names of the package, one a line: for type checkers, and for `__init__.py`."""
+
+# ruff: noqa: E501, I001
+# fmt: off
+
+from aerotape.aeron import Aeron as Aeron
+from aerotape.aeron import ExclusivePublication as ExclusivePublication
+from aerotape.aeron import Publication as Publication
+from aerotape.aeron import Subscription as Subscription
+from aerotape.archive.archive import Archive as Archive
+from aerotape.archive.client.async_client import AsyncArchiveClient as AsyncArchiveClient
+from aerotape.archive.client.async_client import connect_async as connect_async
+from aerotape.archive.client.channels import extension_channel as extension_channel
+from aerotape.archive.client.client import ArchiveClient as ArchiveClient
+from aerotape.archive.client.client import connect as connect
+from aerotape.archive.client.credentials import Credentials as Credentials
+from aerotape.archive.client.credentials import UserSecret as UserSecret
+from aerotape.archive.client.ledger.handles import LedgerReader as LedgerReader
+from aerotape.archive.client.ledger.handles import LedgerWriter as LedgerWriter
+from aerotape.archive.client.ledger.requests import LedgerInfo as LedgerInfo
+from aerotape.archive.client.live.persistent_subscription import PersistentSubscription as PersistentSubscription
+from aerotape.archive.client.live.persistent_subscription import persistent_subscription as persistent_subscription
+from aerotape.archive.client.live.persistent_types import PersistentEvent as PersistentEvent
+from aerotape.archive.client.live.persistent_types import PersistentState as PersistentState
+from aerotape.archive.client.live.replay_merge import MergeState as MergeState
+from aerotape.archive.client.live.replay_merge import ReplayMerge as ReplayMerge
+from aerotape.archive.client.replay.async_streams import AsyncMessages as AsyncMessages
+from aerotape.archive.client.replay.async_streams import AsyncReplay as AsyncReplay
+from aerotape.archive.client.replay.async_streams import AsyncSignals as AsyncSignals
+from aerotape.archive.client.replay.replay import Replay as Replay
+from aerotape.archive.client.replay.signal_stream import Signals as Signals
+from aerotape.archive.client.replay.signals import RecordingSignalEvent as RecordingSignalEvent
+from aerotape.archive.client.requests.queries import RecordingSubscription as RecordingSubscription
+from aerotape.catalog.descriptor import RecordingDescriptor as RecordingDescriptor
+from aerotape.codecs.generated.archive import RecordingSignal as RecordingSignal
+from aerotape.codecs.generated.archive import SourceLocation as SourceLocation
+from aerotape.errors import ActiveListingError as ActiveListingError
+from aerotape.errors import ActiveRecordingError as ActiveRecordingError
+from aerotape.errors import ActiveSubscriptionError as ActiveSubscriptionError
+from aerotape.errors import AeronError as AeronError
+from aerotape.errors import AeronTimeoutError as AeronTimeoutError
+from aerotape.errors import AerotapeError as AerotapeError
+from aerotape.errors import ArchiveError as ArchiveError
+from aerotape.errors import ArchiveInUseError as ArchiveInUseError
+from aerotape.errors import AuthenticationError as AuthenticationError
+from aerotape.errors import CatalogError as CatalogError
+from aerotape.errors import ClosedError as ClosedError
+from aerotape.errors import CodecError as CodecError
+from aerotape.errors import ConfigurationError as ConfigurationError
+from aerotape.errors import EmptyRecordingError as EmptyRecordingError
+from aerotape.errors import EntityError as EntityError
+from aerotape.errors import EntryDigestError as EntryDigestError
+from aerotape.errors import EntryError as EntryError
+from aerotape.errors import EntryFormatError as EntryFormatError
+from aerotape.errors import EntryMismatchError as EntryMismatchError
+from aerotape.errors import EntryTooShortError as EntryTooShortError
+from aerotape.errors import IllegalOperationError as IllegalOperationError
+from aerotape.errors import InvalidExtensionError as InvalidExtensionError
+from aerotape.errors import InvalidPositionError as InvalidPositionError
+from aerotape.errors import JournalError as JournalError
+from aerotape.errors import LedgerClosedError as LedgerClosedError
+from aerotape.errors import LedgerError as LedgerError
+from aerotape.errors import LedgerExistsError as LedgerExistsError
+from aerotape.errors import LedgerInUseError as LedgerInUseError
+from aerotape.errors import LedgerPasswordError as LedgerPasswordError
+from aerotape.errors import LimitError as LimitError
+from aerotape.errors import MarkFileError as MarkFileError
+from aerotape.errors import PersistentSubscriptionError as PersistentSubscriptionError
+from aerotape.errors import QualifiedIdError as QualifiedIdError
+from aerotape.errors import ReplayError as ReplayError
+from aerotape.errors import ReplicationConnectionError as ReplicationConnectionError
+from aerotape.errors import SegmentError as SegmentError
+from aerotape.errors import StorageError as StorageError
+from aerotape.errors import StorageSpaceError as StorageSpaceError
+from aerotape.errors import UnauthorisedError as UnauthorisedError
+from aerotape.errors import UnconfirmedEntryError as UnconfirmedEntryError
+from aerotape.errors import UnknownLedgerError as UnknownLedgerError
+from aerotape.errors import UnknownRecordingError as UnknownRecordingError
+from aerotape.errors import UnknownReplayError as UnknownReplayError
+from aerotape.errors import UnknownReplicationError as UnknownReplicationError
+from aerotape.errors import UnknownSubscriptionError as UnknownSubscriptionError
+from aerotape.media_driver import MediaDriver as MediaDriver
+from aerotape.message import Message as Message
+from aerotape.protocol import ErrorCode as ErrorCode
+from aerotape.qualified_id import QualifiedId as QualifiedId
+from aerotape.replay.offline.directory import ArchiveDirectory as ArchiveDirectory
+from aerotape.replay.offline.directory import Recording as Recording
+from aerotape.replay.offline.directory import open_directory as open_directory
+from aerotape.replay.offline.polars_source import scan_polars as scan_polars
+from aerotape.replay.statistics.model import RecordingStatistics as RecordingStatistics
+
+__all__: list[str]
+__version__: str

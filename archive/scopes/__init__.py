@@ -1,0 +1,1 @@
+"""Scopes: recordings of other archives in the directory of this one."""
