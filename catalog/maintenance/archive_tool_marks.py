@@ -21,8 +21,7 @@ from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Verification
-from aerotape.catalog.recovery import suspect_marks
-from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail
+from aerotape.catalog.recovery.quarantine import Part, Quarantine
 from aerotape.catalog.recovery.stop_position import PAGE_LENGTH, frames_in_holes
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.checks import SegmentTask, segment_task
@@ -133,15 +132,16 @@ def _cut_off(
     archive_dir: Path, catalog: Catalog, marking: Marking, path: Path, offset: int, now_ms: int
 ) -> None:
     """Copy the bytes after `offset` to quarantine and erase them."""
-    recording_id, position = marking.recording_id, int(path.stem.partition("-")[2]) + offset
-    removed = Quarantine(archive_dir, recording_id, now_ms, "the last frame may be torn")
-    name = removed.name_of(removed.copy(path, offset, path.stat().st_size))
-    removed.write_note()
-    detail = f"the last frame may be torn: it is in {name}, the recording ends before it"
-    note = SuspectNote("suspect torn tail", detail, position, now_ms, name)
-    suspect_marks.add_notes(archive_dir, recording_id, [note])
+    recording_id = marking.recording_id
     entry = next(e for e in catalog.entries() if e.recording_id == recording_id)
-    erase_tail(path, offset, entry.descriptor.segment_file_length)
+
+    def note(name: str) -> SuspectNote:
+        detail = f"the last frame may be torn: it is in {name}, the recording ends before it"
+        return SuspectNote("suspect torn tail", detail, marking.stop_position, now_ms, name)
+
+    removed = Quarantine(archive_dir, recording_id, now_ms, "the last frame may be torn")
+    tail = Part(path, offset, path.stat().st_size)
+    removed.remove_tail(tail, note, segment_length=entry.descriptor.segment_file_length)
 
 
 def _position_problem(descriptor: RecordingDescriptor) -> str:

@@ -28,6 +28,7 @@ from pathlib import Path
 from aerotape.catalog.descriptor import RecordingDescriptor, max_position, segment_base
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.recovery.quarantine import Part
 from aerotape.catalog.recovery.stop_position import find_recording_end, frames_in_holes
 from aerotape.catalog.segment.checks import ByteProgress, check_recording
 from aerotape.catalog.segment.data_extents import find_data_end
@@ -58,21 +59,6 @@ class Damage:
     begin: int
     end: int
     detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Bytes of a segment file that are copied, and then overwritten or cut off.
-
-    Attributes:
-        path: the file.
-        offset: of the first byte.
-        end: offset after the last.
-    """
-
-    path: Path
-    offset: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
