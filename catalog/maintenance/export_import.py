@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from aerotape.catalog.descriptor import RecordingDescriptor, max_position
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
@@ -29,11 +29,11 @@ from aerotape.catalog.maintenance.export_format import (
 )
 from aerotape.catalog.maintenance.orphans import ids_with_files
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
+from aerotape.catalog.recovery.trailing_segment import make_next_segment
 from aerotape.catalog.segment.checks import check_recording
 from aerotape.catalog.segment_files import (
     SegmentFile,
     index_segment_files,
-    make_blank_segment,
     missing_base_positions,
     segment_file_name,
     segment_ranges,
@@ -239,26 +239,20 @@ def _write(
         finally:
             os.close(file)
         segments.append(SegmentFile(path, int(path.stem.partition("-")[2])))
-    add_blank_segment(folder, descriptor, segments)
+    add_next_segment(folder, descriptor, segments)
     for _ in content:  # so that the digest is checked
         raise AssertionError("the length was compared with the header")
     sync_directory(folder)
     return segments
 
 
-def add_blank_segment(
+def add_next_segment(
     folder: Path, descriptor: RecordingDescriptor, segments: list[SegmentFile]
 ) -> None:
-    """Add the segment file after a full last one, as the recorder does (OSError).
-
-    Without it ArchiveTool's verify finds that the recording exceeds its files.
-    """
-    length, base = descriptor.segment_file_length, descriptor.stop_position
-    is_full = bool(segments) and segments[-1].base_position + length == base
-    if is_full and base < max_position(descriptor):
-        path = folder / segment_file_name(descriptor.recording_id, base)
-        make_blank_segment(path, length)
-        segments.append(SegmentFile(path, base))
+    """Add the segment file after a full last one, as the recorder does (OSError)."""
+    path = make_next_segment(folder, descriptor)
+    if path is not None:
+        segments.append(SegmentFile(path, descriptor.stop_position))
 
 
 def write_copied_points(folder: Path, descriptor: RecordingDescriptor, points: TimePoints) -> Path:

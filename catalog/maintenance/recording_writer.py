@@ -18,7 +18,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
 from aerotape.catalog.durability import sync_directory, write_at
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.export_import import (
-    add_blank_segment,
+    add_next_segment,
     enter,
     importing,
 )
@@ -210,7 +210,7 @@ class RecordingWriter(Closing):
         descriptor = replace(
             self._descriptor, stop_position=self.position, stop_timestamp_ms=epoch_ms()
         )
-        add_blank_segment(self._folder, descriptor, self._segments)
+        add_next_segment(self._folder, descriptor, self._segments)
         sync_directory(self._folder)
         return descriptor, self._segments
 

@@ -21,11 +21,11 @@ from aerotape.catalog.maintenance.repair_plan import RepairPlan, plan_repair
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.quarantine import Part, Quarantine
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.recovery.trailing_segment import make_if_lacking
 from aerotape.catalog.segment.checks import ByteProgress
 from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import (
     index_segment_files,
-    make_blank_segment,
     segment_ranges,
 )
 from aerotape.errors import StorageErrors
@@ -110,8 +110,7 @@ def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -
             _fill_damages(archive_dir, plan)
     if plan.made is not None:
         with errors:
-            make_blank_segment(plan.made, plan.descriptor.segment_file_length)
-            sync_directory(archive_dir)
+            make_if_lacking(plan.made, plan.descriptor.segment_file_length)
     _describe(catalog, plan, now_ms)
     return folder
 

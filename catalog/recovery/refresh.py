@@ -19,8 +19,6 @@ from aerotape.catalog.descriptor import (
     NULL_VALUE,
     RecordingDescriptor,
     describe_problem,
-    max_position,
-    segment_base,
 )
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.file.entries import CatalogEntry
@@ -38,7 +36,6 @@ from aerotape.catalog.segment_files import (
     index_segment_files,
     listed,
     missing_base_positions,
-    segment_file_name,
     segment_file_size,
     why_none_fits,
 )
@@ -97,7 +94,8 @@ def refresh(
                 descriptor = descriptors[recording_id]
                 end = descriptor.stop_position
                 found = tuple(_inspect(descriptor, segments, end))
-                make_next_segment(directory, descriptor)
+                with contextlib.suppress(OSError):
+                    make_next_segment(directory, descriptor)
                 outcome = RecordingOutcome(recording_id, end, found)
             if recording_id in marks and not outcome.marked:
                 outcome = replace(outcome, marked=True)
@@ -185,12 +183,13 @@ class _Repair:
 
     def _make_file_of(self, end: RecordingEnd) -> None:
         """Create the segment file in which the recording continues, as recorders leave it."""
-        if end.segment and end.position < max_position(self.descriptor):
-            base = segment_base(self.descriptor, end.position)
-            path = self.directory / segment_file_name(self._id, base)
+        if end.segment:
             # Without space for it the recording is served all the same.
             with contextlib.suppress(OSError, StorageError):
-                make_if_lacking(path, self.descriptor.segment_file_length)
+                make_if_lacking(end.segment.path, self.descriptor.segment_file_length)
+                make_next_segment(
+                    self.directory, replace(self.descriptor, stop_position=end.position)
+                )
 
     def _outcome(
         self, stop_position: int, findings: list[Finding], *, repaired: bool

@@ -322,7 +322,7 @@ AT_THE_END = {
     ],
     "repair of what is gone": [
         "mapped_file.py CatalogFile.close",
-        "segment_files.py make_blank_segment < repair.py repair",
+        "segment_files.py make_blank_segment < trailing_segment.py make_if_lacking",
     ],
     "import": ["mapped_file.py CatalogFile.close"],
 }
