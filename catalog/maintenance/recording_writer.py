@@ -226,7 +226,6 @@ def write_recording(
     archive_dir: Path,
     stream: NewStream,
     write: Callable[[RecordingWriter], None],
-    write_others: Callable[[Path, RecordingDescriptor], list[Path]] = lambda folder, found: [],
 ) -> RecordingDescriptor:
     """Add a recording to a directory that no archive uses.
 
@@ -235,8 +234,6 @@ def write_recording(
         archive_dir: the directory.
         stream: of the recording.
         write: appends the messages.
-        write_others: writes other files of the recording into the folder that it gets, and returns
-            their paths.
 
     Returns:
         The recording.
@@ -257,7 +254,5 @@ def write_recording(
     ):
         write(writer)
         descriptor, segments = writer.finish()
-        paths = [segment.path for segment in segments]
-        paths += write_others(folder, descriptor)
-        enter(catalog, archive_dir, descriptor, paths)
+        enter(catalog, archive_dir, descriptor, [segment.path for segment in segments])
     return descriptor
