@@ -12,9 +12,7 @@ from functools import lru_cache
 from aerotape.catalog import layout
 from aerotape.errors import CatalogError
 from aerotape.frame_header import FRAME_ALIGNMENT
-
-NULL_VALUE = -1
-"""Value of a stop position or stop timestamp that is not set: the recording is active."""
+from aerotape.protocol import NULL_VALUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

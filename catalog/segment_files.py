@@ -24,13 +24,13 @@ from aerotape.catalog.descriptor import (
 )
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import StorageError, StorageErrors
+from aerotape.units import MAX_LONG
 
 SEGMENT_SUFFIX = ".rec"
 # Appended to the name of a segment file that is about to be deleted, by older archives.
 DELETE_SUFFIX = ".del"
 _BLOCK_LENGTH = 4096
 _LISTED = 5
-MAX_LONG = (1 << 63) - 1
 
 # No leading zeros or signs: a name must be the one that its two numbers would be given.
 _NAME = re.compile(r"(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})\.rec")
@@ -183,14 +183,14 @@ def first_segment_base(descriptor: RecordingDescriptor) -> int:
 
 def segment_ranges(
     folder: Path, descriptor: RecordingDescriptor, begin: int, end: int
-) -> Iterator[tuple[Path, int, int]]:
+) -> Iterator[tuple[SegmentFile, int, int]]:
     """Iterate the segment files of a range of positions, with its offset and end in each, bytes."""
     position = begin
     while position < end:
         base = segment_base(descriptor, position)
         limit = min(end, base + descriptor.segment_file_length)
         path = folder / segment_file_name(descriptor.recording_id, base)
-        yield path, position - base, limit - base
+        yield SegmentFile(path, base), position - base, limit - base
         position = limit
 
 

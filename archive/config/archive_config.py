@@ -29,11 +29,11 @@ from aerotape.archive.config.values import (
     DURATION,
     MAX_INT,
     SIZE,
-    ChecksumName,
     Idle,
 )
 from aerotape.archive.security.plugins import DEFAULT_AUTHENTICATOR
 from aerotape.catalog import layout
+from aerotape.catalog.layout import ChecksumName
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 

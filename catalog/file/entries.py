@@ -18,9 +18,10 @@ from operator import lt
 from typing import NamedTuple
 
 from aerotape.catalog import layout
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.layout import RecordingState, state_name
 from aerotape.errors import UnknownRecordingError
+from aerotape.protocol import NULL_VALUE
 
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
 _STATES = frozenset(state.value for state in RecordingState)

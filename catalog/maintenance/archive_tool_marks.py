@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape import _native
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.layout import ChecksumName, RecordingState
@@ -29,6 +29,7 @@ from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import SegmentFile, first_segment_base
 from aerotape.errors import AerotapeError
 from aerotape.frame_header import FRAME_ALIGNMENT, align_frame
+from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentCheck
@@ -123,7 +124,7 @@ def apply(catalog: Catalog, archive_dir: Path, marking: Marking, now_ms: int) ->
     if marking.cut_off is not None:
         _cut_off(archive_dir, catalog, marking, *marking.cut_off, now_ms)
     if marking.stop_position != marking.stop_position_before:
-        catalog.set_end(marking.recording_id, marking.stop_position, now_ms)
+        catalog.set_end_in_any_state(marking.recording_id, marking.stop_position, now_ms)
     if marking.state != marking.state_before:
         catalog.change_state(marking.recording_id, marking.state)
 

@@ -118,13 +118,16 @@ def check_complete(
             )
 
 
-def _ranges(folder: Path, descriptor: RecordingDescriptor) -> Iterator[tuple[Path, int, int]]:
+def _ranges(
+    folder: Path, descriptor: RecordingDescriptor
+) -> Iterator[tuple[SegmentFile, int, int]]:
     """Iterate the segment files of a recording, with the range of its bytes in each."""
     return segment_ranges(folder, descriptor, descriptor.start_position, descriptor.stop_position)
 
 
 def _read(archive_dir: Path, descriptor: RecordingDescriptor) -> Iterator[bytes]:
-    for path, offset, end in _ranges(archive_dir, descriptor):
+    for segment, offset, end in _ranges(archive_dir, descriptor):
+        path = segment.path
         with StorageErrors(f"cannot read {path}", path), path.open("rb", buffering=0) as file:
             while offset < end:
                 piece = os.pread(file.fileno(), min(_CHUNK_LENGTH, end - offset), offset)
@@ -227,8 +230,8 @@ def _write(
     """Write segment files of full length, and force them to storage."""
     segments = []
     rest = memoryview(b"")
-    for path, begin, end in _ranges(folder, descriptor):
-        file = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    for segment, begin, end in _ranges(folder, descriptor):
+        file = open_no_follow(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             os.ftruncate(file, descriptor.segment_file_length)
             while begin < end:
@@ -238,7 +241,7 @@ def _write(
             os.fsync(file)
         finally:
             os.close(file)
-        segments.append(SegmentFile(path, int(path.stem.partition("-")[2])))
+        segments.append(segment)
     add_next_segment(folder, descriptor, segments)
     for _ in content:  # so that the digest is checked
         raise AssertionError("the length was compared with the header")

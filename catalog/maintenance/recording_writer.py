@@ -182,20 +182,20 @@ class RecordingWriter(Closing):
     def _flush(self) -> None:
         data = memoryview(self._buffer)
         ranges = segment_ranges(self._folder, self._descriptor, self._written_to, self.position)
-        for path, begin, end in ranges:
+        for segment, begin, end in ranges:
             if begin == 0:
-                self._next_file(path)
+                self._next_file(segment)
             write_at(self._file, data[: end - begin], begin)
             data = data[end - begin :]
         data.release()
         self._buffer = bytearray()
         self._written_to = self.position
 
-    def _next_file(self, path: Path) -> None:
+    def _next_file(self, segment: SegmentFile) -> None:
         self._close_file()
-        self._file = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        self._file = open_no_follow(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         os.ftruncate(self._file, self._stream.segment_file_length)
-        self._segments.append(SegmentFile(path, int(path.stem.partition("-")[2])))
+        self._segments.append(segment)
 
     def _close_file(self) -> None:
         if self._file >= 0:

@@ -25,6 +25,7 @@ from aerotape.catalog.recovery.trailing_segment import make_if_lacking
 from aerotape.catalog.segment.checks import ByteProgress
 from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import (
+    SegmentFile,
     index_segment_files,
     segment_ranges,
 )
@@ -120,7 +121,8 @@ def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -
 
 def _overwritten(archive_dir: Path, plan: RepairPlan) -> Iterator[Part]:
     """Iterate the existing parts of files that will be overwritten with padding."""
-    for path, offset, end in _filled(archive_dir, plan):
+    for segment, offset, end in _filled(archive_dir, plan):
+        path = segment.path
         length = path.stat().st_size if path.exists() else 0
         if length > offset:
             yield Part(path, offset, min(end, length))
@@ -162,22 +164,22 @@ def _suspect_notes(plan: RepairPlan, name: str, now_ms: int) -> list[SuspectNote
 
 def _fill_damages(archive_dir: Path, plan: RepairPlan) -> None:
     made = False
-    for path, offset, end in _filled(archive_dir, plan):
-        made = made or not path.exists()
-        _fill(path, plan.descriptor, offset, end)
+    for segment, offset, end in _filled(archive_dir, plan):
+        made = made or not segment.path.exists()
+        _fill(segment, plan.descriptor, offset, end)
     if made:
         sync_directory(archive_dir)
 
 
-def _filled(archive_dir: Path, plan: RepairPlan) -> Iterator[tuple[Path, int, int]]:
+def _filled(archive_dir: Path, plan: RepairPlan) -> Iterator[tuple[SegmentFile, int, int]]:
     """Iterate the files that get padding, with the offsets of its begin and end."""
     for damage in plan.filled:
         yield from segment_ranges(archive_dir, plan.descriptor, damage.begin, damage.end)
 
 
-def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) -> None:
+def _fill(segment: SegmentFile, descriptor: RecordingDescriptor, offset: int, end: int) -> None:
     """Overwrite a range of a segment file with padding frames; a missing file is created."""
-    base = int(path.stem.partition("-")[2])
+    path, base = segment.path, segment.base_position
     if path.exists():
         break_hard_link(path)
     file = open_no_follow(path, os.O_RDWR | os.O_CREAT)
@@ -225,10 +227,10 @@ def _describe(catalog: Catalog, plan: RepairPlan, now_ms: int) -> None:
     entry = _entry(catalog, recording_id)
     checksum = catalog.checksum_of(entry)
     if plan.start_position != descriptor.start_position:
-        catalog.set_start(recording_id, plan.start_position)
+        catalog.set_start_in_any_state(recording_id, plan.start_position)
     if plan.stop_position != descriptor.stop_position:
         timestamp_ms = now_ms if descriptor.is_active else descriptor.stop_timestamp_ms
-        catalog.set_end(recording_id, plan.stop_position, timestamp_ms)
+        catalog.set_end_in_any_state(recording_id, plan.stop_position, timestamp_ms)
     if checksum != "none":
         catalog.update_checksum(_entry(catalog, recording_id), checksum)
     if plan.state != plan.state_before:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.descriptor import (
-    NULL_VALUE,
     RecordingDescriptor,
     describe_problem,
 )
@@ -40,6 +39,7 @@ from aerotape.catalog.segment_files import (
     why_none_fits,
 )
 from aerotape.errors import StorageError
+from aerotape.protocol import NULL_VALUE
 
 __all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, segment_base
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.segment.data_extents import holds_data
 from aerotape.catalog.segment_files import (
@@ -21,6 +21,7 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.errors import StorageError, StorageErrors
 from aerotape.frame_header import FRAME_ALIGNMENT, HEADER_LENGTH, FrameHeader, term_id_at
+from aerotape.protocol import NULL_VALUE
 
 _CHUNK_LENGTH = 256 * 1024
 
