@@ -109,7 +109,7 @@ class RecordingDescriptor:
 
 
 def _strings(data: bytes | memoryview) -> tuple[list[str], str]:
-    """Return those of the strings that fit, empty ones for the others, and what is wrong."""
+    """Return the three strings, empty if they do not fit the data, and the problem or ""."""
     strings = ["", "", ""]
     offset, available = layout.DESCRIPTOR_BLOCK_LENGTH, len(data)
     for index, name in enumerate(("strippedChannel", "originalChannel", "sourceIdentity")):

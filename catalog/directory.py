@@ -183,7 +183,7 @@ class StoredRecording:
 
     @property
     def is_being_written(self) -> bool:
-        """Whether it has no stop position and an archive gives signs of life in the directory."""
+        """Whether it has no stop position and an archive is running in the directory."""
         if not self.descriptor.is_active:
             return False
         try:

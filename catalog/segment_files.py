@@ -266,7 +266,7 @@ def listed(positions: Sequence[int], count: int) -> str:
 
 
 def lacks_blank_segment(path: Path) -> bool:
-    """Whether a file is to be made: it is not there, or a crash came while it was being made."""
+    """Whether a file must be created: it does not exist, or has no bytes because of a crash."""
     try:
         status = path.lstat()
     except OSError:
@@ -275,7 +275,7 @@ def lacks_blank_segment(path: Path) -> bool:
 
 
 def make_blank_segment(path: Path, segment_length: int) -> None:
-    """Make a segment file without frames, and force it to storage; its name is not (OSError)."""
+    """Create a segment file without frames. Its data is forced, its name is not (OSError)."""
     with open(path, "ab", opener=open_no_follow) as file:
         file.truncate(segment_length)
         os.fsync(file.fileno())

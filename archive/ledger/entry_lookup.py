@@ -88,11 +88,11 @@ class LedgerRecording:
         return None if last is None else _mark(last)
 
     def torn_at(self, limit: int) -> int | None:
-        """Return where the part begins that did not reach storage whole; None if all did.
+        """Return the position of the first entry that a power cut has damaged; None without one.
 
         After a power cut, entries that were not forced to storage may have lost any of their
-        pages. Entries up to the LAC that the last sound entry carries were forced: what is wrong
-        with them is damage, and not the beginning of that part.
+        pages. Entries up to the LAC in the last sound entry were forced: an error in one of them is
+        damage of another kind, and is not returned.
 
         Args:
             limit: the end of the recording, bytes.
@@ -124,8 +124,8 @@ class LedgerRecording:
         """Find the entries that a power cut may have damaged: those not known to be confirmed.
 
         Returns:
-            A position at or before the first of these entries: the start of its term or of an
-            earlier one. And the id of the last confirmed entry, -1 for none.
+            The start of the term of the first of these entries, or of an earlier term; and the id
+            of the last confirmed entry, -1 for none.
         """
         confirmed = None
         for begin, end in self._terms_from_last(limit):
@@ -141,7 +141,7 @@ class LedgerRecording:
         return self.descriptor.start_position, NULL_VALUE if confirmed is None else confirmed
 
     def _checked(self, begin: int, end: int) -> Iterator[tuple[int, int, entries.Entry | None]]:
-        """Iterate over positions and ends of entries, and the entries that are sound."""
+        """Iterate position and end of each entry, and the entry; None for a damaged one."""
         for batch in self._batches(begin, end, end, False):
             for found in batch:
                 entry = None

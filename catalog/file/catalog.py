@@ -445,7 +445,7 @@ class Catalog(CatalogLookup, Closing):
         ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
 
     def _any_place(self, recording_id: int) -> EntryPlace:
-        """Return where the entry of a recording of any state is."""
+        """Return the place of a recording's entry, whatever its state."""
         place = self._valid.get(recording_id)
         if place is None:
             place = next((p for p in self._places if p.recording_id == recording_id), None)

@@ -211,14 +211,14 @@ def _id(data: mmap.mmap, offset: int) -> int:
 
 
 def _end_by_header(data: mmap.mmap, offset: int, alignment: int) -> int:
-    """Return where an entry ends by its header, -1 when that cannot be."""
+    """Return the offset after an entry according to its header, -1 if that is impossible."""
     (length,) = layout.INT.unpack_from(data, offset)
     end = offset + layout.align(layout.DESCRIPTOR_HEADER_LENGTH + length, alignment)
     return end if length >= layout.DESCRIPTOR_BLOCK_LENGTH and end <= len(data) else -1
 
 
 def _end_by_strings(data: mmap.mmap, offset: int, limit: int, alignment: int) -> int:
-    """Return where an entry ends by its strings, -1 when that is beyond `limit`."""
+    """Return the offset after an entry's strings, -1 when it is greater than `limit`."""
     end = end_of_strings(data, offset + layout.DESCRIPTOR_HEADER_LENGTH, limit)
     return end if end < 0 else offset + layout.align(end - offset, alignment)
 

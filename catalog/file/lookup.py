@@ -139,7 +139,7 @@ class CatalogLookup:
 
     @property
     def checksum(self) -> ChecksumName:
-        """Checksum kept over descriptors."""
+        """Checksum that descriptors have."""
         return self._checksum
 
     @property
@@ -157,7 +157,7 @@ class CatalogLookup:
     def recording_ids(self, from_id: int = 0) -> Iterator[int]:
         """Iterate the ids of valid recordings from `from_id`, ascending.
 
-        The iteration goes by id: recordings may be added or removed meanwhile.
+        Recordings may be added or removed during the iteration, which proceeds by id.
         """
         index = bisect_left(self._ids, from_id)
         while index < len(self._ids):
@@ -179,7 +179,7 @@ class CatalogLookup:
         stream_id: int | None = None,
         channel_fragment: bytes = b"",
     ) -> DescriptorRun:
-        """Return where the descriptors of recordings from `from_id` on are.
+        """Return the places of the descriptors of recordings from `from_id` on.
 
         Args:
             from_id: the first recording id to consider.
@@ -342,7 +342,7 @@ class CatalogLookup:
             raise unknown_recording(recording_id, (), self.path.parent) from None
 
     def _sound_place(self, recording_id: int) -> tuple[EntryPlace, int]:
-        """Return where a valid entry is, and the offset after its strings (errors as `_sound`)."""
+        """Return a valid entry's place and the offset after its strings (errors as `_sound`)."""
         place = self._place(recording_id)
         begin = place.body_offset
         end = end_of_strings(self._file.data, begin, begin + place.length)

@@ -269,7 +269,7 @@ class _Decision:
         )
 
     def _end_offset(self, path: Path, base_position: int) -> int:
-        """Return where the frames of the last file end, once one that may be torn is decided on."""
+        """Decide about a frame that may be torn; return the end of the last file's frames."""
         if self._is_clean(path):
             task, check = self.segments[path]
             end, begin = task.end_offset, check.last_frame_offset

@@ -58,9 +58,10 @@ def export_recording(
     dry_run: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> RecordingDescriptor:
-    """Write a recording into one file; of one that is being recorded, what was recorded so far.
+    """Write a recording into one file; an active recording up to its recorded position.
 
-    The file has the valid points of its time index; `recording.time_index` says why there are none.
+    The file has the valid points of its time index; if none are valid, `recording.time_index` has
+    the reason.
 
     Args:
         recording: the recording.

@@ -178,7 +178,7 @@ class Quarantine:
         write_note(self.folder, content | details)
 
     def _discard(self, copied: Sequence[Part]) -> None:
-        """Undo the copies of a removal that failed, as far as possible: no mark refers to them."""
+        """Remove the copies of bytes that were left in their place, as far as possible."""
         import shutil
 
         folder = self.folder

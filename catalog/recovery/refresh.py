@@ -69,8 +69,8 @@ def refresh(
         CatalogError: the catalog cannot be written.
 
     Returns:
-        One outcome for each valid recording, ascending, then for damaged entries of recordings
-        that is not known, then one for foreign files if there are.
+        One outcome for each valid recording, ascending, then one for each damaged entry whose
+        recording is not known, then one for the foreign files, if any.
     """
     directory = Path(archive_dir)
     index, foreign = index_segment_files(directory)

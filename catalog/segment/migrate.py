@@ -82,10 +82,10 @@ def find_detached(archive_dir: Path, descriptor: RecordingDescriptor) -> Detache
 
 
 def _first_frame_offset(path: Path, descriptor: RecordingDescriptor, base_position: int) -> int:
-    """Return where the first frame of a segment file is, bytes.
+    """Return the offset of the first frame in a segment file, bytes.
 
     Raises:
-        StorageError: it has none in its first term, or not one of this recording.
+        StorageError: the file has no frame in its first term, or one of another recording.
     """
     length = segment_file_size(path)
     if length != descriptor.segment_file_length:
