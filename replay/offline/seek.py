@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.segment.term_search import last_term_before
@@ -22,9 +23,9 @@ from aerotape.errors import CodecError, ConfigurationError, JournalError
 if TYPE_CHECKING:
     from aerotape.replay.offline.reader import RecordingRange
 
-RecordKey = tuple[int, int, int]
-"""Index and asqn of a record, and the position of its message."""
-_BATCH_ROWS: Final = 256
+Messages = Generator[list[tuple[int, bytes]], None, None]
+"""Batches of messages, none of them empty: the position and the payload of each."""
+_BATCH_ROWS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +63,21 @@ def seek_position(whole: RecordingRange, target: SeekTarget) -> int:
         SegmentError: a segment file is missing, too short or damaged.
     """
 
-    def records(begin: int, end: int) -> Generator[RecordKey, None, None]:
+    def messages(begin: int, end: int) -> Messages:
         scan = whole.part(begin, end).scan(batch_rows=_BATCH_ROWS)
-        while (messages := scan.next_messages()) is not None:
-            for position, *_, payload in messages:
-                yield record_key(payload, whole.recording_id, position)
+        while (batch := scan.next_messages()) is not None:
+            if batch:
+                yield [(position, payload) for position, *_, payload in batch]
 
     start, limit = whole.from_position, whole.limit_position
-    found = find_record(target, records, start, limit, whole.term_length)
+    found = find_record(target, messages, whole.recording_id, start, limit, whole.term_length)
     return limit if found is None else found
 
 
 def find_record(
     target: SeekTarget,
-    records: Callable[[int, int], Generator[RecordKey, None, None]],
+    messages: Callable[[int, int], Messages],
+    recording_id: int,
     start: int,
     limit: int,
     term_length: int,
@@ -84,15 +86,17 @@ def find_record(
 
     Args:
         target: the record.
-        records: iterates the records whose messages begin between two positions.
+        messages: iterates the messages that begin between two positions, in batches.
+        recording_id: of the messages, for errors.
         start: start position of the recording, bytes.
         limit: position after its last byte.
         term_length: of the stream, bytes.
     """
 
     def is_before(begin: int, end: int) -> bool:
-        with closing(records(begin, end)) as found:
-            for index, asqn, _ in found:
+        with closing(messages(begin, end)) as batches:
+            for position, payload in chain.from_iterable(batches):
+                index, asqn = record_key(payload, recording_id, position)
                 if target.index is not None:
                     return index <= target.index
                 if target.asqn is not None and asqn != NO_ASQN:
@@ -101,25 +105,32 @@ def find_record(
 
     begin = last_term_before(start, limit, term_length, is_before)
     last = None
-    with closing(records(begin, limit)) as found:
-        for index, asqn, position in found:
-            if target.index is not None:
-                if index >= target.index:
+    with closing(messages(begin, limit)) as batches:
+        for batch in batches:
+            # Most batches precede the target: of those only the first and last record are decoded.
+            for position, payload in (batch[0], batch[-1]):
+                index, asqn = record_key(payload, recording_id, position)
+            if target.index is not None and index < target.index:
+                continue
+            if target.asqn is not None and NO_ASQN < asqn <= target.asqn:
+                last = position
+                continue
+            for position, payload in batch:
+                index, asqn = record_key(payload, recording_id, position)
+                if target.index is not None and index >= target.index:
                     return position
-                continue
-            if last is not None and asqn == NO_ASQN:
-                continue
-            if last is not None and target.asqn is not None and asqn > target.asqn:
-                break
-            last = position
+                if target.asqn is not None and asqn > target.asqn and last is not None:
+                    return last
+                if target.asqn is not None and (last is None or asqn != NO_ASQN):
+                    last = position
     return last
 
 
-def record_key(payload: bytes, recording_id: int, position: int) -> RecordKey:
-    """Return the key of the record that a message holds (CodecError)."""
+def record_key(payload: bytes, recording_id: int, position: int) -> tuple[int, int]:
+    """Return index and asqn of the record that a message holds (CodecError)."""
     try:
         if (record := decode_partially(payload)) is not None:
-            return record.index, record.asqn, position
+            return record.index, record.asqn
         problem = "its frame is 0"
     except JournalError as error:
         problem = str(error)

@@ -7,7 +7,6 @@ directory its records are replayed.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import RecordingDescriptor
@@ -17,7 +16,7 @@ from aerotape.tools._cli.arguments import identity
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
     from aerotape.replay.offline.directory import Recording
-    from aerotape.replay.offline.seek import SeekTarget
+    from aerotape.replay.offline.seek import Messages, SeekTarget
 
 
 def add_seek_options(group: argparse._ActionsContainer) -> None:
@@ -91,16 +90,17 @@ def find_position(client: ArchiveClient, args: argparse.Namespace, target: SeekT
 
 
 def _search(client: ArchiveClient, recording_id: int, target: SeekTarget) -> int | None:
-    from aerotape.replay.offline.seek import RecordKey, find_record, record_key
+    from aerotape.replay.offline.seek import find_record
 
-    def records(begin: int, end: int) -> Generator[RecordKey, None, None]:
+    def messages(begin: int, end: int) -> Messages:
         with client.replay(recording_id, begin, end - begin, follow=False) as replay:
             for message in replay:
-                yield record_key(message.payload, recording_id, message.position)
+                yield [(message.position, message.payload)]
 
     descriptor = _descriptor(client, recording_id)
     start, end = descriptor.start_position, client.max_recorded_position(recording_id)
-    return find_record(target, records, start, end, descriptor.term_buffer_length)
+    term_length = descriptor.term_buffer_length
+    return find_record(target, messages, recording_id, start, end, term_length)
 
 
 def _descriptor(client: ArchiveClient, recording_id: int) -> RecordingDescriptor:

@@ -93,7 +93,7 @@ def test_a_seek_reads_one_term_and_the_first_records_of_others(
     reads = []
     original = seek.record_key
 
-    def counted(payload: bytes, recording_id: int, position: int) -> tuple[int, int, int]:
+    def counted(payload: bytes, recording_id: int, position: int) -> tuple[int, int]:
         reads.append(position)
         return original(payload, recording_id, position)
 
