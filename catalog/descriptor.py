@@ -12,9 +12,7 @@ from functools import lru_cache
 from aerotape.catalog import layout
 from aerotape.errors import CatalogError
 from aerotape.frame_header import FRAME_ALIGNMENT
-
-NULL_VALUE = -1
-"""Value of a stop position or stop timestamp that is not set: the recording is active."""
+from aerotape.protocol import NULL_VALUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +109,7 @@ class RecordingDescriptor:
 
 
 def _strings(data: bytes | memoryview) -> tuple[list[str], str]:
-    """Return those of the strings that fit, empty ones for the others, and what is wrong."""
+    """Return the three strings, empty if they do not fit the data, and the problem or ""."""
     strings = ["", "", ""]
     offset, available = layout.DESCRIPTOR_BLOCK_LENGTH, len(data)
     for index, name in enumerate(("strippedChannel", "originalChannel", "sourceIdentity")):

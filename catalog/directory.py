@@ -31,7 +31,6 @@ from aerotape.catalog.recovery.stop_position import (
 )
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.scopes.layout import imported_ids, scope_of_archive
-from aerotape.catalog.seek_index.file import seek_index_path
 from aerotape.catalog.segment_files import (
     SegmentFile,
     list_segment_files,
@@ -184,7 +183,7 @@ class StoredRecording:
 
     @property
     def is_being_written(self) -> bool:
-        """Whether it has no stop position and an archive gives signs of life in the directory."""
+        """Whether it has no stop position and an archive is running in the directory."""
         if not self.descriptor.is_active:
             return False
         try:
@@ -233,11 +232,6 @@ class StoredRecording:
         """Read the file of its time index, None when there is none (StorageError)."""
         path = time_index_path(self.archive_dir, self.recording_id)
         return read_whole_file(path, "time index")
-
-    def read_seek_index(self) -> bytes | None:
-        """Read the file of its seek index, None when there is none (StorageError)."""
-        path = seek_index_path(self.archive_dir, self.recording_id)
-        return read_whole_file(path, "seek index")
 
     @contextmanager
     def local_copies(self, segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-from aerotape.catalog.seek_index.file import seek_index_path
 from aerotape.catalog.time_index.file import time_index_path
 from aerotape.errors import StorageErrors
 
@@ -14,9 +13,12 @@ _NAME: Final = re.compile(r"aerotape-(0|[1-9][0-9]{0,18})\.(?:time|seek)-index",
 
 
 def remove_indexes(archive_dir: Path, recording_id: int) -> None:
-    """Remove the time index and the seek index of a recording, if there are any (StorageError)."""
-    for path_of in (time_index_path, seek_index_path):
-        path = path_of(archive_dir, recording_id)
+    """Remove the index files of a recording, if there are any (StorageError)."""
+    for path in (
+        time_index_path(archive_dir, recording_id),
+        # Created by earlier versions for recordings of raft journals, and not read any more.
+        archive_dir / f"aerotape-{recording_id}.seek-index",
+    ):
         with StorageErrors(f"cannot remove index {path}", path):
             path.unlink(missing_ok=True)
 

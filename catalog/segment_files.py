@@ -24,13 +24,13 @@ from aerotape.catalog.descriptor import (
 )
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import StorageError, StorageErrors
+from aerotape.units import MAX_LONG
 
 SEGMENT_SUFFIX = ".rec"
 # Appended to the name of a segment file that is about to be deleted, by older archives.
 DELETE_SUFFIX = ".del"
 _BLOCK_LENGTH = 4096
 _LISTED = 5
-MAX_LONG = (1 << 63) - 1
 
 # No leading zeros or signs: a name must be the one that its two numbers would be given.
 _NAME = re.compile(r"(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})\.rec")
@@ -183,14 +183,14 @@ def first_segment_base(descriptor: RecordingDescriptor) -> int:
 
 def segment_ranges(
     folder: Path, descriptor: RecordingDescriptor, begin: int, end: int
-) -> Iterator[tuple[Path, int, int]]:
+) -> Iterator[tuple[SegmentFile, int, int]]:
     """Iterate the segment files of a range of positions, with its offset and end in each, bytes."""
     position = begin
     while position < end:
         base = segment_base(descriptor, position)
         limit = min(end, base + descriptor.segment_file_length)
         path = folder / segment_file_name(descriptor.recording_id, base)
-        yield path, position - base, limit - base
+        yield SegmentFile(path, base), position - base, limit - base
         position = limit
 
 
@@ -266,7 +266,7 @@ def listed(positions: Sequence[int], count: int) -> str:
 
 
 def lacks_blank_segment(path: Path) -> bool:
-    """Whether a file is to be made: it is not there, or a crash came while it was being made."""
+    """Whether a file must be created: it does not exist, or has no bytes because of a crash."""
     try:
         status = path.lstat()
     except OSError:
@@ -275,7 +275,7 @@ def lacks_blank_segment(path: Path) -> bool:
 
 
 def make_blank_segment(path: Path, segment_length: int) -> None:
-    """Make a segment file without frames, and force it to storage; its name is not (OSError)."""
+    """Create a segment file without frames. Its data is forced, its name is not (OSError)."""
     with open(path, "ab", opener=open_no_follow) as file:
         file.truncate(segment_length)
         os.fsync(file.fileno())

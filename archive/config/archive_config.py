@@ -28,9 +28,10 @@ from aerotape.archive.config.property_names import (
     WITHOUT_EFFECT,
     nearest,
 )
-from aerotape.archive.config.values import BACKOFF, COUNT, ChecksumName, Idle, Kind
+from aerotape.archive.config.values import BACKOFF, COUNT, Idle, Kind
 from aerotape.archive.security.control_address import CONTROL_ADDRESSES
 from aerotape.archive.security.plugins import DEFAULT_AUTHENTICATOR
+from aerotape.catalog.layout import ChecksumName
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from aerotape.archive.security.control_address import numeric_address
-from aerotape.catalog.layout import MAX_CAPACITY_BYTES, MIN_CAPACITY_BYTES
+from aerotape.catalog.layout import MAX_CAPACITY_BYTES, MIN_CAPACITY_BYTES, ChecksumName
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 from aerotape.units import (
@@ -22,7 +22,6 @@ from aerotape.units import (
     parse_size,
 )
 
-ChecksumName = Literal["none", "crc-32", "crc-32c"]
 # Spins, yields, shortest and longest park in nanoseconds.
 Idle = tuple[int, int, int, int]
 

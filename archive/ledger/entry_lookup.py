@@ -1,7 +1,7 @@
 """Entries of a ledger in its recording's segment files: which one ends, or begins, at a position.
 
-Entries are the messages of the recording, with consecutive ids. There is no index: a term that may
-hold the entry is found by the first entries of terms, and scanned. All functions block on files.
+Entries are the messages of the recording, with consecutive ids. There is no index: the term that
+holds an entry is found by the first entries of terms, and scanned. All functions block on files.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from pathlib import Path
 
 from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.segment.scan_range import ScanRange
+from aerotape.catalog.segment.term_search import last_term_before, terms_from_last
 from aerotape.codecs import entry as entries
 from aerotape.errors import EntryError, SegmentError
-from aerotape.frame_header import max_frame_length
 from aerotape.protocol import NULL_VALUE
 
 _BATCH_ROWS = 4_096
@@ -36,25 +37,6 @@ class EntryMark:
     entry_id: int = NULL_VALUE
     length: int = 0
     last_add_confirmed: int = NULL_VALUE
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """A range of a recording, as `_native.SegmentScan` reads it."""
-
-    archive_dir: str
-    recording_id: int
-    start_position: int
-    term_length: int
-    segment_length: int
-    initial_term_id: int
-    session_id: int
-    stream_id: int
-    max_frame_length: int
-    from_position: int
-    to_position: int
-    limit_position: int
-    from_boundary: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +72,14 @@ class LedgerRecording:
         """
         if known is not None and known.position <= limit:
             return self._last_in(known.position, limit, from_boundary=True) or known
-        start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
-        term = (limit - 1) // length * length
-        while limit > start and term + length > start:
-            found = self._last_in(max(term, start), limit)
-            if found is not None:
+        for begin, end in self._terms_from_last(limit):
+            if (found := self._last_in(begin, end)) is not None:
                 return found
-            limit, term = min(limit, term), term - length
         return self.start
+
+    def _terms_from_last(self, limit: int) -> Iterator[tuple[int, int]]:
+        start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
+        return terms_from_last(start, limit, length)
 
     def _last_in(self, begin: int, limit: int, *, from_boundary: bool = False) -> EntryMark | None:
         last = None
@@ -106,11 +88,11 @@ class LedgerRecording:
         return None if last is None else _mark(last)
 
     def torn_at(self, limit: int) -> int | None:
-        """Return where the part begins that did not reach storage whole; None if all did.
+        """Return the position of the first entry that a power cut has damaged; None without one.
 
         After a power cut, entries that were not forced to storage may have lost any of their
-        pages. Entries up to the LAC that the last sound entry carries were forced: what is wrong
-        with them is damage, and not the beginning of that part.
+        pages. Entries up to the LAC in the last sound entry were forced: an error in one of them is
+        damage of another kind, and is not returned.
 
         Args:
             limit: the end of the recording, bytes.
@@ -142,25 +124,24 @@ class LedgerRecording:
         """Find the entries that a power cut may have damaged: those not known to be confirmed.
 
         Returns:
-            A position at or before the first of these entries: the start of its term or of an
-            earlier one. And the id of the last confirmed entry, -1 for none.
+            The start of the term of the first of these entries, or of an earlier term; and the id
+            of the last confirmed entry, -1 for none.
         """
-        length, start = self.descriptor.term_buffer_length, self.descriptor.start_position
         confirmed = None
-        for term in range((limit - 1) // length * length, start - length, -length):
+        for begin, end in self._terms_from_last(limit):
             ids: list[tuple[int, int]] = []
             with suppress(SegmentError):
-                for _, _, entry in self._checked(max(term, start), min(limit, term + length)):
+                for _, _, entry in self._checked(begin, end):
                     if entry is not None:
                         ids[1:] = [(entry.entry_id, entry.last_add_confirmed)]
             if ids and confirmed is None:
                 confirmed = ids[-1][1]
             if ids and confirmed is not None and ids[0][0] <= confirmed + 1:
-                return max(term, start), confirmed
-        return start, NULL_VALUE if confirmed is None else confirmed
+                return begin, confirmed
+        return self.descriptor.start_position, NULL_VALUE if confirmed is None else confirmed
 
     def _checked(self, begin: int, end: int) -> Iterator[tuple[int, int, entries.Entry | None]]:
-        """Iterate over positions and ends of entries, and the entries that are sound."""
+        """Iterate position and end of each entry, and the entry; None for a damaged one."""
         for batch in self._batches(begin, end, end, False):
             for found in batch:
                 entry = None
@@ -175,18 +156,15 @@ class LedgerRecording:
             StorageError: a segment file cannot be read.
             SegmentError: it is damaged, or the entry is not where its id says.
         """
-        length, start = self.descriptor.term_buffer_length, self.descriptor.start_position
-        low, high = start // length, max((limit - 1) // length, start // length)
-        # The last term whose first entry is not after the one that is searched for.
-        while low < high:
-            middle = (low + high + 1) // 2
-            first = self._first(max(middle * length, start), limit)
-            if first is not None and _entry_id(first) <= entry_id:
-                low = middle
-            else:
-                high = middle - 1
+
+        def is_before(begin: int, end: int) -> bool:
+            first = self._first(begin, end)
+            return first is not None and _entry_id(first) <= entry_id
+
+        start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
+        begin = last_term_before(start, limit, length, is_before)
         next_id = None
-        for batch in self._batches(max(low * length, start), limit, limit, False):
+        for batch in self._batches(begin, limit, limit, False):
             if next_id is None:
                 next_id = _entry_id(batch[0])
             if entry_id < next_id + len(batch):
@@ -199,7 +177,7 @@ class LedgerRecording:
             f"entry {entry_id} is not in recording {self.descriptor.recording_id}: its entries do "
             "not have consecutive ids",
             self.archive_dir,
-            position=low * length,
+            position=begin,
         )
 
     def carried_end(self, limit: int) -> int:
@@ -226,27 +204,12 @@ class LedgerRecording:
     def _batches(
         self, begin: int, end: int, limit: int, from_boundary: bool, rows: int = _BATCH_ROWS
     ) -> Iterator[list[_Found]]:
-        descriptor = self.descriptor
         if begin >= end:
             return
-        scan = _native.SegmentScan(
-            _Range(
-                str(self.archive_dir),
-                descriptor.recording_id,
-                descriptor.start_position,
-                descriptor.term_buffer_length,
-                descriptor.segment_file_length,
-                descriptor.initial_term_id,
-                descriptor.session_id,
-                descriptor.stream_id,
-                max_frame_length(descriptor.mtu_length),
-                begin,
-                end,
-                limit,
-                from_boundary,
-            ),
-            batch_rows=rows,
+        part = ScanRange.of(
+            self.archive_dir, self.descriptor, begin, end, limit, from_boundary=from_boundary
         )
+        scan = _native.SegmentScan(part, batch_rows=rows)
         while (batch := scan.next_messages()) is not None:
             if batch:
                 yield batch

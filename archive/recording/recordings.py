@@ -29,11 +29,11 @@ from aerotape.archive.recording.subscriptions import (
     RecordingSubscription,
     RecordingSubscriptions,
 )
-from aerotape.catalog.segment_files import MAX_LONG
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.protocol import ErrorCode
+from aerotape.units import MAX_LONG
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

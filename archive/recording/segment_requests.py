@@ -29,6 +29,7 @@ from aerotape.catalog.segment.migrate import (
     undo_moves,
 )
 from aerotape.catalog.segment_files import (
+    first_segment_base,
     list_files_to_delete,
     list_segment_files,
     segment_file_name,
@@ -197,8 +198,9 @@ class SegmentMoves:
             StorageError: the directory cannot be read.
         """
         files = list_files_to_delete(self.archive_dir, descriptor.recording_id)
-        start_base = descriptor.start_position & -descriptor.term_buffer_length
-        return self._paths(descriptor, files[0].base_position, start_base) if files else []
+        if not files:
+            return []
+        return self._paths(descriptor, files[0].base_position, first_segment_base(descriptor))
 
     # ---- the tasks ----------------------------------------------------------------------------
 

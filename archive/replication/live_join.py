@@ -7,18 +7,16 @@ all that the source has recorded and receives from both, the replay is dropped.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from aerotape.archive.client.executors.driver_steps import wait_for
+from aerotape.archive.client.live.join_rule import is_joined, is_near_live
 from aerotape.archive.client.requests.request import Pause, Steps
 from aerotape.archive.replication.source_requests import source_position
 from aerotape.errors import ArchiveError
 
 if TYPE_CHECKING:
     from aerotape._native import Image, Subscription
-
-# The greatest distance between replay and live stream at which the live stream is added.
-_MAX_WINDOW_BYTES: Final = 32 * 1024 * 1024
 
 
 def add_destination(subscription: Subscription, channel: str, timeout_ns: int) -> Steps[None]:
@@ -52,16 +50,15 @@ def join(
     timeout_ns: int,
 ) -> Steps[int]:
     """Add the live stream; return the position at which the replay can be dropped."""
-    window = min(image.term_buffer_length // 4, _MAX_WINDOW_BYTES)
     is_live_added = False
     while True:
         live_position = yield from source_position(recording_id)
         position = image.position
         if not is_live_added:
-            if live_position - position <= window:
+            if is_near_live(image, live_position - position):
                 yield from add_destination(subscription, live_destination, timeout_ns)
                 is_live_added = True
-        elif live_position <= position and image.active_transport_count >= 2:
+        elif is_joined(image, live_position - position):
             return position
         _check_open(image)
         yield Pause(0)

@@ -14,7 +14,7 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files
-from aerotape.catalog.recovery.suspect_marks import clear_marks
+from aerotape.catalog.recovery.quarantine import clear_marks
 from aerotape.catalog.segment.migrate import base_positions
 from aerotape.catalog.segment.placement import sort_out
 from aerotape.catalog.segment_files import list_files_to_delete, segment_file_name

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import os
 import struct
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from aerotape.catalog import layout
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import (
     CatalogEntry,
     EntryPlace,
@@ -31,6 +31,7 @@ from aerotape.catalog.file.mapped_file import CatalogFile
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.context import Closing
 from aerotape.errors import CatalogError
+from aerotape.protocol import NULL_VALUE
 
 __all__ = ["Catalog", "ChecksumName"]
 
@@ -207,10 +208,7 @@ class Catalog(CatalogLookup, Closing):
         self._end_offset = end
         place = EntryPlace(offset, length, recording_id)
         self._places.append(place)
-        self._valid[recording_id] = place
-        self._ids.append(recording_id)
-        if self._offsets is not None:
-            self._offsets.append(place.body_offset)
+        self._insert(place)
         return recording_id
 
     def insert_recording(self, descriptor: RecordingDescriptor, state: RecordingState) -> None:
@@ -251,7 +249,10 @@ class Catalog(CatalogLookup, Closing):
         self._file.force(at_least=1)
 
     def recording_stopped(self, recording_id: int, position: int, timestamp_ms: int) -> None:
-        """Set a recording's stop position and stop timestamp (errors as `descriptor`)."""
+        """Set stop position and timestamp of a valid recording, and its checksum.
+
+        Errors are those of `descriptor`.
+        """
         self._change(
             recording_id,
             (layout.LONG, layout.STOP_TIMESTAMP_OFFSET, timestamp_ms),
@@ -275,11 +276,14 @@ class Catalog(CatalogLookup, Closing):
         )
 
     def set_start_position(self, recording_id: int, position: int) -> None:
-        """Set a recording's start, after segments were removed (errors as `descriptor`)."""
+        """Set the start of a valid recording, and its checksum (errors as `descriptor`)."""
         self._change(recording_id, (layout.LONG, layout.START_POSITION_OFFSET, position))
 
     def set_stop_position(self, recording_id: int, position: int) -> None:
-        """Set a recording's end after it was truncated (errors as `descriptor`)."""
+        """Set the stop position of a valid recording, and its checksum (errors as `descriptor`).
+
+        The stop timestamp stays.
+        """
         self._change(recording_id, (layout.LONG, layout.STOP_POSITION_OFFSET, position))
 
     def replace_channel(
@@ -315,8 +319,8 @@ class Catalog(CatalogLookup, Closing):
         kept = layout.RECORDING_ID_OFFSET
         self._replace(entry, entry.body[:kept] + descriptor.encode()[kept:])
 
-    def set_end(self, recording_id: int, position: int, timestamp_ms: int) -> None:
-        """Set stop position and timestamp of a recording, valid or not, and not its checksum.
+    def set_end_in_any_state(self, recording_id: int, position: int, timestamp_ms: int) -> None:
+        """As `recording_stopped`, also of a recording that is not valid; its checksum stays.
 
         Raises:
             UnknownRecordingError: no entry of any state has this id.
@@ -328,8 +332,8 @@ class Catalog(CatalogLookup, Closing):
         )
         self._file.force()
 
-    def set_start(self, recording_id: int, position: int) -> None:
-        """As `set_start_position`, also of a recording that is not valid; not its checksum."""
+    def set_start_in_any_state(self, recording_id: int, position: int) -> None:
+        """As `set_start_position`, also of a recording that is not valid; its checksum stays."""
         place = self._any_place(recording_id)
         self._put(place, (layout.LONG, layout.START_POSITION_OFFSET, position))
         self._file.force()
@@ -344,16 +348,10 @@ class Catalog(CatalogLookup, Closing):
         place = self._any_place(recording_id)
         self._file.store(place.offset + layout.STATE_OFFSET, layout.INT.pack(state))
         self._file.force()
-        if state == RecordingState.VALID and recording_id not in self._valid:
-            self._valid[recording_id] = place
-            insort(self._ids, recording_id)
-            self._offsets = None
-        elif state != RecordingState.VALID and recording_id in self._valid:
-            del self._valid[recording_id]
-            index = bisect_left(self._ids, recording_id)
-            del self._ids[index]
-            if self._offsets is not None:
-                del self._offsets[index]
+        if state == RecordingState.VALID:
+            self._insert(place)
+        else:
+            self._remove(recording_id)
 
     def stored_state(self, recording_id: int) -> int:
         """Return the state in the entry of a recording, also one that is not valid.
@@ -447,7 +445,7 @@ class Catalog(CatalogLookup, Closing):
         ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
 
     def _any_place(self, recording_id: int) -> EntryPlace:
-        """Return where the entry of a recording of any state is."""
+        """Return the place of a recording's entry, whatever its state."""
         place = self._valid.get(recording_id)
         if place is None:
             place = next((p for p in self._places if p.recording_id == recording_id), None)

@@ -18,9 +18,10 @@ from operator import lt
 from typing import NamedTuple
 
 from aerotape.catalog import layout
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.layout import RecordingState, state_name
 from aerotape.errors import UnknownRecordingError
+from aerotape.protocol import NULL_VALUE
 
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
 _STATES = frozenset(state.value for state in RecordingState)
@@ -210,14 +211,14 @@ def _id(data: mmap.mmap, offset: int) -> int:
 
 
 def _end_by_header(data: mmap.mmap, offset: int, alignment: int) -> int:
-    """Return where an entry ends by its header, -1 when that cannot be."""
+    """Return the offset after an entry according to its header, -1 if that is impossible."""
     (length,) = layout.INT.unpack_from(data, offset)
     end = offset + layout.align(layout.DESCRIPTOR_HEADER_LENGTH + length, alignment)
     return end if length >= layout.DESCRIPTOR_BLOCK_LENGTH and end <= len(data) else -1
 
 
 def _end_by_strings(data: mmap.mmap, offset: int, limit: int, alignment: int) -> int:
-    """Return where an entry ends by its strings, -1 when that is beyond `limit`."""
+    """Return the offset after an entry's strings, -1 when it is greater than `limit`."""
     end = end_of_strings(data, offset + layout.DESCRIPTOR_HEADER_LENGTH, limit)
     return end if end < 0 else offset + layout.align(end - offset, alignment)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog import layout
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import (
     CatalogEntry,
     EntryPlace,
@@ -27,6 +27,7 @@ from aerotape.catalog.file.entries import (
 from aerotape.catalog.file.mapped_file import CatalogFile
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.errors import CatalogError
+from aerotape.protocol import NULL_VALUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,25 @@ class CatalogLookup:
             file.store(layout.NEXT_RECORDING_ID_OFFSET, next_id)
         self._skip_avoided()
 
+    def _insert(self, place: EntryPlace) -> None:
+        """Take up a recording that has become valid, unless it is known already."""
+        if place.recording_id in self._valid:
+            return
+        self._valid[place.recording_id] = place
+        index = bisect_left(self._ids, place.recording_id)
+        self._ids.insert(index, place.recording_id)
+        if self._offsets is not None:
+            self._offsets.insert(index, _offset_of(place))
+
+    def _remove(self, recording_id: int) -> None:
+        """Drop a recording that is not valid any more, if it is known."""
+        if self._valid.pop(recording_id, None) is None:
+            return
+        index = bisect_left(self._ids, recording_id)
+        del self._ids[index]
+        if self._offsets is not None:
+            del self._offsets[index]
+
     def _skip_avoided(self) -> None:
         while self._next_recording_id in self._avoided:
             self._next_recording_id += 1
@@ -119,7 +139,7 @@ class CatalogLookup:
 
     @property
     def checksum(self) -> ChecksumName:
-        """Checksum kept over descriptors."""
+        """Checksum that descriptors have."""
         return self._checksum
 
     @property
@@ -137,7 +157,7 @@ class CatalogLookup:
     def recording_ids(self, from_id: int = 0) -> Iterator[int]:
         """Iterate the ids of valid recordings from `from_id`, ascending.
 
-        The iteration goes by id: recordings may be added or removed meanwhile.
+        Recordings may be added or removed during the iteration, which proceeds by id.
         """
         index = bisect_left(self._ids, from_id)
         while index < len(self._ids):
@@ -159,7 +179,7 @@ class CatalogLookup:
         stream_id: int | None = None,
         channel_fragment: bytes = b"",
     ) -> DescriptorRun:
-        """Return where the descriptors of recordings from `from_id` on are.
+        """Return the places of the descriptors of recordings from `from_id` on.
 
         Args:
             from_id: the first recording id to consider.
@@ -172,7 +192,7 @@ class CatalogLookup:
 
         if self._offsets is None:
             places = map(self._valid.__getitem__, self._ids)
-            self._offsets = array("q", (-1 if p.damage else p.body_offset for p in places))
+            self._offsets = array("q", map(_offset_of, places))
         begin = bisect_left(self._ids, from_id)
         end = len(self._ids) if scan_limit is None else begin + scan_limit
         offsets = self._offsets[begin:end]
@@ -322,7 +342,7 @@ class CatalogLookup:
             raise unknown_recording(recording_id, (), self.path.parent) from None
 
     def _sound_place(self, recording_id: int) -> tuple[EntryPlace, int]:
-        """Return where a valid entry is, and the offset after its strings (errors as `_sound`)."""
+        """Return a valid entry's place and the offset after its strings (errors as `_sound`)."""
         place = self._place(recording_id)
         begin = place.body_offset
         end = end_of_strings(self._file.data, begin, begin + place.length)
@@ -339,3 +359,8 @@ class CatalogLookup:
                 self.path,
             )
         return entry
+
+
+def _offset_of(place: EntryPlace) -> int:
+    """Return the offset of a descriptor in the file, -1 if it is damaged."""
+    return -1 if place.damage else place.body_offset

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape import _native
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Verification
-from aerotape.catalog.recovery import suspect_marks
-from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail
+from aerotape.catalog.recovery.quarantine import Part, Quarantine
 from aerotape.catalog.recovery.stop_position import PAGE_LENGTH, frames_in_holes
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.checks import SegmentTask, segment_task
@@ -30,6 +29,7 @@ from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import SegmentFile, first_segment_base
 from aerotape.errors import AerotapeError
 from aerotape.frame_header import FRAME_ALIGNMENT, align_frame
+from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentCheck
@@ -124,7 +124,7 @@ def apply(catalog: Catalog, archive_dir: Path, marking: Marking, now_ms: int) ->
     if marking.cut_off is not None:
         _cut_off(archive_dir, catalog, marking, *marking.cut_off, now_ms)
     if marking.stop_position != marking.stop_position_before:
-        catalog.set_end(marking.recording_id, marking.stop_position, now_ms)
+        catalog.set_end_in_any_state(marking.recording_id, marking.stop_position, now_ms)
     if marking.state != marking.state_before:
         catalog.change_state(marking.recording_id, marking.state)
 
@@ -133,15 +133,16 @@ def _cut_off(
     archive_dir: Path, catalog: Catalog, marking: Marking, path: Path, offset: int, now_ms: int
 ) -> None:
     """Copy the bytes after `offset` to quarantine and erase them."""
-    recording_id, position = marking.recording_id, int(path.stem.partition("-")[2]) + offset
-    removed = Quarantine(archive_dir, recording_id, now_ms, "the last frame may be torn")
-    name = removed.name_of(removed.copy(path, offset, path.stat().st_size))
-    removed.write_note()
-    detail = f"the last frame may be torn: it is in {name}, the recording ends before it"
-    note = SuspectNote("suspect torn tail", detail, position, now_ms, name)
-    suspect_marks.add_notes(archive_dir, recording_id, [note])
+    recording_id = marking.recording_id
     entry = next(e for e in catalog.entries() if e.recording_id == recording_id)
-    erase_tail(path, offset, entry.descriptor.segment_file_length)
+
+    def note(name: str) -> SuspectNote:
+        detail = f"the last frame may be torn: it is in {name}, the recording ends before it"
+        return SuspectNote("suspect torn tail", detail, marking.stop_position, now_ms, name)
+
+    removed = Quarantine(archive_dir, recording_id, now_ms, "the last frame may be torn")
+    tail = Part(path, offset, path.stat().st_size)
+    removed.remove_tail(tail, note, segment_length=entry.descriptor.segment_file_length)
 
 
 def _position_problem(descriptor: RecordingDescriptor) -> str:
@@ -268,7 +269,7 @@ class _Decision:
         )
 
     def _end_offset(self, path: Path, base_position: int) -> int:
-        """Return where the frames of the last file end, once one that may be torn is decided on."""
+        """Decide about a frame that may be torn; return the end of the last file's frames."""
         if self._is_clean(path):
             task, check = self.segments[path]
             end, begin = task.end_offset, check.last_frame_offset

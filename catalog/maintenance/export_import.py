@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from aerotape.catalog.descriptor import RecordingDescriptor, max_position
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
@@ -29,11 +29,11 @@ from aerotape.catalog.maintenance.export_format import (
 )
 from aerotape.catalog.maintenance.orphans import ids_with_files
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
+from aerotape.catalog.recovery.trailing_segment import make_next_segment
 from aerotape.catalog.segment.checks import check_recording
 from aerotape.catalog.segment_files import (
     SegmentFile,
     index_segment_files,
-    make_blank_segment,
     missing_base_positions,
     segment_file_name,
     segment_ranges,
@@ -58,9 +58,10 @@ def export_recording(
     dry_run: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> RecordingDescriptor:
-    """Write a recording into one file; of one that is being recorded, what was recorded so far.
+    """Write a recording into one file; an active recording up to its recorded position.
 
-    The file has the valid points of its time index; `recording.time_index` says why there are none.
+    The file has the valid points of its time index; if none are valid, `recording.time_index` has
+    the reason.
 
     Args:
         recording: the recording.
@@ -118,13 +119,16 @@ def check_complete(
             )
 
 
-def _ranges(folder: Path, descriptor: RecordingDescriptor) -> Iterator[tuple[Path, int, int]]:
+def _ranges(
+    folder: Path, descriptor: RecordingDescriptor
+) -> Iterator[tuple[SegmentFile, int, int]]:
     """Iterate the segment files of a recording, with the range of its bytes in each."""
     return segment_ranges(folder, descriptor, descriptor.start_position, descriptor.stop_position)
 
 
 def _read(archive_dir: Path, descriptor: RecordingDescriptor) -> Iterator[bytes]:
-    for path, offset, end in _ranges(archive_dir, descriptor):
+    for segment, offset, end in _ranges(archive_dir, descriptor):
+        path = segment.path
         with StorageErrors(f"cannot read {path}", path), path.open("rb", buffering=0) as file:
             while offset < end:
                 piece = os.pread(file.fileno(), min(_CHUNK_LENGTH, end - offset), offset)
@@ -227,8 +231,8 @@ def _write(
     """Write segment files of full length, and force them to storage."""
     segments = []
     rest = memoryview(b"")
-    for path, begin, end in _ranges(folder, descriptor):
-        file = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    for segment, begin, end in _ranges(folder, descriptor):
+        file = open_no_follow(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             os.ftruncate(file, descriptor.segment_file_length)
             while begin < end:
@@ -238,27 +242,21 @@ def _write(
             os.fsync(file)
         finally:
             os.close(file)
-        segments.append(SegmentFile(path, int(path.stem.partition("-")[2])))
-    add_blank_segment(folder, descriptor, segments)
+        segments.append(segment)
+    add_next_segment(folder, descriptor, segments)
     for _ in content:  # so that the digest is checked
         raise AssertionError("the length was compared with the header")
     sync_directory(folder)
     return segments
 
 
-def add_blank_segment(
+def add_next_segment(
     folder: Path, descriptor: RecordingDescriptor, segments: list[SegmentFile]
 ) -> None:
-    """Add the segment file after a full last one, as the recorder does (OSError).
-
-    Without it ArchiveTool's verify finds that the recording exceeds its files.
-    """
-    length, base = descriptor.segment_file_length, descriptor.stop_position
-    is_full = bool(segments) and segments[-1].base_position + length == base
-    if is_full and base < max_position(descriptor):
-        path = folder / segment_file_name(descriptor.recording_id, base)
-        make_blank_segment(path, length)
-        segments.append(SegmentFile(path, base))
+    """Add the segment file after a full last one, as the recorder does (OSError)."""
+    path = make_next_segment(folder, descriptor)
+    if path is not None:
+        segments.append(SegmentFile(path, descriptor.stop_position))
 
 
 def write_copied_points(folder: Path, descriptor: RecordingDescriptor, points: TimePoints) -> Path:

@@ -39,13 +39,14 @@ from aerotape.catalog.mark.layout import BLOCK_BEGIN, MESSAGE_HEADER, SCHEMA_ID,
 from aerotape.catalog.mark.ownership import resolve
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment_files import (
-    MAX_LONG,
     SEGMENT_SUFFIX,
     file_names,
+    first_segment_base,
     open_regular_file,
     segment_file_name,
 )
 from aerotape.errors import CatalogError, MarkFileError, StorageError, StorageErrors
+from aerotape.units import MAX_LONG
 
 _OLD_ALIGNMENT: Final = 1024
 _UPDATED_SUFFIX: Final = ".updated"
@@ -301,7 +302,7 @@ def _position_of_count(descriptor: RecordingDescriptor, count: int) -> int | Non
 def _position_in_stream(descriptor: RecordingDescriptor, position: int) -> int | None:
     if descriptor.term_buffer_length == descriptor.segment_file_length:
         return position
-    return position + (descriptor.start_position & -descriptor.term_buffer_length)
+    return position + (first_segment_base(descriptor))
 
 
 def _renames(

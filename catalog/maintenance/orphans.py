@@ -23,13 +23,13 @@ from aerotape.catalog.recovery.stop_position import walk
 from aerotape.catalog.recovery.suspect_marks import read_marks
 from aerotape.catalog.segment.placement import begins_with_frame, continues_at, misplacement
 from aerotape.catalog.segment_files import (
-    MAX_LONG,
     SEGMENT_SUFFIX,
     SegmentFile,
     file_names,
     first_segment_base,
 )
 from aerotape.errors import StorageError, StorageErrors
+from aerotape.units import MAX_LONG
 
 _OWNED = re.compile(rf"([0-9]+)-(.*)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
 # Any file named for a recording: segment files, also about to be deleted, and files of ours.

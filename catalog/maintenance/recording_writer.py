@@ -18,7 +18,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
 from aerotape.catalog.durability import sync_directory, write_at
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.export_import import (
-    add_blank_segment,
+    add_next_segment,
     enter,
     importing,
 )
@@ -182,20 +182,20 @@ class RecordingWriter(Closing):
     def _flush(self) -> None:
         data = memoryview(self._buffer)
         ranges = segment_ranges(self._folder, self._descriptor, self._written_to, self.position)
-        for path, begin, end in ranges:
+        for segment, begin, end in ranges:
             if begin == 0:
-                self._next_file(path)
+                self._next_file(segment)
             write_at(self._file, data[: end - begin], begin)
             data = data[end - begin :]
         data.release()
         self._buffer = bytearray()
         self._written_to = self.position
 
-    def _next_file(self, path: Path) -> None:
+    def _next_file(self, segment: SegmentFile) -> None:
         self._close_file()
-        self._file = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        self._file = open_no_follow(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         os.ftruncate(self._file, self._stream.segment_file_length)
-        self._segments.append(SegmentFile(path, int(path.stem.partition("-")[2])))
+        self._segments.append(segment)
 
     def _close_file(self) -> None:
         if self._file >= 0:
@@ -210,7 +210,7 @@ class RecordingWriter(Closing):
         descriptor = replace(
             self._descriptor, stop_position=self.position, stop_timestamp_ms=epoch_ms()
         )
-        add_blank_segment(self._folder, descriptor, self._segments)
+        add_next_segment(self._folder, descriptor, self._segments)
         sync_directory(self._folder)
         return descriptor, self._segments
 
@@ -226,7 +226,6 @@ def write_recording(
     archive_dir: Path,
     stream: NewStream,
     write: Callable[[RecordingWriter], None],
-    write_others: Callable[[Path, RecordingDescriptor], list[Path]] = lambda folder, found: [],
 ) -> RecordingDescriptor:
     """Add a recording to a directory that no archive uses.
 
@@ -235,8 +234,6 @@ def write_recording(
         archive_dir: the directory.
         stream: of the recording.
         write: appends the messages.
-        write_others: writes other files of the recording into the folder that it gets, and returns
-            their paths.
 
     Returns:
         The recording.
@@ -257,7 +254,5 @@ def write_recording(
     ):
         write(writer)
         descriptor, segments = writer.finish()
-        paths = [segment.path for segment in segments]
-        paths += write_others(folder, descriptor)
-        enter(catalog, archive_dir, descriptor, paths)
+        enter(catalog, archive_dir, descriptor, [segment.path for segment in segments])
     return descriptor

@@ -1,10 +1,8 @@
 """Repair of recordings: carries out the plans of `repair_plan`.
 
-The order of steps makes it safe to be killed at any point. First all bytes that will be overwritten
-or cut off are copied into a new folder (`quarantine`), then a note states why, and the recording is
-marked as suspect; all of this is on storage before the first byte of a segment file changes. Whole
-files are renamed into the folder. The catalog is changed last: until then the damage can be found
-again, and a second repair continues from there.
+The order of steps makes it safe to be killed at any point. First the damaged bytes go to quarantine
+(`Quarantine.remove`), then gaps are filled with padding. The catalog is changed last: until then
+the damage can be found again, and a second repair continues from there.
 """
 
 from __future__ import annotations
@@ -19,16 +17,16 @@ from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, checked_entries
 from aerotape.catalog.layout import ChecksumName
-from aerotape.catalog.maintenance.repair_plan import Part, RepairPlan, plan_repair
+from aerotape.catalog.maintenance.repair_plan import RepairPlan, plan_repair
 from aerotape.catalog.no_follow import open_no_follow
-from aerotape.catalog.recovery import suspect_marks
-from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail
+from aerotape.catalog.recovery.quarantine import Part, Quarantine
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.recovery.trailing_segment import make_if_lacking
 from aerotape.catalog.segment.checks import ByteProgress
 from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import (
+    SegmentFile,
     index_segment_files,
-    make_blank_segment,
     segment_ranges,
 )
 from aerotape.errors import StorageErrors
@@ -101,19 +99,19 @@ def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -
     if plan.takes_out:
         removed = Quarantine(archive_dir, plan.recording_id, now_ms, "repair")
         folder = removed.folder
-        for part in _parts(archive_dir, plan):
-            removed.copy(part.path, part.offset, part.end)
-        for path in plan.moved:
-            removed.expect_segment(path)
-        removed.write_note(**_details(plan))
-        notes = _suspect_notes(plan, removed.name_of(folder), now_ms)
-        suspect_marks.add_notes(archive_dir, plan.recording_id, notes)
         with errors:
-            _take_out(archive_dir, plan, folder)
+            removed.remove(
+                _suspect_notes(plan, removed.name_of(folder), now_ms),
+                tail=plan.cut,
+                segment_length=plan.descriptor.segment_file_length,
+                segments=plan.moved,
+                overwritten=list(_overwritten(archive_dir, plan)),
+                **_details(plan),
+            )
+            _fill_damages(archive_dir, plan)
     if plan.made is not None:
         with errors:
-            make_blank_segment(plan.made, plan.descriptor.segment_file_length)
-            sync_directory(archive_dir)
+            make_if_lacking(plan.made, plan.descriptor.segment_file_length)
     _describe(catalog, plan, now_ms)
     return folder
 
@@ -121,14 +119,13 @@ def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -
 # ---- copies --------------------------------------------------------------------------------------
 
 
-def _parts(archive_dir: Path, plan: RepairPlan) -> Iterator[Part]:
-    """Iterate the existing parts of files that will be overwritten or cut off."""
-    for path, offset, end in _filled(archive_dir, plan):
+def _overwritten(archive_dir: Path, plan: RepairPlan) -> Iterator[Part]:
+    """Iterate the existing parts of files that will be overwritten with padding."""
+    for segment, offset, end in _filled(archive_dir, plan):
+        path = segment.path
         length = path.stat().st_size if path.exists() else 0
         if length > offset:
             yield Part(path, offset, min(end, length))
-    if plan.cut is not None:
-        yield plan.cut
 
 
 def _details(plan: RepairPlan) -> dict[str, Any]:
@@ -165,32 +162,24 @@ def _suspect_notes(plan: RepairPlan, name: str, now_ms: int) -> list[SuspectNote
 # ---- segment files -------------------------------------------------------------------------------
 
 
-def _take_out(archive_dir: Path, plan: RepairPlan, folder: Path) -> None:
-    # From the last file on, so that the rest never gets a new hole.
-    for path in reversed(plan.moved):
-        path.rename(folder / path.name)
-    if plan.moved:
-        sync_directory(folder)
-        sync_directory(archive_dir)
-    if plan.cut is not None:
-        erase_tail(plan.cut.path, plan.cut.offset, plan.descriptor.segment_file_length)
+def _fill_damages(archive_dir: Path, plan: RepairPlan) -> None:
     made = False
-    for path, offset, end in _filled(archive_dir, plan):
-        made = made or not path.exists()
-        _fill(path, plan.descriptor, offset, end)
+    for segment, offset, end in _filled(archive_dir, plan):
+        made = made or not segment.path.exists()
+        _fill(segment, plan.descriptor, offset, end)
     if made:
         sync_directory(archive_dir)
 
 
-def _filled(archive_dir: Path, plan: RepairPlan) -> Iterator[tuple[Path, int, int]]:
+def _filled(archive_dir: Path, plan: RepairPlan) -> Iterator[tuple[SegmentFile, int, int]]:
     """Iterate the files that get padding, with the offsets of its begin and end."""
     for damage in plan.filled:
         yield from segment_ranges(archive_dir, plan.descriptor, damage.begin, damage.end)
 
 
-def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) -> None:
+def _fill(segment: SegmentFile, descriptor: RecordingDescriptor, offset: int, end: int) -> None:
     """Overwrite a range of a segment file with padding frames; a missing file is created."""
-    base = int(path.stem.partition("-")[2])
+    path, base = segment.path, segment.base_position
     if path.exists():
         break_hard_link(path)
     file = open_no_follow(path, os.O_RDWR | os.O_CREAT)
@@ -238,10 +227,10 @@ def _describe(catalog: Catalog, plan: RepairPlan, now_ms: int) -> None:
     entry = _entry(catalog, recording_id)
     checksum = catalog.checksum_of(entry)
     if plan.start_position != descriptor.start_position:
-        catalog.set_start(recording_id, plan.start_position)
+        catalog.set_start_in_any_state(recording_id, plan.start_position)
     if plan.stop_position != descriptor.stop_position:
         timestamp_ms = now_ms if descriptor.is_active else descriptor.stop_timestamp_ms
-        catalog.set_end(recording_id, plan.stop_position, timestamp_ms)
+        catalog.set_end_in_any_state(recording_id, plan.stop_position, timestamp_ms)
     if checksum != "none":
         catalog.update_checksum(_entry(catalog, recording_id), checksum)
     if plan.state != plan.state_before:

@@ -25,10 +25,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aerotape.catalog.descriptor import RecordingDescriptor, max_position, segment_base
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.recovery.quarantine import Part
 from aerotape.catalog.recovery.stop_position import find_recording_end, frames_in_holes
+from aerotape.catalog.recovery.trailing_segment import next_segment_path
 from aerotape.catalog.segment.checks import ByteProgress, check_recording
 from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import (
@@ -58,21 +60,6 @@ class Damage:
     begin: int
     end: int
     detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Bytes of a segment file that are copied, and then overwritten or cut off.
-
-    Attributes:
-        path: the file.
-        offset: of the first byte.
-        end: offset after the last.
-    """
-
-    path: Path
-    offset: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,16 +282,12 @@ class _Planning:
         )
 
     def _next_segment(self, own: Sequence[SegmentFile], start: int, stop: int) -> Path | None:
-        """Return the file to create where a recording ends with a segment; None when it exists.
-
-        The recorder has created it. Without it ArchiveTool's verify, and ours, finds that the
-        recording exceeds its files, and hides it.
-        """
-        has_next = self._base(stop) == stop < max_position(self.entry.descriptor)
-        if not own or stop <= start or not has_next:
+        """Return the file to create after a full last segment; None when it exists."""
+        if not own:
             return None
-        path = own[0].path.with_name(segment_file_name(self.entry.recording_id, stop))
-        return path if lacks_blank_segment(path) else None
+        after = replace(self.entry.descriptor, start_position=start, stop_position=stop)
+        path = next_segment_path(own[0].path.parent, after)
+        return path if path is not None and lacks_blank_segment(path) else None
 
     def _outside(
         self, own: Sequence[SegmentFile], start: int, stop: int

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape import _native
-from aerotape.catalog.descriptor import NULL_VALUE, describe_problem
+from aerotape.catalog.descriptor import describe_problem
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.file.entries import CatalogEntry, checked_entries
 from aerotape.catalog.layout import ChecksumName, RecordingState
@@ -33,6 +33,7 @@ from aerotape.catalog.segment_files import (
     why_none_fits,
 )
 from aerotape.errors import AerotapeError
+from aerotape.protocol import NULL_VALUE
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:

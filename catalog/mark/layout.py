@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 
 from aerotape.errors import MarkFileError
+from aerotape.units import MAX_LONG
 
 FILE_NAME = "archive-mark.dat"
 LINK_FILE_NAME = "archive-mark.lnk"
@@ -31,7 +32,7 @@ ACTIVITY_TIMESTAMP = MESSAGE_HEADER.size + 8
 
 NULL_TIMESTAMP_MS = -1
 """Activity timestamp of an archive that has stopped cleanly."""
-CLAIMED_TIMESTAMP_MS = (1 << 63) - 1
+CLAIMED_TIMESTAMP_MS = MAX_LONG
 """Activity timestamp while a Java archive takes over a stale file (Agrona's MarkFile)."""
 
 # version, (4 bytes unused), activityTimestamp, startTimestamp, pid, controlStreamId,

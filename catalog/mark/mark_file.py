@@ -96,7 +96,7 @@ class MarkFile(Closing):
             partial(_store, path, file_descriptor), HEADER_LENGTH, error_buffer_length
         )
         self._closed = False
-        # What has been freed must not be made to look taken by a sign of life that came late.
+        # A late timestamp of activity must not make a released directory look used.
         self._lock = threading.Lock()
 
     @classmethod

@@ -168,8 +168,8 @@ def check_other_place(archive_dir: Path, path: Path, liveness_timeout_ms: int) -
 def unused(archive_dir: Path, liveness_timeout_ms: int) -> Iterator[None]:
     """Exclude other archives of this package from a directory that no archive is using.
 
-    Mark file and lock file are locked and not written, so that a Java archive could be started
-    meanwhile.
+    Mark file and lock file are locked and not written, so that a Java archive can start in spite
+    of the locks.
 
     Raises:
         ArchiveInUseError: an archive is using it.
@@ -184,13 +184,13 @@ def unused(archive_dir: Path, liveness_timeout_ms: int) -> Iterator[None]:
 
 
 def check_unused(archive_dir: Path, liveness_timeout_ms: int) -> None:
-    """Raise what `unused` would, and lock nothing: an archive may start just now."""
+    """Raise the errors of `unused` without locking: an archive may start right afterwards."""
     for path in _places(archive_dir):
         _check_unused(path, liveness_timeout_ms, locks=False)
 
 
 def _mark_files(archive_dir: Path) -> list[Path]:
-    """Return where the mark file of an archive that uses the directory may be."""
+    """Return the possible paths of the mark file of an archive that uses the directory."""
     return list(dict.fromkeys((resolve(archive_dir), archive_dir / FILE_NAME)))
 
 

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aerotape.catalog.descriptor import NULL_VALUE
+from aerotape.protocol import NULL_VALUE
 
 
 class Outcome(enum.StrEnum):

@@ -11,8 +11,7 @@ directory, which the Java archive ignores. It holds
 
 No archive reads it again. A purge of the recording removes it, or an operator does.
 
-The order of steps is for the caller to keep: copy, write the note, mark the recording as suspect
-(`suspect_marks`), and only then erase or move.
+`Quarantine.remove` is the one place for the order of steps that loses nothing in a crash.
 """
 
 from __future__ import annotations
@@ -22,20 +21,44 @@ import errno
 import itertools
 import os
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aerotape import __version__
 from aerotape.catalog.durability import sync_directory, write_durably
 from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory, open_no_follow
+from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import file_names
-from aerotape.errors import StorageErrors
+from aerotape.errors import StorageError, StorageErrors
 
 FOLDER_NAME = "aerotape-quarantine"
 NOTE_NAME = "note.json"
 _NAME = re.compile(r"([0-9]+)-[0-9]+(-[0-9]+)?")
 _COPY_LENGTH = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes of a segment file.
+
+    Attributes:
+        path: the file.
+        offset: of the first byte.
+        end: offset after the last.
+    """
+
+    path: Path
+    offset: int
+    end: int
+
+    @property
+    def copy_name(self) -> str:
+        """The name of its copy."""
+        return f"{self.path.name}.{self.offset}-{self.end}"
 
 
 class Quarantine:
@@ -47,8 +70,8 @@ class Quarantine:
         self._now_ms = now_ms
         self._reason = reason
         self._folder: Path | None = None
-        self._copies: list[dict[str, Any]] = []
-        self._segment_files: list[str] = []
+        self._copied: list[Part] = []
+        self._moved: list[Path] = []
 
     @property
     def folder(self) -> Path:
@@ -61,42 +84,115 @@ class Quarantine:
         """Return the path of something in quarantine, relative to the archive directory."""
         return path.relative_to(self._archive_dir).as_posix()
 
-    def copy(self, path: Path, offset: int, end: int) -> Path:
-        """Copy the bytes [offset, end) of a segment file; the copy is on storage (StorageError)."""
-        name = f"{path.name}.{offset}-{end}"
-        target = self.folder / name
-        copy_tail(path, offset, end, target)
-        self._copies.append(
-            {"segment_file": path.name, "offset": offset, "length": end - offset, "copy": name}
-        )
+    def remove_tail(
+        self,
+        tail: Part,
+        note: Callable[[str], SuspectNote],
+        *,
+        segment_length: int | None = None,
+    ) -> Path:
+        """Erase the bytes of a segment file from an offset on, as `remove` does.
+
+        Args:
+            tail: the bytes; after them the file holds zeros only.
+            note: the note for the recording's mark, from the name of the copy.
+            segment_length: length of the file afterwards, bytes; None to leave its length.
+
+        Returns:
+            The copy.
+        """
+        copy = self.folder / tail.copy_name
+        self.remove([note(self.name_of(copy))], tail=tail, segment_length=segment_length)
+        return copy
+
+    def remove_segment(self, path: Path, note: Callable[[str], SuspectNote]) -> Path:
+        """Move a whole segment file out of the recording, as `remove` does; return its new path."""
+        target = self.folder / path.name
+        self.remove([note(self.name_of(target))], segments=[path])
         return target
 
-    def expect_segment(self, path: Path) -> Path:
-        """Name a whole segment file in the note, before `move_segment`; return its new path."""
-        self._segment_files.append(path.name)
-        return self.folder / path.name
+    def remove(
+        self,
+        notes: Sequence[SuspectNote],
+        *,
+        tail: Part | None = None,
+        segment_length: int | None = None,
+        segments: Sequence[Path] = (),
+        overwritten: Sequence[Part] = (),
+        **details: Any,
+    ) -> None:
+        """Remove bytes from a recording in an order that loses none of them in a crash.
 
-    def write_note(self, **details: Any) -> None:
-        """Write or replace the note, on storage when this returns (StorageError)."""
+        The bytes are copied, the folder's note names them, and the recording is marked as suspect.
+        When all of this is on storage, files are moved, and bytes are erased.
+
+        Args:
+            notes: of the recording's mark.
+            tail: bytes to erase, with all that follows in their file.
+            segment_length: length of that file afterwards, bytes; None to leave its length.
+            segments: whole files to move into the folder.
+            overwritten: bytes that are copied only, for the caller to overwrite.
+            details: more for the folder's note.
+
+        Raises:
+            StorageError: a step failed. The bytes are in their place, or in quarantine with a mark
+                that names them.
+        """
+        copied = [*overwritten, *([] if tail is None else [tail])]
+        folder = self.folder
+        try:
+            for part in copied:
+                copy_tail(part.path, part.offset, part.end, folder / part.copy_name)
+            self._write_note([*self._copied, *copied], [*self._moved, *segments], details)
+            suspect_marks.add_notes(self._archive_dir, self._recording_id, list(notes))
+        except StorageError:
+            self._discard(copied)
+            raise
+        self._copied += copied
+        self._moved += segments
+        # From the last file on, so that the rest never gets a new hole.
+        for path in reversed(segments):
+            move_segment(path, folder / path.name)
+        if tail is not None:
+            erase_tail(tail.path, tail.offset, segment_length)
+
+    def _write_note(
+        self, copied: Sequence[Part], moved: Sequence[Path], details: dict[str, Any]
+    ) -> None:
         content = {
             "recording_id": self._recording_id,
             "timestamp_ms": self._now_ms,
             "written_by": f"aerotape {__version__}",
             "reason": self._reason,
-            "copies": self._copies,
-            "segment_files": self._segment_files,
+            "copies": [
+                {
+                    "segment_file": part.path.name,
+                    "offset": part.offset,
+                    "length": part.end - part.offset,
+                    "copy": part.copy_name,
+                }
+                for part in copied
+            ],
+            "segment_files": [path.name for path in moved],
         }
         write_note(self.folder, content | details)
 
-    def discard(self) -> None:
-        """Remove the folder with the copies, as far as possible: no mark refers to them."""
+    def _discard(self, copied: Sequence[Part]) -> None:
+        """Remove the copies of bytes that were left in their place, as far as possible."""
         import shutil
 
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            with contextlib.suppress(OSError):  # it holds other folders
-                self._folder.parent.rmdir()
-        self._folder, self._copies, self._segment_files = None, [], []
+        folder = self.folder
+        if self._copied or self._moved:
+            for part in copied:
+                with contextlib.suppress(OSError):
+                    (folder / part.copy_name).unlink()
+            with contextlib.suppress(StorageError):
+                self._write_note(self._copied, self._moved, {})
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # it holds other folders
+            folder.parent.rmdir()
+        self._folder = None
 
 
 def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
@@ -206,3 +302,16 @@ def remove_quarantine(archive_dir: Path, recording_id: int) -> None:
         check_directory(archive_dir / FOLDER_NAME)
     for folder in folders:
         shutil.rmtree(folder)
+
+
+def clear_marks(archive_dir: str | os.PathLike[str], recording_id: int) -> None:
+    """Remove the mark and the quarantined bytes of a recording that is gone.
+
+    Raises:
+        StorageError: something of it cannot be removed.
+    """
+    directory = Path(archive_dir)
+    what = f"cannot clear the marks of recording {recording_id}"
+    with StorageErrors(what, directory, names_file=True):
+        (directory / suspect_marks.mark_file_name(recording_id)).unlink(missing_ok=True)
+        remove_quarantine(directory, recording_id)

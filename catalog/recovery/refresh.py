@@ -16,17 +16,14 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.descriptor import (
-    NULL_VALUE,
     RecordingDescriptor,
     describe_problem,
-    max_position,
-    segment_base,
 )
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.file.entries import CatalogEntry
-from aerotape.catalog.recovery import quarantine, suspect_marks
+from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.outcomes import Finding, Outcome, RecordingOutcome
-from aerotape.catalog.recovery.quarantine import Quarantine
+from aerotape.catalog.recovery.quarantine import Part, Quarantine
 from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.recovery.trailing_segment import make_if_lacking, make_next_segment
@@ -38,11 +35,11 @@ from aerotape.catalog.segment_files import (
     index_segment_files,
     listed,
     missing_base_positions,
-    segment_file_name,
     segment_file_size,
     why_none_fits,
 )
 from aerotape.errors import StorageError
+from aerotape.protocol import NULL_VALUE
 
 __all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
 
@@ -72,8 +69,8 @@ def refresh(
         CatalogError: the catalog cannot be written.
 
     Returns:
-        One outcome for each valid recording, ascending, then for damaged entries of recordings
-        that is not known, then one for foreign files if there are.
+        One outcome for each valid recording, ascending, then one for each damaged entry whose
+        recording is not known, then one for the foreign files, if any.
     """
     directory = Path(archive_dir)
     index, foreign = index_segment_files(directory)
@@ -97,7 +94,8 @@ def refresh(
                 descriptor = descriptors[recording_id]
                 end = descriptor.stop_position
                 found = tuple(_inspect(descriptor, segments, end))
-                make_next_segment(directory, descriptor)
+                with contextlib.suppress(OSError):
+                    make_next_segment(directory, descriptor)
                 outcome = RecordingOutcome(recording_id, end, found)
             if recording_id in marks and not outcome.marked:
                 outcome = replace(outcome, marked=True)
@@ -185,38 +183,36 @@ class _Repair:
 
     def _make_file_of(self, end: RecordingEnd) -> None:
         """Create the segment file in which the recording continues, as recorders leave it."""
-        if end.segment and end.position < max_position(self.descriptor):
-            base = segment_base(self.descriptor, end.position)
-            path = self.directory / segment_file_name(self._id, base)
+        if end.segment:
             # Without space for it the recording is served all the same.
             with contextlib.suppress(OSError, StorageError):
-                make_if_lacking(path, self.descriptor.segment_file_length)
+                make_if_lacking(end.segment.path, self.descriptor.segment_file_length)
+                make_next_segment(
+                    self.directory, replace(self.descriptor, stop_position=end.position)
+                )
 
     def _outcome(
         self, stop_position: int, findings: list[Finding], *, repaired: bool
     ) -> RecordingOutcome:
         suspects = [finding for finding in findings if finding.suspect]
         try:
-            self._mark(*suspects)
+            if suspects:
+                notes = [self._note(finding) for finding in suspects]
+                suspect_marks.add_notes(self.directory, self._id, notes)
         except StorageError as error:
             findings = [*findings, Finding(Outcome.UNREADABLE, str(error), suspect=True)]
         return RecordingOutcome(
             self._id, stop_position, tuple(findings), repaired=repaired, marked=bool(suspects)
         )
 
-    def _mark(self, *findings: Finding) -> None:
-        notes = [
-            SuspectNote(
-                str(finding.outcome),
-                finding.detail,
-                finding.position,
-                self.now_ms,
-                self._quarantine.name_of(finding.quarantine) if finding.quarantine else "",
-            )
-            for finding in findings
-        ]
-        if notes:
-            suspect_marks.add_notes(self.directory, self._id, notes)
+    def _note(self, finding: Finding) -> SuspectNote:
+        return SuspectNote(
+            str(finding.outcome),
+            finding.detail,
+            finding.position,
+            self.now_ms,
+            self._quarantine.name_of(finding.quarantine) if finding.quarantine else "",
+        )
 
     def _judge(self, end: RecordingEnd) -> list[Finding]:
         findings = []
@@ -252,53 +248,42 @@ class _Repair:
         return findings
 
     def _take_out_tail(self, segment: SegmentFile, end: RecordingEnd) -> Finding:
-        length = end.data_end - end.offset
         detail = f"{end.torn}; it ends at position {end.position}"
+        what = f"the {end.data_end - end.offset} bytes after it"
 
-        def finding(rest: str, copy: Path | None) -> Finding:
+        def found(rest: str, copy: Path | None = None) -> Finding:
             return Finding(
-                Outcome.SUSPECT_TORN_TAIL,
-                detail + rest,
-                segment.path,
-                end.position,
-                copy,
-                True,
+                Outcome.SUSPECT_TORN_TAIL, detail + rest, segment.path, end.position, copy, True
             )
 
-        copied = None
+        def removed(name: str) -> Finding:
+            return found(f" and {what} are in {name}", self.directory / name)
+
         try:
-            copied = self._quarantine.copy(segment.path, end.offset, end.data_end)
-            self._quarantine.write_note()
-            name = self._quarantine.name_of(copied)
-            taken_out = finding(f" and the {length} bytes after it are in {name}", copied)
-            # Before the bytes go: a crash in between would leave a recording that looks clean.
-            self._mark(taken_out)
-            quarantine.erase_tail(segment.path, end.offset)
-            return taken_out
-        except StorageError as error:
-            if copied is None:
-                self._quarantine.discard()
-            return finding(
-                f"; the {length} bytes after it were left in place ({error}): do not extend it",
-                copied,
+            copy = self._quarantine.remove_tail(
+                Part(segment.path, end.offset, end.data_end), lambda name: self._note(removed(name))
             )
+        except StorageError as error:
+            return found(f"; {what} were left in place ({error}): do not extend it")
+        return removed(self._quarantine.name_of(copy))
 
     def _move_out(self, segment: SegmentFile) -> Finding:
         base = segment.base_position
         detail = f"{segment.path.name} is after the end"
 
-        def finding(rest: str, copy: Path | None) -> Finding:
+        def found(rest: str, copy: Path | None = None) -> Finding:
             return Finding(Outcome.SUSPECT_TORN_TAIL, detail + rest, segment.path, base, copy, True)
 
+        def moved(name: str) -> Finding:
+            return found(f" and is now {name}", self.directory / name)
+
         try:
-            target = self._quarantine.expect_segment(segment.path)
-            self._quarantine.write_note()
-            moved = finding(f" and is now {self._quarantine.name_of(target)}", target)
-            self._mark(moved)
-            quarantine.move_segment(segment.path, target)
-            return moved
+            target = self._quarantine.remove_segment(
+                segment.path, lambda name: self._note(moved(name))
+            )
         except StorageError as error:
-            return finding(f" and was left in place ({error}): do not extend the recording", None)
+            return found(f" and was left in place ({error}): do not extend the recording")
+        return moved(self._quarantine.name_of(target))
 
 
 def _unidentified(entry: CatalogEntry, catalog_path: Path) -> RecordingOutcome:

@@ -2,9 +2,8 @@
 
 They may be the rest of a truncation that a crash interrupted, or good frames after a stop position
 that was lowered: `verify` ends a recording before a lost page, as ArchiveTool does. These cannot
-be distinguished, so all bytes that are not zero go to quarantine: the copy is on storage and the
-recording is marked before the first byte is erased. An interrupted removal can be repeated, which
-makes another copy.
+be distinguished, so all bytes that are not zero go to quarantine. An interrupted removal can be
+repeated, which makes another copy.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from aerotape.catalog.recovery import suspect_marks
-from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail, move_segment
+from aerotape.catalog.recovery.quarantine import Part, Quarantine, erase_tail
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.data_extents import find_data_end, holds_data
 from aerotape.catalog.segment_files import is_blank_from
-from aerotape.errors import StorageError, StorageErrors
+from aerotape.errors import StorageErrors
 
 _OUTCOME = "after the stop position"
 
@@ -50,11 +48,23 @@ class StaleTail:
         offset = self.stop_position - base_position
         if is_blank_from(path, offset):
             return ""
-        kept, end = "", find_data_end(path, offset)
-        if end > offset:
-            kept = self._copy(path, offset, end)
-        erase_tail(path, offset)
-        return kept
+        end = find_data_end(path, offset)
+        if end == offset:
+            erase_tail(path, offset)
+            return ""
+
+        def describe(name: str) -> str:
+            return (
+                f"the {end - offset} bytes after the stop position {self.stop_position} in "
+                f"{path.name} are in {name} now"
+            )
+
+        removed = self._quarantine()
+        copy = removed.remove_tail(
+            Part(path, offset, end),
+            lambda name: self._note(describe(name), self.stop_position, name),
+        )
+        return describe(removed.name_of(copy))
 
     def remove_segment(self, path: Path, base_position: int) -> str:
         """Remove a segment file that is wholly after the stop position.
@@ -77,40 +87,18 @@ class StaleTail:
         """As `remove_segment`, but a file of zeros, or none, is left alone."""
         if is_blank_from(path, 0) or not holds_data(path):
             return ""
+
+        def describe(name: str) -> str:
+            return f"{path.name}, after the stop position {self.stop_position}, is {name} now"
+
         removed = self._quarantine()
-        try:
-            target = removed.expect_segment(path)
-            removed.write_note()
-            kept = (
-                f"{path.name}, after the stop position {self.stop_position}, is "
-                f"{removed.name_of(target)} now"
-            )
-            self._mark(kept, base_position, removed.name_of(target))
-        except StorageError:
-            removed.discard()
-            raise
-        move_segment(path, target)
-        return kept
+        target = removed.remove_segment(
+            path, lambda name: self._note(describe(name), base_position, name)
+        )
+        return describe(removed.name_of(target))
 
     def _quarantine(self) -> Quarantine:
         return Quarantine(self.archive_dir, self.recording_id, self.now_ms, _OUTCOME)
 
-    def _mark(self, detail: str, position: int, name: str) -> None:
-        note = SuspectNote(_OUTCOME, detail, position, self.now_ms, name)
-        suspect_marks.add_notes(self.archive_dir, self.recording_id, [note])
-
-    def _copy(self, path: Path, offset: int, end: int) -> str:
-        """Copy bytes of a segment file to quarantine, and mark it."""
-        removed = self._quarantine()
-        try:
-            copy = removed.copy(path, offset, end)
-            removed.write_note()
-            kept = (
-                f"the {end - offset} bytes after the stop position {self.stop_position} in "
-                f"{path.name} are in {removed.name_of(copy)} now"
-            )
-            self._mark(kept, self.stop_position, removed.name_of(copy))
-        except StorageError:
-            removed.discard()
-            raise
-        return kept
+    def _note(self, detail: str, position: int, name: str) -> SuspectNote:
+        return SuspectNote(_OUTCOME, detail, position, self.now_ms, name)

@@ -204,7 +204,7 @@ def _judge(
 def frames_in_holes(
     descriptor: RecordingDescriptor, segment: SegmentFile, end_offset: int
 ) -> list[tuple[int, int]]:
-    """Return where data frames before `end_offset` begin and end that are partly in a hole.
+    """Return begin and end of each data frame before `end_offset` that is partly in a hole.
 
     Of a padding frame only the header is written.
 

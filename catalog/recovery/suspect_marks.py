@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from aerotape.catalog.durability import write_durably
-from aerotape.catalog.recovery.quarantine import remove_quarantine
 from aerotape.catalog.segment_files import file_names, read_whole_file
 from aerotape.errors import StorageError, StorageErrors
 
@@ -89,19 +88,6 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
     }
     with StorageErrors(f"cannot mark recording {recording_id}", path, names_file=True):
         write_durably(path, json.dumps(content, indent=2).encode())
-
-
-def clear_marks(archive_dir: str | os.PathLike[str], recording_id: int) -> None:
-    """Remove the mark and the quarantined bytes of a recording that is gone.
-
-    Raises:
-        StorageError: something of it cannot be removed.
-    """
-    directory = Path(archive_dir)
-    what = f"cannot clear the marks of recording {recording_id}"
-    with StorageErrors(what, directory, names_file=True):
-        (directory / mark_file_name(recording_id)).unlink(missing_ok=True)
-        remove_quarantine(directory, recording_id)
 
 
 def _read(path: Path) -> list[SuspectNote]:

@@ -26,24 +26,38 @@ from aerotape.catalog.segment_files import (
 )
 
 
-def make_next_segment(directory: Path, descriptor: RecordingDescriptor) -> None:
-    """Create the file that a stopped recording would continue in, if it ends with a segment.
+def next_segment_path(folder: Path, descriptor: RecordingDescriptor) -> Path | None:
+    """Return the file in which a stopped recording continues that ends with a full segment.
 
-    None is created where the preceding segment is missing, as it would hide that, nor where there
-    is no space: the recording is served all the same.
+    None for a recording that ends within a segment, is empty, or can have no further segment.
     """
-    recording_id = descriptor.recording_id
-    stop, length = descriptor.stop_position, descriptor.segment_file_length
+    stop = descriptor.stop_position
     # Most recordings end within a term, which is the fastest check.
     if stop <= descriptor.start_position or stop & (descriptor.term_buffer_length - 1):
-        return
+        return None
     if describe_problem(descriptor) or not segment_base(descriptor, stop) == stop < max_position(
         descriptor
     ):
-        return
-    with contextlib.suppress(OSError):
-        if (directory / segment_file_name(recording_id, stop - length)).exists():
-            make_if_lacking(directory / segment_file_name(recording_id, stop), length)
+        return None
+    return folder / segment_file_name(descriptor.recording_id, stop)
+
+
+def make_next_segment(folder: Path, descriptor: RecordingDescriptor) -> Path | None:
+    """Create the file of `next_segment_path` if it is missing; return its path.
+
+    None is created where the preceding segment is missing, as it would hide that.
+
+    Raises:
+        OSError: there is no space, or no permission.
+    """
+    path, length = next_segment_path(folder, descriptor), descriptor.segment_file_length
+    if path is None:
+        return None
+    preceding = segment_file_name(descriptor.recording_id, descriptor.stop_position - length)
+    if not (folder / preceding).exists():
+        return None
+    make_if_lacking(path, length)
+    return path
 
 
 def make_if_lacking(path: Path, length: int) -> None:
@@ -54,6 +68,10 @@ def make_if_lacking(path: Path, length: int) -> None:
 
 
 def make_next_segments(catalog: Catalog, directory: Path) -> None:
-    """Create the next segment file of every valid recording that ends with a segment."""
+    """Create the next segment file of every valid recording that ends with a full segment.
+
+    Without space for it the recordings are served all the same.
+    """
     for descriptor in catalog.readable_descriptors()[0].values():
-        make_next_segment(directory, descriptor)
+        with contextlib.suppress(OSError):
+            make_next_segment(directory, descriptor)

@@ -26,7 +26,6 @@ from aerotape.catalog.recovery.suspect_marks import SuspectNote, marked_recordin
 from aerotape.catalog.remote.object_folder import ObjectFolder
 from aerotape.catalog.remote.stop_position import find_remote_end, unnamed_file
 from aerotape.catalog.scopes.layout import find_imported, scope_of_archive
-from aerotape.catalog.seek_index.file import seek_index_name
 from aerotape.catalog.segment_files import (
     SegmentFile,
     index_segment_files,
@@ -113,10 +112,6 @@ class RemoteRecording(StoredRecording):
     def read_time_index(self) -> bytes | None:
         """Fetch the file of its time index, None when there is none (StorageError)."""
         return self._read(time_index_name(self.recording_id))
-
-    def read_seek_index(self) -> bytes | None:
-        """Fetch the file of its seek index, None when there is none (StorageError)."""
-        return self._read(seek_index_name(self.recording_id))
 
     def _read(self, name: str) -> bytes | None:
         """Fetch a small file, None when there is none; if it was not listed, without a request."""

@@ -36,7 +36,7 @@ def find_remote_end(
         segments: its segment files, ascending.
 
     Raises:
-        StorageError: a file cannot be read, or is gone since it was listed.
+        StorageError: a file cannot be read, or was removed after it was listed.
     """
     for index in reversed(range(len(segments))):
         segment = segments[index]

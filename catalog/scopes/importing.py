@@ -246,7 +246,7 @@ def _import(
     """Build the directory of a recording and give it its name.
 
     Returns:
-        Why it was not imported: the archive of the source has changed it meanwhile; else "".
+        The reason if it was not imported because the source's archive changed it; else "".
 
     Raises:
         StorageError: a file cannot be read or written.

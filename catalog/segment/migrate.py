@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, segment_base
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.segment.data_extents import holds_data
 from aerotape.catalog.segment_files import (
@@ -21,6 +21,7 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.errors import StorageError, StorageErrors
 from aerotape.frame_header import FRAME_ALIGNMENT, HEADER_LENGTH, FrameHeader, term_id_at
+from aerotape.protocol import NULL_VALUE
 
 _CHUNK_LENGTH = 256 * 1024
 
@@ -81,10 +82,10 @@ def find_detached(archive_dir: Path, descriptor: RecordingDescriptor) -> Detache
 
 
 def _first_frame_offset(path: Path, descriptor: RecordingDescriptor, base_position: int) -> int:
-    """Return where the first frame of a segment file is, bytes.
+    """Return the offset of the first frame in a segment file, bytes.
 
     Raises:
-        StorageError: it has none in its first term, or not one of this recording.
+        StorageError: the file has no frame in its first term, or one of another recording.
     """
     length = segment_file_size(path)
     if length != descriptor.segment_file_length:

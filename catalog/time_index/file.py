@@ -31,7 +31,7 @@ offset
 0       time, nanoseconds since 1970, by the clock of the machine that recorded (int64)
 8       position that the recording had then, where a frame ends (int64)
 16      session id of the image that was recorded, 0 for an estimate (int32)
-20      flags (uint32): 1 for an estimate, made afterwards
+20      flags (uint32): 1 for an estimate, added afterwards
 24      zero (uint32)
 28      CRC-32 of what is before it (uint32)
 ======  =====================================================================================

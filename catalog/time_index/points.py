@@ -14,12 +14,13 @@ from itertools import starmap
 from typing import Final, NamedTuple, overload
 
 from aerotape import _native
+from aerotape.units import MAX_LONG
 
 POINT_LENGTH: Final = 32
 FLAG_ESTIMATE: Final = 1
 
 _NS_PER_US: Final = 1_000
-_NO_POSITION: Final = (1 << 63) - 1
+_NO_POSITION: Final = MAX_LONG
 
 _POINT: Final = struct.Struct("<qqiII")
 _CRC: Final = struct.Struct("<I")

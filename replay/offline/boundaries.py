@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aerotape import _native
+from aerotape.catalog.segment.term_search import terms_from_last
 from aerotape.errors import SegmentError
 from aerotape.replay.offline.reader import arrow_batches
 
@@ -58,13 +59,10 @@ def last_message(
     whole = whole.part(begin, min(whole.to_position, end))
     if max_messages is not None:
         return _last_of(whole, end, max_messages)
-    upto = whole.to_position
-    while begin < upto:
-        since = max(begin, (upto - 1) & -whole.term_length)
+    for since, upto in terms_from_last(begin, whole.to_position, whole.term_length):
         found = _last_of(whole.part(since, upto), end)
         if found is not None:
             return replace(found, count=0)
-        upto = since
     return None
 
 

@@ -23,6 +23,7 @@ from aerotape.replay.offline.reader import recording_range
 from aerotape.replay.offline.scan_ahead import scans
 from aerotape.replay.offline.table import TableReader, payload_columns, table_schema
 from aerotape.times import TimeLike, TimeRange
+from aerotape.units import MAX_LONG
 
 if TYPE_CHECKING:
     import polars
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.columns.payloads import Others
     from aerotape.replay.offline.read_mode import Mode
 
-_HIGHEST: Final = (1 << 63) - 1
+_HIGHEST: Final = MAX_LONG
 _PUSHED: Final = ("recording_id", "position", RECORDED_TIME)
 _ALL: Final = (0, _HIGHEST)
 _MIRRORED: Final = {"Gt": "Lt", "GtEq": "LtEq", "Lt": "Gt", "LtEq": "GtEq", "Eq": "Eq"}

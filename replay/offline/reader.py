@@ -1,10 +1,9 @@
 """Reading recordings offline, from the segment files of an archive directory.
 
 Needs no daemon and disturbs none: the archive's files are only read, and only up to the recorded
-position, so an archive may be recording. Reading a raft journal from an index writes a seek index
-into a local directory (`seek.py`). Scanning is native (`native/src/scan/`); this module connects it
-to `aerotape.catalog.directory` and returns messages as `Message` or, with pyarrow, as Arrow record
-batches.
+position, so an archive may be recording. Scanning is native (`native/src/scan/`); this module
+connects it to `aerotape.catalog.directory` and returns messages as `Message` or, with pyarrow, as
+Arrow record batches.
 
 A message belongs to the range of positions in which its first frame begins. Adjacent ranges
 therefore return each message exactly once, and need not end at frame boundaries. Fragments of
@@ -22,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from aerotape import _native
 from aerotape.catalog.directory import recording_key
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
+from aerotape.catalog.segment.scan_range import ScanRange
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import argument
-from aerotape.frame_header import HEADER_LENGTH, max_frame_length
+from aerotape.frame_header import HEADER_LENGTH
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeRange
 from aerotape.url_path import UrlPath
@@ -104,37 +104,16 @@ class Scan(Protocol):
         """Damaged messages left out so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingRange:
-    """Messages of one recording that begin from `from_position` up to `to_position`.
-
-    Plain values only, so that it can be sent to another process that sees the same directory.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingRange(ScanRange):
+    """A range of an opened archive directory, which may be in remote storage.
 
     Attributes:
-        archive_dir: path of the directory, or its URL in remote storage.
-        max_frame_length: of a data frame, bytes: the MTU.
-        limit_position: the recorded position when the range was created. Nothing is read after
-            it; a message that begins in the range is read to its end.
         storage: options of remote storage.
-        from_boundary: `from_position` is known to be a message boundary. Scanning begins there
-            instead of at the start of its term.
         imported_from: the scope of an imported recording, unsigned; None for an archive's own.
     """
 
-    archive_dir: str
-    recording_id: int
-    start_position: int
-    term_length: int
-    segment_length: int
-    initial_term_id: int
-    session_id: int
-    stream_id: int
-    max_frame_length: int
-    from_position: int
-    to_position: int
-    limit_position: int
     storage: StorageOptions = NO_OPTIONS
-    from_boundary: bool = False
     imported_from: int | None = None
 
     @property
@@ -238,7 +217,7 @@ def recording_range(
     if seek:
         from aerotape.replay.offline.seek import seek_position
 
-        begin = max(begin, seek_position(recording, range_of(recording, start, limit, limit), seek))
+        begin = max(begin, seek_position(range_of(recording, start, limit, limit), seek))
     return range_of(recording, begin, max(begin, end), limit)
 
 
@@ -266,22 +245,14 @@ def range_of(
     from_boundary: bool = False,
 ) -> RecordingRange:
     """Return a range of positions that are known to be recorded (see `RecordingRange`)."""
-    descriptor = recording.descriptor
-    return RecordingRange(
-        archive_dir=str(recording.archive_dir),
-        recording_id=descriptor.recording_id,
-        start_position=recording.start_position,
-        term_length=descriptor.term_buffer_length,
-        segment_length=descriptor.segment_file_length,
-        initial_term_id=descriptor.initial_term_id,
-        session_id=descriptor.session_id,
-        stream_id=descriptor.stream_id,
-        max_frame_length=max_frame_length(descriptor.mtu_length),
-        from_position=from_position,
-        to_position=to_position,
-        limit_position=limit_position,
-        storage=recording.storage,
+    return RecordingRange.of(
+        recording.archive_dir,
+        recording.descriptor,
+        from_position,
+        to_position,
+        limit_position,
         from_boundary=from_boundary,
+        storage=recording.storage,
         imported_from=recording.imported_from,
     )
 

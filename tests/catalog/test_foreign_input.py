@@ -306,7 +306,7 @@ def test_the_mark_is_written_before_bytes_are_erased(
     class KilledError(BaseException):
         pass
 
-    def killed(path: Path, offset: int) -> None:
+    def killed(*_: object) -> None:
         raise KilledError
 
     stream = torn(tmp_path, b"\xff" * 50)

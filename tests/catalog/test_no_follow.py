@@ -171,9 +171,9 @@ def test_a_purge_does_not_delete_through_a_linked_quarantine(archive: Path, tmp_
     with pytest.raises(
         StorageError, match=r"aerotape-quarantine is a symbolic link, not a directory"
     ):
-        suspect_marks.clear_marks(archive, 0)
+        quarantine.clear_marks(archive, 0)
     assert (link_target / "0-17").is_dir()
-    suspect_marks.clear_marks(archive, 1)
+    quarantine.clear_marks(archive, 1)
 
 
 def test_checksums_are_not_written_through_a_link(

@@ -13,7 +13,6 @@ from support.damage.overwriting import overwrite
 from aerotape import _native
 from aerotape.catalog.descriptor import segment_base_position
 from aerotape.catalog.segment_files import (
-    MAX_LONG,
     index_segment_files,
     is_blank_from,
     list_segment_files,
@@ -21,6 +20,7 @@ from aerotape.catalog.segment_files import (
     segment_file_name,
 )
 from aerotape.errors import StorageError
+from aerotape.units import MAX_LONG
 
 longs = st.integers(0, MAX_LONG)
 # Exponents of term and segment lengths: 64 KiB to 1 GiB.

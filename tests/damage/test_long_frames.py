@@ -46,7 +46,7 @@ def refresh():
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.recovery.refresh import refresh
     with Catalog.open(sys.argv[2]) as catalog:
-        catalog.set_end(0, -1, -1)
+        catalog.set_end_in_any_state(0, -1, -1)
         [outcome] = refresh(catalog, sys.argv[2], now_ms=1)
     assert outcome.stop_position == 128, outcome
     assert outcome.findings[0].quarantine.stat().st_size > 64

@@ -156,7 +156,6 @@ def _into_directory(
     from aerotape.catalog.maintenance.recording_writer import write_recording
     from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
     from aerotape.catalog.mark.ownership import unused
-    from aerotape.catalog.seek_index.file import write_seek_index
 
     stream = _stream(source, args)
     stream.check()
@@ -165,17 +164,13 @@ def _into_directory(
     def write(writer: RecordingWriter) -> None:
         copies.append(source.copy(writer.append, lambda done: bar.update(done >> 20)))
 
-    def write_index(folder: Path, found: RecordingDescriptor) -> list[Path]:
-        points = copies[0].points
-        return [write_seek_index(folder, found.recording_id, found.start_timestamp_ms, points)]
-
     with StorageErrors(f"cannot create {args.to}", args.to):
         make_directory(args.to)
     with (
         unused(args.to, DEFAULT_LIVENESS_TIMEOUT_MS),
         Catalog.open(args.to, create=True) as catalog,
     ):
-        recording = write_recording(catalog, args.to, stream, write, write_index)
+        recording = write_recording(catalog, args.to, stream, write)
     return recording, copies[0]
 
 
@@ -201,7 +196,7 @@ def _into_running_archive(
             publication.wait_connected()
             recording_id = _find(client, uri, args.stream_id, publication.session_id)
 
-            def append(payload: memoryview, reserved_value: int) -> int:
+            def append(payload: memoryview, reserved_value: int) -> None:
                 if len(payload) > publication.max_message_length:
                     raise ConfigurationError(
                         f"a record of {len(payload)} bytes is too long for the stream: the longest "
@@ -209,7 +204,6 @@ def _into_running_archive(
                         "--term-length",
                     )
                 publication.send(payload, reserved_value=reserved_value)
-                return -1
 
             copied = source.copy(append, lambda done: bar.update(done >> 20))
             end = publication.position

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from aerotape.catalog.seek_index.file import SeekPoint
 from aerotape.codecs.raft.origin import Origin
 from aerotape.codecs.raft_journal.directory import JournalSegment, RaftJournal, segment_paths
 from aerotape.errors import JournalError
-from aerotape.replay.offline.seek import PointCollector
 
 Progress = Callable[[int], object]
-Append = Callable[[memoryview, int], int]
-"""Appends a message, given its reserved value; returns its position, -1 if that is not known."""
+Append = Callable[[memoryview, int], object]
+"""Appends a message, given its reserved value."""
 
 
 @dataclass(slots=True)
@@ -25,14 +23,12 @@ class Copied:
         records: their number.
         first_index: index of the first one.
         last_index: index of the last one.
-        points: of the seek index.
         damage: why the records after the last one were not read; None at the journal's end.
     """
 
     records: int = 0
     first_index: int | None = None
     last_index: int | None = None
-    points: list[SeekPoint] = field(default_factory=list)
     damage: JournalError | None = None
 
 
@@ -65,12 +61,10 @@ class JournalSource:
         Raises:
             JournalError: the journal is damaged before its first record.
         """
-        copied, collector = Copied(), PointCollector()
+        copied = Copied()
         try:
-            for payload, index, asqn, origin, done in self._records():
-                position = append(payload, origin)
-                if position >= 0:
-                    collector.add(index, asqn, position)
+            for payload, index, origin, done in self._records():
+                append(payload, origin)
                 copied.records += 1
                 if copied.first_index is None:
                     copied.first_index = index
@@ -80,11 +74,10 @@ class JournalSource:
             if not copied.records:
                 raise
             copied.damage = error
-        copied.points = collector.points
         return copied
 
-    def _records(self) -> Iterator[tuple[memoryview, int, int, int, int]]:
-        """Yield each record, its index, asqn and origin, and the bytes read so far."""
+    def _records(self) -> Iterator[tuple[memoryview, int, int, int]]:
+        """Yield each record, its index and origin, and the bytes read so far."""
         before = dict.fromkeys(self._segments, 0)
         total = 0
         for path, segment in self._segments.items():
@@ -95,11 +88,9 @@ class JournalSource:
             origin = self._origin(segment).encode()
             data, begin = memoryview(columns.data), 0
             offset = before[columns.segment] + columns.offset[0]
-            for index, asqn, length in zip(
-                columns.index, columns.asqn, columns.length, strict=True
-            ):
+            for index, length in zip(columns.index, columns.length, strict=True):
                 end = begin + length
-                yield data[begin:end], index, asqn, origin, offset + end
+                yield data[begin:end], index, origin, offset + end
                 begin = end
 
     def _origin(self, segment: JournalSegment) -> Origin:

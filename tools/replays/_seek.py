@@ -1,8 +1,7 @@
 """Seeking by index or asqn in a recording of a running archive, over its protocol.
 
-The seek index is a file of the archive's directory. Without that directory, the first records of
-terms are replayed in a binary search, because a term begins with a frame and no message spans two
-terms; then the records of one term are replayed up to the target.
+The search is that of offline readers (`aerotape.replay.offline.seek`); without the archive's
+directory its records are replayed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from aerotape.tools._cli.arguments import identity
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
     from aerotape.replay.offline.directory import Recording
-    from aerotape.replay.offline.seek import SeekTarget
+    from aerotape.replay.offline.seek import Messages, SeekTarget
 
 
 def add_seek_options(group: argparse._ActionsContainer) -> None:
@@ -91,43 +90,17 @@ def find_position(client: ArchiveClient, args: argparse.Namespace, target: SeekT
 
 
 def _search(client: ArchiveClient, recording_id: int, target: SeekTarget) -> int | None:
-    from aerotape.replay.offline.seek import Search, record_key
+    from aerotape.replay.offline.seek import find_record
+
+    def messages(begin: int, end: int) -> Messages:
+        with client.replay(recording_id, begin, end - begin, follow=False) as replay:
+            for message in replay:
+                yield [(message.position, message.payload)]
 
     descriptor = _descriptor(client, recording_id)
-    start, term = descriptor.start_position, descriptor.term_buffer_length
-    end = client.max_recorded_position(recording_id)
-    begins = range(start & -term, end, term)  # the first may be before the start
-    search = Search(target)
-    low, high = 0, len(begins)
-    while high - low > 1:
-        middle = (low + high) // 2
-        key = _first_key(client, recording_id, begins[middle], end, target)
-        if key is not None and search.is_before(*key):
-            low = middle
-        else:
-            high = middle
-    begin = max(start, begins[low]) if begins else end
-    with client.replay(recording_id, begin, end - begin, follow=False) as replay:
-        for message in replay:
-            key = record_key(message.payload, recording_id, message.position)
-            if search.feed(*key, message.position):
-                break
-    return search.position
-
-
-def _first_key(
-    client: ArchiveClient, recording_id: int, begin: int, end: int, target: SeekTarget
-) -> tuple[int, int] | None:
-    """Return index and asqn of the first record from a position on that has what is searched."""
-    from aerotape.catalog.seek_index.file import NO_ASQN
-    from aerotape.replay.offline.seek import record_key
-
-    with client.replay(recording_id, begin, end - begin, follow=False) as replay:
-        for message in replay:
-            index, asqn = record_key(message.payload, recording_id, message.position)
-            if target.index is not None or asqn != NO_ASQN:
-                return index, asqn
-    return None
+    start, end = descriptor.start_position, client.max_recorded_position(recording_id)
+    term_length = descriptor.term_buffer_length
+    return find_record(target, messages, recording_id, start, end, term_length)
 
 
 def _descriptor(client: ArchiveClient, recording_id: int) -> RecordingDescriptor:

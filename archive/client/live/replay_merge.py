@@ -18,6 +18,7 @@ from aerotape import _native, errors
 from aerotape.aeron import Subscription
 from aerotape.archive.client import channels
 from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.archive.client.live.join_rule import is_joined, is_near_live
 from aerotape.archive.client.replay.image_reader import ImageReader
 from aerotape.archive.client.requests.queries import max_recorded_position
 from aerotape.archive.client.requests.replays import (
@@ -37,8 +38,6 @@ from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
 DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000
 
 _FRAGMENT_LIMIT: Final = 256
-# The largest distance to the end of the recording at which the live stream is added.
-_LIVE_MAX_WINDOW: Final = 32 * 1024 * 1024
 # Between two requests for the position of the recording.
 _FIRST_ASK_AGAIN_NS: Final = 8_000_000
 _LAST_ASK_AGAIN_NS: Final = 500_000_000
@@ -267,11 +266,11 @@ class ReplayMerge(ImageReader, Closing):
             self._check_image(image)
             missing = self._target - self.position
             if not self._is_live_added:
-                if missing <= min(image.term_buffer_length // 4, _LIVE_MAX_WINDOW):
+                if is_near_live(image, missing):
                     yield from self._add_destination(self._options.live_destination)
                     self._is_live_added = True
                     ask_again_ns = 0
-            elif missing <= 0 and image.active_transport_count >= 2:
+            elif is_joined(image, missing):
                 break
             self._enter(MergeState.CATCHUP)
         self._end_replay()

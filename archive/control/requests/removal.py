@@ -15,7 +15,7 @@ from aerotape.archive.recording.truncation import check_frame, check_truncation,
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.recovery.suspect_marks import clear_marks
+from aerotape.catalog.recovery.quarantine import clear_marks
 from aerotape.catalog.segment.placement import sort_out
 from aerotape.catalog.segment_files import list_files_to_delete
 from aerotape.catalog.time_index.upkeep import cut_after

@@ -195,11 +195,11 @@ clear_stale_tail(directory, open_directory(directory).recording(0).descriptor, 1
 
 # Omitted together: at the end, the directory is forced for all deleted files.
 TOGETHER = ("quarantine.py move_segment|extension.py clear_stale_tail",)
-AT_THE_END = [*TOGETHER, "quarantine.py erase_tail < stale_tail.py StaleTail.clear_tail"]
+AT_THE_END = [*TOGETHER, "quarantine.py erase_tail < quarantine.py Quarantine.remove"]
 # Names of folders and copies: the directories are forced for the note and the mark, before
 # anything is deleted.
 NAMES = [
-    "quarantine.py copy_tail < quarantine.py Quarantine.copy",
+    "quarantine.py copy_tail < quarantine.py Quarantine.remove",
     "quarantine.py make_folder < quarantine.py Quarantine.folder",
 ]
 # The fsync of the copy's directory happens at the end; the old name still refers to the shared

@@ -12,8 +12,7 @@ from support.damage.holes import PAGE_LENGTH, punch
 from support.damage.overwriting import overwrite
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.recovery import suspect_marks
-from aerotape.catalog.recovery.quarantine import FOLDER_NAME
+from aerotape.catalog.recovery.quarantine import FOLDER_NAME, clear_marks
 from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.replay.offline.directory import open_directory
 
@@ -398,7 +397,7 @@ def test_a_suspect_mark_is_persistent_and_visible(crashed: Crashed) -> None:
         NOW_MS,
     )
     assert (crashed.path / note.quarantine).is_file()
-    suspect_marks.clear_marks(crashed.path, 0)
+    clear_marks(crashed.path, 0)
     assert not crashed.refresh().suspect
     left = {path.name for path in crashed.path.iterdir() if path.name.startswith("aerotape-")}
     assert left <= {FOLDER_NAME}

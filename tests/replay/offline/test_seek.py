@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,19 +13,14 @@ from support.journals.raft_bytes import initial
 from support.journals.raft_recording import BuiltRecord, record_into, records
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.seek_index.file import (
-    RECORDS_PER_POINT,
-    SeekPoint,
-    decode_seek_index,
-    encode_seek_index,
-    seek_index_path,
-)
+from aerotape.catalog.indexes import remove_indexes
 from aerotape.codecs.raft.record import encode_record
 from aerotape.errors import CodecError, ConfigurationError
 from aerotape.replay.offline import seek
 from aerotape.replay.offline.directory import Recording, open_directory
 
-COUNT = 5 * RECORDS_PER_POINT + 300
+COUNT = 5_420
+TERM = 65_536
 STARTED = 1_700_000_000_000
 
 
@@ -38,10 +33,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[BuiltRe
 
 @pytest.fixture
 def built(source: tuple[Path, list[BuiltRecord]], tmp_path: Path) -> list[BuiltRecord]:
-    """The records of recording 0 in `tmp_path`, which has no seek index."""
+    """The records of recording 0 in `tmp_path`."""
     for path in source[0].iterdir():
-        if path.suffix != ".seek-index":
-            (tmp_path / path.name).hardlink_to(path)
+        (tmp_path / path.name).hardlink_to(path)
     # The tests change it.
     catalog = tmp_path / "archive.catalog"
     data = catalog.read_bytes()
@@ -52,17 +46,6 @@ def built(source: tuple[Path, list[BuiltRecord]], tmp_path: Path) -> list[BuiltR
 
 def opened(directory: Path) -> Recording:
     return open_directory(directory).recording(0)
-
-
-def stored(directory: Path) -> list[SeekPoint]:
-    data = seek_index_path(directory, 0).read_bytes()
-    points = decode_seek_index(data, 0, STARTED)
-    assert points is not None
-    return points
-
-
-def store(directory: Path, points: list[SeekPoint]) -> None:
-    seek_index_path(directory, 0).write_bytes(encode_seek_index(0, STARTED, points))
 
 
 def first(
@@ -98,22 +81,15 @@ def check(directory: Path, built: list[BuiltRecord], seed: int, count: int = 40)
 def test_seeking_finds_what_a_scan_finds(
     tmp_path: Path, built: list[BuiltRecord], seeds: range
 ) -> None:
-    """With an index that is missing at first, and is written by the way."""
+    """By index and by asqn, within the recording and outside."""
     for seed in seeds:
         check(tmp_path, built, seed)
-    points = stored(tmp_path)
-    by_position = {each.position: (each.index, each.asqn) for each in built}
-    assert [by_position[p.position] for p in points] == [(p.index, p.asqn) for p in points]
-    gaps = [b.index - a.index for a, b in pairwise(points)]
-    assert all(RECORDS_PER_POINT <= gap < RECORDS_PER_POINT + 20 for gap in gaps)
-    assert len(points) == COUNT // RECORDS_PER_POINT + 1
 
 
-def test_a_seek_reads_only_the_part_after_a_point(
+def test_a_seek_reads_one_term_and_the_first_records_of_others(
     tmp_path: Path, built: list[BuiltRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With an index, fewer records are read than two points are apart."""
-    check(tmp_path, built, 1, 1)
+    """The records of other terms are not decoded."""
     reads = []
     original = seek.record_key
 
@@ -122,53 +98,29 @@ def test_a_seek_reads_only_the_part_after_a_point(
         return original(payload, recording_id, position)
 
     monkeypatch.setattr(seek, "record_key", counted)
-    assert first(opened(tmp_path), from_index=COUNT) == by_index(built, COUNT)
-    assert 0 < len(reads) < RECORDS_PER_POINT + 30
+    terms = Counter(each.position // TERM for each in built)
+    for index in (100, COUNT // 2, COUNT):
+        reads.clear()
+        assert first(opened(tmp_path), from_index=index) == by_index(built, index)
+        assert 0 < len(reads) <= max(terms.values()) + len(terms).bit_length() + 1
 
 
-@pytest.mark.parametrize("damage", ["empty", "torn", "flipped", "foreign", "folder"])
-def test_a_damaged_index_is_written_again(
-    tmp_path: Path, built: list[BuiltRecord], damage: str
+def test_an_index_file_of_an_earlier_version_is_ignored(
+    tmp_path: Path, built: list[BuiltRecord]
 ) -> None:
-    """It is never an error."""
-    check(tmp_path, built, 1, 1)
-    path = seek_index_path(tmp_path, 0)
-    data = bytearray(path.read_bytes())
-    if damage == "empty":
-        data.clear()
-    elif damage == "torn":
-        del data[-5:]
-    elif damage == "flipped":
-        data[64 + 40] ^= 1
-    elif damage == "foreign":
-        data = bytearray(encode_seek_index(1, STARTED, stored(tmp_path)))
-    path.unlink()
-    path.write_bytes(data) if damage != "folder" else path.mkdir()
-    check(tmp_path, built, 2, 3)
-    if damage != "folder":
-        assert len(stored(tmp_path)) == COUNT // RECORDS_PER_POINT + 1
+    """It is not read, and stays until its recording is purged."""
+    path = tmp_path / "aerotape-0.seek-index"
+    path.write_bytes(b"AEROSEEK")
+    check(tmp_path, built, 1, 3)
+    assert path.read_bytes() == b"AEROSEEK"
+    remove_indexes(tmp_path, 0)
+    remove_indexes(tmp_path, 0)
+    assert not path.exists()
 
 
-@pytest.mark.parametrize("kind", ["index", "asqn", "position", "swapped"])
-def test_a_lying_index_is_not_believed(tmp_path: Path, built: list[BuiltRecord], kind: str) -> None:
-    """A point is used only if the record at its position is the one that it names."""
-    check(tmp_path, built, 1, 1)
-    true = stored(tmp_path)
-    lies = {
-        "index": [SeekPoint(p.index - 3, p.asqn, p.position) for p in true],
-        "asqn": [SeekPoint(p.index, p.asqn - 1, p.position) for p in true],
-        "position": [SeekPoint(p.index, p.asqn, p.position + 32) for p in true],
-        "swapped": [SeekPoint(a.index, a.asqn, b.position) for a, b in pairwise(true)],
-    }
-    store(tmp_path, lies[kind])
-    check(tmp_path, built, 2, 10)
-    assert stored(tmp_path) == true
-
-
-def test_points_after_a_truncation_are_dropped(tmp_path: Path, built: list[BuiltRecord]) -> None:
-    """What another journal has in the place of the old records is found."""
-    check(tmp_path, built, 1, 1)
-    cut = 2 * RECORDS_PER_POINT + 77
+def test_records_after_a_truncation_are_not_found(tmp_path: Path, built: list[BuiltRecord]) -> None:
+    """The search ends at the stop position."""
+    cut = 2 * 1024 + 77
     with Catalog.open(tmp_path) as catalog:
         catalog.recording_stopped(0, built[cut].position, STARTED)
     left = built[:cut]
@@ -181,8 +133,7 @@ def test_points_after_a_truncation_are_dropped(tmp_path: Path, built: list[Built
 def test_a_purged_recording_begins_at_its_first_record(
     tmp_path: Path, built: list[BuiltRecord]
 ) -> None:
-    """Points of records that are gone are not used."""
-    check(tmp_path, built, 1, 1)
+    """Records that are gone are not searched."""
     start = next(each.position for each in built if each.position >= 131_072)
     with Catalog.open(tmp_path) as catalog:
         catalog.set_start_position(0, start)
@@ -191,19 +142,6 @@ def test_a_purged_recording_begins_at_its_first_record(
     for target in (0, left[0].index - 1, left[0].index, left[5].index, left[-3].index):
         assert first(opened(tmp_path), from_index=target) == by_index(left, target)
         assert first(opened(tmp_path), from_asqn=target) == by_asqn(left, target)
-
-
-def test_an_index_that_cannot_be_written_does_not_matter(
-    tmp_path: Path, built: list[BuiltRecord], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A reader may lack the permission."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("aerotape.catalog.seek_index.file.write_atomically", refuse)
-    check(tmp_path, built, 3, 2)
-    assert not seek_index_path(tmp_path, 0).exists()
 
 
 def test_other_recordings_cannot_be_searched(tmp_path: Path) -> None:
@@ -222,25 +160,20 @@ def test_invalid_targets_are_refused(tmp_path: Path, built: list[BuiltRecord]) -
 
 
 def test_a_recording_without_asqns_is_read_from_its_start(tmp_path: Path) -> None:
-    """A point is made of a record without asqn only if no other follows soon."""
+    """No record precedes the target."""
     found = [(n, -1, encode_record(n, -1, initial(n))) for n in range(1, 5000)]
     built = record_into(tmp_path, found)
     assert first(opened(tmp_path), from_asqn=5) == 0
     assert first(opened(tmp_path), from_index=4999) == built[-1].position
-    assert [point.index for point in stored(tmp_path)] == [1, 2049, 4097]
 
 
 def test_a_copy_in_remote_storage_is_searched(tmp_path: Path, built: list[BuiltRecord]) -> None:
-    """With the index if it was copied, which is not written there."""
+    """Without a file in addition to those of the archive."""
     fsspec = pytest.importorskip("fsspec")
-    check(tmp_path, built, 1, 1)
-    for name, skipped in (("with", ""), ("without", ".seek-index")):
-        memory = fsspec.filesystem("memory")
-        for path in tmp_path.iterdir():
-            if path.suffix != skipped:
-                memory.pipe_file(f"/seek-{name}/{path.name}", path.read_bytes())
-        remote = open_directory(f"memory://seek-{name}").recording(0)
-        assert first(remote, from_index=4000) == by_index(built, 4000)
-        assert first(remote, from_asqn=4000) == by_asqn(built, 4000)
-        found = [path for path in memory.ls(f"/seek-{name}", detail=False) if "seek-index" in path]
-        assert len(found) == (name == "with")
+    memory = fsspec.filesystem("memory")
+    for path in tmp_path.iterdir():
+        memory.pipe_file(f"/seek/{path.name}", path.read_bytes())
+    remote = open_directory("memory://seek").recording(0)
+    assert first(remote, from_index=4000) == by_index(built, 4000)
+    assert first(remote, from_asqn=4000) == by_asqn(built, 4000)
+    assert len(memory.ls("/seek", detail=False)) == len(list(tmp_path.iterdir()))

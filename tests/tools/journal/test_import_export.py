@@ -17,7 +17,6 @@ from support.power_cut.power_cut import directories_after, recorded_command
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.seek_index.file import decode_seek_index, seek_index_path
 from aerotape.codecs.raft_journal.directory import RaftJournal
 from aerotape.codecs.raft_journal.verify import verify_journal
 from aerotape.replay.offline.directory import open_directory
@@ -63,7 +62,7 @@ def journal(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path, 
 def test_an_import_has_one_message_for_each_record(
     tmp_path: Path, journal: tuple[str, Path, list[bytes]]
 ) -> None:
-    """The messages are the records, and the seek index names records among them."""
+    """The messages are the records."""
     _, directory, written = journal
     before, archive = files(directory), tmp_path / "archive"
     row = imported(directory, archive)
@@ -73,9 +72,6 @@ def test_an_import_has_one_message_for_each_record(
     descriptor = open_directory(archive).recording(0).descriptor
     assert descriptor.original_channel == f"aeron:ipc?alias={NAME}"
     assert descriptor.stop_position == row["stop_position"]
-    data = seek_index_path(archive, 0).read_bytes()
-    points = decode_seek_index(data, 0, descriptor.start_timestamp_ms)
-    assert points and (points[0].index, points[0].position) == (1, 0)
     assert files(directory) == before
     assert tool(archive, "verify").code == 0
 
@@ -295,16 +291,21 @@ def test_records_that_were_not_imported_are_exported_too(tmp_path: Path) -> None
     assert [each.record for each in RaftJournal.open(out).records()] == [b.payload for b in built]
 
 
-def test_the_seek_index_is_removed_with_its_recording(tmp_path: Path) -> None:
+def test_the_index_file_of_an_earlier_version_is_removed_with_its_recording(
+    tmp_path: Path,
+) -> None:
     """As the time index."""
     directory, archive = tmp_path / "journal", tmp_path / "archive"
     write_journal(directory, found=records(30))
     imported(directory, archive)
     imported(directory, archive)
+    paths = [archive / f"aerotape-{each}.seek-index" for each in (0, 1)]
+    for path in paths:
+        path.write_bytes(b"AEROSEEK")
     with Catalog.open(archive) as catalog:
         catalog.change_state(0, RecordingState.DELETED)
     tool(archive, "compact", "--yes")
-    assert [seek_index_path(archive, each).exists() for each in (0, 1)] == [False, True]
+    assert [path.exists() for path in paths] == [False, True]
 
 
 @pytest.mark.crash

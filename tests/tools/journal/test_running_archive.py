@@ -16,7 +16,6 @@ from support.journals.raft_recording import records
 from support.journals.written_journal import files, write_journal
 
 import aerotape
-from aerotape.catalog.seek_index.file import seek_index_path
 from aerotape.codecs.raft.record import decode_partially, encode_record
 from aerotape.codecs.raft_journal.directory import RaftJournal
 
@@ -93,15 +92,15 @@ def test_replay_begins_at_a_record(
         assert f"recording {recording_id} has no record with index 1250 or higher" in problem
 
 
-def test_the_seek_index_is_purged_with_its_recording(
+def test_the_index_file_of_an_earlier_version_is_purged_with_its_recording(
     cli: CommandLine, client: aerotape.ArchiveClient, imported: dict[str, Any]
 ) -> None:
-    """A search with the archive's directory writes it; the Java archive does not know of it."""
+    """A search neither writes nor reads it; the Java archive does not know of it."""
     recording_id = imported["recording_id"]
-    path = seek_index_path(cli.archive.archive_dir, recording_id)
-    assert not path.exists()
+    path = cli.archive.archive_dir / f"aerotape-{recording_id}.seek-index"
+    path.write_bytes(b"AEROSEEK")
     cli.run("replay", recording_id, "--from-index", 900, "--archive-dir", path.parent)
-    assert path.exists()
+    assert path.read_bytes() == b"AEROSEEK"
     client.purge_recording(recording_id)
     if cli.archive.kind == "aerotape":
         wait_until(lambda: not path.exists(), "the removal of the index")

@@ -304,7 +304,7 @@ SCENARIOS: dict[str, Callable[[Path, CutShort, pytest.CaptureFixture[str]], obje
 # Omitted together, because either is sufficient.
 TOGETHER = (
     "mapped_file.py CatalogFile.close",
-    "repair.py _take_out",
+    "quarantine.py move_segment",
 )
 # Data that needs to be on storage only when the command reports success.
 AT_THE_END = {
@@ -312,17 +312,17 @@ AT_THE_END = {
     "migrate": ["migrate_version.py _store_version < migrate_version.py migrate"],
     "repair": [
         "mapped_file.py CatalogFile.close",
-        "quarantine.py erase_tail < repair.py _take_out",
-        "repair.py _fill < repair.py _take_out",
+        "quarantine.py erase_tail < quarantine.py Quarantine.remove",
+        "repair.py _fill < repair.py _fill_damages",
     ],
     "repair --cut": [
         "mapped_file.py CatalogFile.close",
-        "quarantine.py erase_tail < repair.py _take_out",
-        "repair.py _take_out",
+        "quarantine.py erase_tail < quarantine.py Quarantine.remove",
+        "quarantine.py move_segment",
     ],
     "repair of what is gone": [
         "mapped_file.py CatalogFile.close",
-        "segment_files.py make_blank_segment < repair.py repair",
+        "segment_files.py make_blank_segment < trailing_segment.py make_if_lacking",
     ],
     "import": ["mapped_file.py CatalogFile.close"],
 }
@@ -332,12 +332,12 @@ OTHERS_COVER = {
     # The names of the quarantine, and of the copies in it: the same directories are forced for the
     # mark and the note, before any data is removed.
     "repair": [
-        "quarantine.py copy_tail < quarantine.py Quarantine.copy",
+        "quarantine.py copy_tail < quarantine.py Quarantine.remove",
         "quarantine.py make_folder < quarantine.py Quarantine.folder",
     ],
     # For the mark the same directory is forced; later, files next to it are moved.
     "repair --cut": [
-        "quarantine.py copy_tail < quarantine.py Quarantine.copy",
+        "quarantine.py copy_tail < quarantine.py Quarantine.remove",
         "quarantine.py make_folder < quarantine.py Quarantine.folder",
     ],
     # Names of new files, and of the new catalog: changes to a directory are ordered, and the files

@@ -1,1 +1,0 @@
-"""The seek index of a recording of a raft journal: positions by index and asqn."""
