@@ -350,6 +350,11 @@ class Planner:
         return dataclasses.replace(plan, action=Action.WAIT)
 
 
+def longest_term(plans: Iterable[RecordingPlan]) -> int:
+    """Return the longest term length of recordings that are to be converted; 0 if there is none."""
+    return max((part.term_length for plan in plans for part in plan.ranges), default=0)
+
+
 def _is_within(table: Table, archive_dir: str) -> bool:
     store = table.store
     if store.is_local:
