@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import aerotape
 from aerotape.errors import AerotapeError, ConfigurationError
@@ -19,7 +19,6 @@ from aerotape.formatting import not_installed
 from aerotape.spark.runtime.failures import cause
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaGateway
     from pyspark import SparkConf, SparkContext
 
 DEFAULT_MASTER = "local[*]"
@@ -191,8 +190,8 @@ def _package_folder(package: Path) -> TemporaryDirectory[str]:
     return folder
 
 
-def _launch_jvm(conf: SparkConf) -> JavaGateway:
-    """Start a JVM whose standard output is our standard error.
+def _launch_jvm(conf: SparkConf) -> Any:
+    """Start a JVM whose standard output is our standard error; return its py4j gateway.
 
     This is done on another thread, because interrupts reach the main thread only: the JVM ignores
     Ctrl-C, and one that could not report its port to PySpark would never end.
@@ -208,7 +207,7 @@ def _launch_jvm(conf: SparkConf) -> JavaGateway:
             raise
 
 
-def _kill_jvm(gateway: JavaGateway) -> None:
+def _kill_jvm(gateway: Any) -> None:
     """Kill the JVM of a start that was interrupted."""
     process = getattr(gateway, "proc", None)
     if process is not None:
