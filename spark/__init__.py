@@ -5,8 +5,7 @@
 
 Requires the extra ``spark``. One row is one message; docs/spark.md lists the options. PySpark finds
 the data source by itself in a session that starts after aerotape was installed, through the module
-`pyspark_aerotape`; `register` is for sessions where that is disabled. In others it changes nothing,
-and Spark logs a warning.
+`pyspark_aerotape`; `register` is for sessions that do not.
 """
 
 from __future__ import annotations
@@ -21,8 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["SETTINGS", "register", "session"]
 
 PUSHDOWN_SETTING: Final = "spark.sql.python.filterPushdown.enabled"
-SETTINGS: Final = {PUSHDOWN_SETTING: "true"}
-"""Spark's settings with which a query reads only the recordings and positions that it filters."""
+SETTINGS: Final = {
+    PUSHDOWN_SETTING: "true",
+    "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
+}
+"""Spark's settings with which a query reads only the recordings and positions that it filters, and
+an error is shown without Python's traceback."""
 
 
 def session(builder: SparkSession.Builder | None = None) -> SparkSession:
@@ -51,12 +54,20 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
 def register(spark: SparkSession) -> None:
     """Make `spark.read.format("aerotape")` known to a session that does not find it by itself.
 
-    Workers must be able to import aerotape: set PYSPARK_PYTHON to the interpreter of its
-    environment (locally `sys.executable`) before the session starts.
+    In others this changes nothing. Workers must be able to import aerotape: set PYSPARK_PYTHON to
+    the interpreter of its environment (locally `sys.executable`) before the session starts.
 
     Args:
         spark: the session.
     """
+    from pyspark.errors import AnalysisException
+
     from aerotape.spark.data_source import AerotapeDataSource
 
+    try:
+        # Spark would log that the data source replaces one that it has found.
+        _ = spark.read.format(AerotapeDataSource.name()).load().schema
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_NOT_FOUND":
+            return
     spark.dataSource.register(AerotapeDataSource)

@@ -6,7 +6,9 @@ schema and a reader: of a batch query (`aerotape.spark.source.batch_reader`) or 
 
 Spark rejects a reader with filter pushdown while `spark.sql.python.filterPushdown.enabled` is
 false, and does not pass that setting to the data source. But with pushdown it plans in another
-worker module: there the reader is a `FilteringReader`, in any other a `BatchReader`.
+worker module: there the reader is a `FilteringReader`, in any other a `BatchReader`. With
+`spark.python.use.daemon` set to `false` the module is not imported by its name, and filters are
+not pushed down.
 
 For a query of a table (CREATE TABLE … USING aerotape) Spark does not pass the table's options: it
 passes them when the table is created, and stores only the schema. So the options of a table are in
@@ -145,5 +147,4 @@ def _check_table(options: Mapping[str, str]) -> None:
 
 def _has_filter_pushdown() -> bool:
     """Return whether this process is the worker in which Spark pushes filters down."""
-    main = getattr(sys.modules["__main__"], "__spec__", None)
-    return _FILTERING_WORKER in sys.modules or getattr(main, "name", "") == _FILTERING_WORKER
+    return _FILTERING_WORKER in sys.modules

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import aerotape
 from aerotape.errors import AerotapeError, ConfigurationError
@@ -49,7 +49,7 @@ def job_context(
     notebook or of another job, is used and left running.
 
     The JVM and its log configuration outlive the job: a session that is started after it logs as
-    the job did. In a JVM that was started before, a job sets the log level to ERROR permanently.
+    the job did, and a job in a JVM that was started before logs as that JVM does.
 
     Args:
         master: Spark's master URL. When None, the active context, or all cores of this machine.
@@ -106,21 +106,20 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
         conf.setAll(list(_LOCAL.items()))
         if ".zip" not in pyspark.__file__:  # spark-submit: workers must use the same zip
             conf.set("spark.python.daemon.module", "aerotape.spark.runtime.worker_daemon")
-    had_jvm = SparkContext._gateway is not None
     if not whole_log:
         java_options += f" -Dlog4j2.configurationFile={_LOG_CONFIGURATION.as_uri()}"
-        # A running JVM takes no options. Setting the level prints a line.
-        if had_jvm:
-            conf.setIfMissing("spark.log.level", "ERROR")
     conf.set("spark.driver.defaultJavaOptions", java_options)
-    with _quiet_start():
+    gateway = None
+    with warnings.catch_warnings():
+        # About pandas, which a job does not use.
+        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
         try:
-            if not had_jvm:
-                _launch_jvm(conf)
-            context = SparkContext(conf=conf)
+            if SparkContext._gateway is None:
+                gateway = _launch_jvm(conf)
+            return SparkContext(conf=conf, gateway=gateway)
         except KeyboardInterrupt:
-            if not had_jvm:
-                _kill_jvm()
+            if gateway is not None:
+                _kill_jvm(gateway)
             raise
         except Exception as error:  # py4j's and Spark's errors have no common base class
             reason = cause(error)
@@ -130,7 +129,6 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
                     "JDK 17 or later"
                 )
             raise AerotapeError(f"cannot start Spark with master {master!r}: {reason}") from error
-    return context
 
 
 def check_master(master: str | None) -> None:
@@ -192,42 +190,26 @@ def _package_folder(package: Path) -> TemporaryDirectory[str]:
     return folder
 
 
-@contextmanager
-def _quiet_start() -> Iterator[None]:
-    """Let a JVM that is started in the block inherit standard error as its standard output.
+def _launch_jvm(conf: SparkConf) -> Any:
+    """Start a JVM whose standard output is our standard error; return its py4j gateway.
 
-    PySpark's warnings about pandas versions are suppressed: a job does not use pandas.
+    This is done on another thread, because interrupts reach the main thread only: the JVM ignores
+    Ctrl-C, and one that could not report its port to PySpark would never end.
     """
-    sys.stdout.flush()
-    saved = os.dup(1)
-    try:
-        os.dup2(2, 1)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-            yield
-    finally:
-        os.dup2(saved, 1)
-        os.close(saved)
-
-
-def _launch_jvm(conf: SparkConf) -> None:
-    """Start the JVM on another thread, so that after an interrupt PySpark knows its process.
-
-    Interrupts reach the main thread only. The JVM ignores Ctrl-C, and one that could not report its
-    port to PySpark would never end.
-    """
-    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
 
     with ThreadPoolExecutor(1, thread_name_prefix="aerotape-jvm") as threads:
-        starting = threads.submit(SparkContext._ensure_initialized, conf=conf)
-        starting.result()
+        starting = threads.submit(launch_gateway, conf, {"stdout": 2})
+        try:
+            return starting.result()
+        except KeyboardInterrupt:
+            _kill_jvm(starting.result())
+            raise
 
 
-def _kill_jvm() -> None:
+def _kill_jvm(gateway: Any) -> None:
     """Kill the JVM of a start that was interrupted."""
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
+    process = getattr(gateway, "proc", None)
     if process is not None:
         process.kill()
         process.wait()

@@ -1,20 +1,19 @@
-"""Delta tables: each commit adds files and notes what the table has of each recording.
+"""Delta tables: each commit adds files and replaces the list of what the table has.
 
-Spark tasks write the files, and delta-rs commits them: no JVM takes part in that. The log has four
-application transactions for each recording: ``aerotape:ID:from`` and ``aerotape:ID`` with the
-positions from and up to which the table has it, ``aerotape:ID:last`` with the position of its last
-row, and ``aerotape:ID:source`` with checksums (`Extent`).
+Spark tasks write the files, and delta-rs commits them: no JVM takes part in that. The list is a
+file that the commit names (`extent_files`).
 
 A commit has two steps:
 
-1. The log is read and compared with what was planned, and files that lose rows are copied. An error
-   or interrupt here deletes the new files: no commit names them.
-2. delta-rs is called once, with all added and removed files and an id of the commit. From here on
-   no file is deleted: a signal, an error after the log file was written, or an S3 answer that was
-   lost can leave a commit in the log that the caller sees as failed. After an error the log is read
-   for the id: if it is there, the commit was successful; if not, the error is raised.
+1. The log is read and compared with what was planned, files that lose rows are copied, and the list
+   is written. An error or interrupt here deletes the new files: no commit names them.
+2. delta-rs is called once, with all added and removed files. From here on no file is deleted: a
+   signal, an error after the log file was written, or an S3 answer that was lost can leave a commit
+   in the log that the caller sees as failed. After an error the log is read for which list it
+   names: if it is that of this commit, the commit was successful.
 
-Files that are in no commit are left for `vacuum`.
+If another job committed in between, both steps are repeated. Files that are in no commit are left
+for `vacuum`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from __future__ import annotations
 import json
 import re
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -34,7 +32,15 @@ from aerotape.catalog.remote.object_store import translate_options
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.formatting import not_installed
 from aerotape.replay.offline.columns.times import RECORDED_TIME
-from aerotape.spark.tables.extent import Extent, LastRow
+from aerotape.spark.tables.extent import Extent
+from aerotape.spark.tables.extent_files import (
+    APPLICATION,
+    delete_extents,
+    extents_in_log,
+    read_extents,
+    vacuum_extents,
+    write_extents,
+)
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.table import TableChangedError
 from aerotape.spark.tables.writer import (
@@ -53,14 +59,10 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
-_CHECKSUM_BITS: Final = 31
-_LOG_FILE: Final = re.compile(r"(\d{20})(\.json|\.checkpoint(?:\.[\w.-]+)?\.parquet)")
 _ENCODED_IN_URLS: Final = re.compile(r"""[^!-~]|["#<>`{}]""")
 _SCHEMES: Final = ("s3", "s3a")
-_NO_ROW: Final = LastRow(-1, 0)
 _LOST_NAMES: Final = 3
-_COMMIT_ID: Final = "aerotape.commit"
-_CONFLICTS: Final = ("oncurrent transaction", "since last commit")
+_ATTEMPTS: Final = 20
 
 
 class DeltaRecordingTable:
@@ -101,8 +103,8 @@ class DeltaRecordingTable:
         self.store = OutputStore.open(location, options)
         self._by_date = by_date
         self._table: DeltaTable | None = None
-        self._transactions: dict[str, int] = {}
-        self._transactions_version = -1
+        self._extents: dict[int, Extent] | None = None
+        self._extents_id: int | None = None
         self._planned: dict[int, Extent | None] = {}
 
     def begin(self, schema: pyarrow.Schema) -> None:
@@ -162,16 +164,13 @@ class DeltaRecordingTable:
             )
         if is_first:
             self._check_files()
-        self._read_transactions()
+        self._read_extents()
 
     def _check_files(self) -> None:
         """Compare the files that the log names with those in the folder (StorageError)."""
-        import pyarrow
-
-        named = pyarrow.table(self._existing().get_add_actions()).column("path").to_pylist()
         present = self.store.files()
         # A clone of a table names files of other folders by URLs.
-        lost = sorted(path for path in named if path not in present and "://" not in path)
+        lost = sorted(path for path in self._paths() if path not in present and "://" not in path)
         if not lost:
             return
         names = ", ".join(lost[:_LOST_NAMES]) + (", …" if lost[_LOST_NAMES:] else "")
@@ -181,6 +180,13 @@ class DeltaRecordingTable:
             "again with --overwrite",
             self.store.name,
         )
+
+    def _paths(self) -> list[str]:
+        """Return the files that the log names."""
+        import pyarrow
+
+        paths: list[str] = pyarrow.table(self._existing().get_add_actions())["path"].to_pylist()
+        return paths
 
     @property
     def _partitions(self) -> list[str]:
@@ -198,52 +204,30 @@ class DeltaRecordingTable:
 
     def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
         """Return what the table has of recordings; `commit` checks that it still has that."""
-        ids = list(recording_ids)
-        found = self._extents(ids)
-        self._planned.update((id, found.get(id)) for id in ids)
-        return found
+        ids, present = list(recording_ids), self._extents or {}
+        self._planned.update((id, present.get(id)) for id in ids)
+        return {id: present[id] for id in ids if id in present}
 
-    def _extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
-        found: dict[int, Extent] = {}
-        for id in recording_ids:
-            position = self._transactions.get(f"aerotape:{id}")
-            if position is None:
-                continue
-            source = self._transactions.get(f"aerotape:{id}:source", 0)
-            last = self._transactions.get(f"aerotape:{id}:last", -1)
-            checksum = source & ((1 << _CHECKSUM_BITS) - 1)
-            found[id] = Extent(
-                ((self._transactions.get(f"aerotape:{id}:from", 0), position),),
-                source >> _CHECKSUM_BITS,
-                None if last < 0 else LastRow(last, checksum),
-            )
-        return found
-
-    def _read_transactions(self) -> None:
-        """Read the application transactions of commits that were not read yet.
-
-        Delta-rs looks for one at a time in the whole log, which takes long for many recordings.
-        """
-        from pyarrow import parquet
-
-        last_version = self._existing().version()
-        log = {name: _LOG_FILE.fullmatch(name) for name in self.store.files("_delta_log")}
-        files = sorted((match[1], match[2], name) for name, match in log.items() if match)
-        checkpoints = [version for version, kind, _ in files if kind != ".json"]
-        checkpoint = checkpoints[-1] if checkpoints else ""
-        for version, kind, name in files:
-            if int(version) <= self._transactions_version or version < checkpoint:
-                continue
-            if kind != ".json" and version == checkpoint:
-                with self.store.open_file(f"_delta_log/{name}") as stream:
-                    rows = parquet.read_table(stream, columns=["txn"]).column("txn").to_pylist()
-                found = [row for row in rows if row is not None]
-            elif int(version) <= last_version:
-                with self.store.open_file(f"_delta_log/{name}") as stream:
-                    lines = stream.read().splitlines()
-                found = [json.loads(line)["txn"] for line in lines if line.startswith(b'{"txn"')]
-            self._transactions |= {each["appId"]: each["version"] for each in found}
-        self._transactions_version = last_version
+    def _read_extents(self) -> None:
+        table = self._existing()
+        while True:
+            with self._errors("read"):
+                id = table.transaction_version(APPLICATION)
+                if id is None and self._extents is None:
+                    self._extents = extents_in_log(table)
+            if id is None or id == self._extents_id:
+                return
+            try:
+                self._extents = read_extents(self.store, id)
+                self._extents_id = id
+                return
+            except StorageError:
+                with self._errors("read"):
+                    table.update_incremental()
+                    is_replaced = table.transaction_version(APPLICATION) != id
+                # A commit deletes the list that it replaces.
+                if not is_replaced:
+                    raise
 
     def commit(
         self,
@@ -253,77 +237,74 @@ class DeltaRecordingTable:
     ) -> None:
         """Add files, and remove those with replaced recordings, in one commit.
 
-        delta-rs notices a commit of another job in between only after the version that the table is
-        at, so the recordings are compared with what the job has planned by.
+        delta-rs refuses it if another job has committed since the log was read; if that was about
+        other recordings, the commit is repeated.
         """
         now_ms = time.time_ns() // 1_000_000
-        new = list(files)
-        removed: list[RemoveAction] = []
-        try:
-            self.refresh()
-            present = self._extents(extents)
-            if any(present.get(id) != self._planned.get(id) for id in extents):
-                raise TableChangedError(f"another job has changed {self.store.name}")
-            for action, copy in self._replaced(replaced, now_ms):
-                removed.append(action)
-                if copy is not None:
-                    new.append(copy)
-        except BaseException:
-            with suppress(AerotapeError):
-                self.discard(new)
-            raise
-        self._attempt([*(_added(file, now_ms) for file in new), *removed], extents, now_ms)
+        deletable = list(files)
+        for _ in range(_ATTEMPTS):
+            try:
+                self.refresh()
+                present = self._extents or {}
+                if any(present.get(id) != self._planned.get(id) for id in extents):
+                    raise TableChangedError(f"another job has changed {self.store.name}")
+                actions: list[AddAction | RemoveAction] = [_added(file, now_ms) for file in files]
+                for action, copy in self._replaced(replaced, now_ms):
+                    actions.append(action)
+                    if copy is not None:
+                        deletable.append(copy)
+                        actions.append(_added(copy, now_ms))
+                list_id = write_extents(self.store, {**present, **extents})
+            except BaseException:
+                with suppress(AerotapeError):
+                    self.discard(deletable)
+                raise
+            deletable = []
+            if self._attempt(actions, list_id, now_ms):
+                return
+        raise TableChangedError(
+            f"{self.store.name}: {_ATTEMPTS} commits failed, because other jobs committed meanwhile"
+        )
 
     def _attempt(
-        self,
-        actions: list[AddAction | RemoveAction],
-        extents: Mapping[int, Extent],
-        now_ms: int,
-    ) -> None:
-        """Commit, and after an error look in the log for whether the commit is there."""
+        self, actions: Sequence[AddAction | RemoveAction], list_id: int, now_ms: int
+    ) -> bool:
+        """Commit, and after an error look in the log for whether the commit is there.
+
+        Returns:
+            False if another job has committed since the log was read.
+        """
+        from deltalake.exceptions import CommitFailedError, DeltaError
         from deltalake.transaction import CommitProperties, Transaction
 
-        commit_id = uuid.uuid4().hex
-        properties = CommitProperties(
-            custom_metadata={_COMMIT_ID: commit_id},
-            app_transactions=[
-                Transaction(app_id, version, now_ms)
-                for id, extent in extents.items()
-                for last in (extent.last or _NO_ROW,)
-                for app_id, version in (
-                    (f"aerotape:{id}:from", extent.ranges[0][0]),
-                    (f"aerotape:{id}", extent.to_position),
-                    (f"aerotape:{id}:last", last.position),
-                    (f"aerotape:{id}:source", extent.identity << _CHECKSUM_BITS | last.checksum),
-                )
-            ],
-        )
-        table = self._existing()
-        version = table.version()
+        table, replaced_id = self._existing(), self._extents_id
         try:
-            with self._errors("commit to"):
-                table.create_write_transaction(
-                    actions,
-                    "append",
-                    table.schema(),
-                    partition_by=self._partitions,
-                    commit_properties=properties,
-                )
-        except AerotapeError:
-            if not self._has_commit(commit_id, version + 1):
-                raise
+            table.create_write_transaction(
+                list(actions),
+                "append",
+                table.schema(),
+                partition_by=self._partitions,
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(APPLICATION, list_id, now_ms)]
+                ),
+            )
+        except (DeltaError, OSError) as error:
+            self.refresh()
+            if not self._has_commit(actions, list_id):
+                if isinstance(error, CommitFailedError):
+                    return False
+                raise self._error("commit to", error) from error
+        if replaced_id is not None:
+            with suppress(StorageError):
+                delete_extents(self.store, replaced_id)
+        return True
 
-    def _has_commit(self, commit_id: str, from_version: int) -> bool:
-        """Return whether the log has a commit, at a version or later (StorageError)."""
-        table = self._existing()
-        with self._errors("read"):
-            table.update_incremental()
-        for version in range(from_version, table.version() + 1):
-            # `DeltaTable.history` does not release the interpreter lock while it reads.
-            with self.store.open_file(f"_delta_log/{version:020}.json") as stream:
-                if commit_id.encode() in stream.read():
-                    return True
-        return False
+    def _has_commit(self, actions: Sequence[AddAction | RemoveAction], list_id: int) -> bool:
+        """Return whether the log has a commit, also below one of another job."""
+        from deltalake.transaction import AddAction
+
+        added = {action.path for action in actions if isinstance(action, AddAction)}
+        return self._extents_id == list_id or not added.isdisjoint(self._paths())
 
     def _replaced(
         self, replaced: Mapping[int, int], now_ms: int
@@ -374,9 +355,11 @@ class DeltaRecordingTable:
         """
         self.refresh()
         with self._errors("vacuum"):
-            return self._existing().vacuum(
+            deleted = self._existing().vacuum(
                 retention_hours, dry_run=False, enforce_retention_duration=False, full=True
             )
+        vacuum_extents(self.store, self._extents_id, retention_hours)
+        return deleted
 
     def _existing(self) -> DeltaTable:
         if self._table is None:
@@ -390,11 +373,11 @@ class DeltaRecordingTable:
         try:
             yield
         except (DeltaError, OSError) as error:
-            text = str(error).strip().partition("\n")[0]
-            message = f"cannot {what} Delta table {self.store.name}: {text}"
-            if any(words in text for words in _CONFLICTS):
-                raise TableChangedError(message) from error
-            raise StorageError(message, self.store.name) from error
+            raise self._error(what, error) from error
+
+    def _error(self, what: str, error: Exception) -> StorageError:
+        text = str(error).strip().partition("\n")[0]
+        return StorageError(f"cannot {what} Delta table {self.store.name}: {text}", self.store.name)
 
 
 def _without_rows(

@@ -7,18 +7,15 @@ it by another one with the same id, changes its identity or its message where th
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.errors import CodecError, SegmentError
+from aerotape.errors import SegmentError
+from aerotape.replay.offline.boundaries import last_message, message_checksum
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
-from aerotape.replay.offline.table import TableReader
-
-if TYPE_CHECKING:
-    import pyarrow
 
 Interval = tuple[int, int]
 """Positions from the first up to, not including, the second."""
@@ -37,19 +34,26 @@ class LastRow:
 
     Attributes:
         position: where it begins.
-        checksum: CRC-32 of the row without the session id, which an extension changes; 31 bits.
+        end_position: where it ends.
+        crc32c: its checksum (`message_checksum`); None for rows of an earlier version, which had
+            another one. Only the position of the message is then compared.
     """
 
     position: int
-    checksum: int
+    end_position: int | None
+    crc32c: int | None
 
     @classmethod
-    def of(cls, batch: pyarrow.RecordBatch, without: Collection[str] = ()) -> LastRow:
-        """Take it from a batch with all columns of the table, `without` some."""
-        [row] = batch.slice(batch.num_rows - 1).to_pylist()
-        for name in ("session_id", *without):
-            row.pop(name, None)
-        return cls(row["position"], zlib.crc32(repr(row).encode()) & _MASK)
+    def at(cls, part: RecordingRange, position: int, end_position: int) -> LastRow:
+        """Read the message of a recording at a position (StorageError)."""
+        return cls(position, end_position, message_checksum(part, position, end_position))
+
+    def is_in(self, recorded: RecordingRange) -> bool:
+        """Return whether a recording has it (SegmentError, StorageError)."""
+        if self.crc32c is None or self.end_position is None:
+            found = last_message(recorded.part(self.position, self.position + 1))
+            return found is not None and found.position == self.position
+        return message_checksum(recorded, self.position, self.end_position) == self.crc32c
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,11 @@ class Extent:
 
 def identity_of(descriptor: RecordingDescriptor) -> int:
     """Return the checksum of the fields that make a recording this one."""
-    fields = [getattr(descriptor, name) for name in _IDENTITY]
-    return zlib.crc32(repr(fields).encode()) & _MASK
+    fields = ", ".join(str(getattr(descriptor, name)) for name in _IDENTITY)
+    return zlib.crc32(f"[{fields}]".encode()) & _MASK
 
 
-def change_since(
-    recording: Recording, extent: Extent, recorded: RecordingRange, table: TableReader
-) -> str:
+def change_since(recording: Recording, extent: Extent, recorded: RecordingRange) -> str:
     """Return how a recording differs from what was converted; "" if it does not."""
     if identity_of(recording.descriptor) != extent.identity:
         return "it is not the recording that the table has"
@@ -89,14 +91,11 @@ def change_since(
         return f"it ends at {recorded.limit_position}, and the table has it up to {end}"
     if last is None or last.position < recording.start_position:
         return ""
-    message = recorded.part(last.position, last.position + 1)
+    differs = f"its message at position {last.position} differs from the converted one"
     try:
-        batches = list(table.read(replace(message, from_boundary=True)))
-        if batches and LastRow.of(batches[-1]) == last:
-            return ""
-    except (SegmentError, CodecError) as error:
-        return f"its message at position {last.position} differs from the converted one: {error}"
-    return f"its message at position {last.position} differs from the converted one"
+        return "" if last.is_in(recorded) else differs
+    except SegmentError as error:
+        return f"{differs}: {error}"
 
 
 def joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:

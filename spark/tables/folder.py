@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.errors import ConfigurationError, StorageError, TableInUseError
@@ -138,7 +138,7 @@ class ParquetFolder:
                     each["recording_id"]: Extent(
                         (tuple(each["range"]),),
                         each["identity"],
-                        None if each["last"] is None else LastRow(*each["last"]),
+                        _last_row(each),
                     )
                     for each in recordings
                 },
@@ -195,3 +195,11 @@ class ParquetFolder:
         """Delete files for which `commit` is not called."""
         for file in files:
             self.store.delete_file(file.path)
+
+
+def _last_row(recording: Mapping[str, Any]) -> LastRow | None:
+    if "last_message" in recording:
+        last = recording["last_message"]
+        return None if last is None else LastRow(*last)
+    # Of an earlier version: the position with another checksum.
+    return None if recording["last"] is None else LastRow(recording["last"][0], None, None)

@@ -26,7 +26,7 @@ from aerotape.spark.tables.dates import (
     recorded_times,
 )
 from aerotape.spark.tables.extent import Extent, identity_of, joined
-from aerotape.spark.tables.plan import Action, JobOptions, Planner, RecordingPlan
+from aerotape.spark.tables.plan import Action, JobOptions, Planner, RecordingPlan, longest_term
 from aerotape.spark.tables.table import Table, TableChangedError
 from aerotape.spark.tables.task_runner import SparkTasks, TaskRunner
 from aerotape.spark.tables.writer import (
@@ -108,6 +108,8 @@ class JobReport:
         files: Parquet files written.
         parquet_bytes: length of them together.
         elapsed_s: seconds from the session's readiness to the last commit.
+        term_length: the longest term length of recordings that were converted, which are cut at
+            terms; 0 if there was none.
     """
 
     table: str
@@ -115,6 +117,7 @@ class JobReport:
     files: int
     parquet_bytes: int
     elapsed_s: float
+    term_length: int = 0
 
     def total(self, name: str) -> int:
         """Return a figure of the job, or the sum of a figure of the recordings."""
@@ -231,6 +234,7 @@ class TableJob:
             len(self._files),
             sum(file.size for file in self._files),
             round(elapsed_s, 3),
+            longest_term(plans),
         )
 
     def _convert(

@@ -30,7 +30,7 @@ from aerotape.errors import (
 from aerotape.replay.offline.columns.added import SCOPE_NAMES, added_names, schema_with
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
-from aerotape.replay.offline.table import TableReader, table_schema
+from aerotape.replay.offline.table import table_schema
 from aerotape.spark.source.options import ReadOptions
 from aerotape.spark.source.planning import (
     choose_recordings,
@@ -183,9 +183,6 @@ class Planner:
         read = dataclasses.replace(options.read, archive_dir=place)
         self._options = dataclasses.replace(options, read=read)
         self._table = table
-        self._reader = TableReader(
-            None, read.checksum, mode=read.mode, payloads=read.payloads, batch_rows=1
-        )
         self._overwritten: set[int] = set()
         self._waiting_since: dict[int, float] = {}
         self._seen: dict[int, _Seen] = {}
@@ -307,7 +304,7 @@ class Planner:
                 replace_from=whole.from_position,
                 reason="everything is converted again",
             )
-        change = change_since(recording, extent, whole, self._reader)
+        change = change_since(recording, extent, whole)
         if change and not options.replace_changed:
             raise StorageError(
                 f"{change}; keep the rows that the table has, or replace those of a Delta table "
@@ -351,6 +348,11 @@ class Planner:
         if now - since >= self._options.max_delay_s or not _may_grow(plan.recording):
             return plan
         return dataclasses.replace(plan, action=Action.WAIT)
+
+
+def longest_term(plans: Iterable[RecordingPlan]) -> int:
+    """Return the longest term length of recordings that are to be converted; 0 if there is none."""
+    return max((part.term_length for plan in plans for part in plan.ranges), default=0)
 
 
 def _is_within(table: Table, archive_dir: str) -> bool:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError
-from aerotape.replay.offline.columns.added import added_names
 from aerotape.replay.offline.columns.times import RECORDED_TIME
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.scan_ahead import scans
@@ -245,13 +244,13 @@ def _add(
 
     scan, batches = scanned()
     rows = payload_bytes = 0
-    end_position = part.from_position
-    last = None
+    position = end_position = part.from_position
     for batch in batches if alone else list(batches):
         rows += batch.num_rows
         payload_bytes += compute.sum(batch.column("length")).as_py()
-        end_position = batch.column("end_position")[-1].as_py()
-        last = batch
+        position, end_position = (
+            batch.column(name)[-1].as_py() for name in ("position", "end_position")
+        )
         file.add(batch)
     unfinished = scan.unfinished_fragments
     return RangeOutcome(
@@ -262,7 +261,7 @@ def _add(
         scan.skipped_fragments,
         scan.dropped_messages,
         unfinished,
-        None if last is None else LastRow.of(last, added_names(settings.payloads)),
+        None if rows == 0 else LastRow.at(part, position, end_position),
     )
 
 
@@ -294,7 +293,7 @@ def recordings_metadata(
             "recording_id": outcome.part.key,
             "identity": identities[outcome.part.key],
             "range": outcome.part.positions,
-            "last": None if outcome.last is None else dataclasses.astuple(outcome.last),
+            "last_message": None if outcome.last is None else dataclasses.astuple(outcome.last),
         }
         for outcome in outcomes
         if outcome.error is None

@@ -185,6 +185,7 @@ def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table])
             on_progress=on_progress,
             whole_log=args.verbose,
         )
+    _note_partition_bytes(report.term_length, args)
     _print(report, args)
     for recording in report.recordings:
         _print_problems(recording)
@@ -240,9 +241,10 @@ def _storage(given: list[str]) -> StorageOptions:
 
 def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
     from aerotape.spark.tables.job import plan_only
-    from aerotape.spark.tables.plan import Action
+    from aerotape.spark.tables.plan import Action, longest_term
 
     plans = plan_only(options, table)
+    _note_partition_bytes(longest_term(plans), args)
     rows = [
         {
             **_id_row(plan.recording),
@@ -261,6 +263,16 @@ def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int
     return EXIT_OK if is_whole else EXIT_DATA_SUSPECT
 
 
+def _note_partition_bytes(term_length: int, args: argparse.Namespace) -> None:
+    """Warn once of a value that has the effect of a larger one."""
+    if args.partition_bytes < term_length:
+        note(
+            f"warning: --partition-bytes {args.partition_bytes} has the effect of {term_length}: "
+            "recordings are cut at terms, and that is their term length"
+        )
+        args.partition_bytes = term_length
+
+
 def _id_row(recording: Recording) -> dict[str, Any]:
     row: dict[str, Any] = {"recording_id": recording.recording_id}
     if recording.imported_from is not None:
@@ -276,6 +288,7 @@ def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
     reported: set[tuple[int, str | None, tuple[str, ...]]] = set()
 
     def print_round(report: JobReport) -> None:
+        _note_partition_bytes(report.term_length, args)
         for recording in report.recordings:
             if recording.result == "gone" and not recording.warnings:
                 note(f"recording {key_name(recording.key)} is gone; the table has all of it")

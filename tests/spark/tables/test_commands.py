@@ -34,6 +34,7 @@ from aerotape.spark.tables.job import JobReport, convert
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.plan import JobOptions
 from aerotape.spark.tables.writer import Naming, Piece, WriteSettings, write_files
+from aerotape.tools._cli.main import main
 
 pytestmark = pytest.mark.spark
 
@@ -196,6 +197,18 @@ def test_errors_of_the_command_are_one_line(archive_dir: Path, tmp_path: Path) -
         assert complaint in done.stderr
         assert "Traceback" not in done.stderr
         assert done.stdout == ""
+
+
+@pytest.mark.parametrize(("size", "warns"), [("4k", True), ("64k", False)])
+def test_a_partition_below_a_term_is_a_warning(
+    archive_dir: Path, out: Path, size: str, warns: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It has the effect of the term length, which the line names."""
+    arguments = ["parquet", str(archive_dir), str(out), "--dry-run", "--partition-bytes", size]
+    assert main(arguments) == 0
+    lines = capfd.readouterr().err.splitlines()
+    expected = "warning: --partition-bytes 4096 has the effect of 65536"
+    assert [expected in line for line in lines] == [True] * warns
 
 
 @pytest.mark.spark

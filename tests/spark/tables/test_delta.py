@@ -170,6 +170,52 @@ def test_a_conflict_during_a_commit_plans_again(
     assert_whole(archive_dir, out)
 
 
+def test_a_commit_about_other_recordings_is_no_conflict(
+    archive_dir: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit is repeated with the files that the tasks have written."""
+    for seed in range(2):
+        add_recording(archive_dir, fill(SegmentBuilder(), 5, seed))
+    calls: list[int] = []
+
+    def after_another(*arguments: Any, **named: Any) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            run_here("delta", archive_dir, out, recording_ids=(1,))
+        REAL(*arguments, **named)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", after_another)
+    report = run_here("delta", archive_dir, out, recording_ids=(0,))
+    assert report.total("messages") == 5
+    assert report.files == 1
+    assert len(calls) == 3
+    assert files_of(out) == set(DeltaTable(out).file_uris())
+    assert_whole(archive_dir, out)
+
+
+@both
+def test_a_commit_whose_answer_was_lost_counts_below_that_of_another_job(
+    archive_dir: Path, out: Path, replacing: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job sees a conflict, finds its files in the log, and deletes none of them."""
+    add_recording(archive_dir, fill(SegmentBuilder(), 9))
+    calls: list[int] = []
+
+    def lost(*arguments: Any, **named: Any) -> None:
+        calls.append(1)
+        REAL(*arguments, **named)
+        if len(calls) == 1:
+            run_here("delta", archive_dir, out, recording_ids=(4,))
+            raise CommitFailedError(CONFLICT)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", lost)
+    ids = replacing.pop("recording_ids", (3,))
+    report = run_here("delta", archive_dir, out, recording_ids=ids, **replacing)
+    assert {each.result for each in report.recordings} <= {"converted", "replaced"}
+    assert len(calls) == 2
+    assert_whole(archive_dir, out)
+
+
 def test_an_error_before_a_commit_deletes_the_new_files(
     archive_dir: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,142 @@
+"""What a Delta table has of each recording: a small Arrow file next to its log.
+
+    TABLE/_aerotape/ID.arrow
+
+A commit writes a new file with all recordings of the table. ID is the version of the log's only
+application transaction of ours, ``aerotape``: so the commit that adds rows also replaces the file,
+and of two commits at the same time delta-rs refuses the later one. Readers of Delta tables skip
+folders with such a name.
+
+Earlier versions wrote four application transactions for each recording; they are read once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from aerotape.catalog.directory import recording_key, split_key
+from aerotape.errors import StorageError
+from aerotape.spark.tables.extent import Extent, LastRow
+from aerotape.spark.tables.output import OutputStore
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+APPLICATION: Final = "aerotape"
+"""Id of the application transaction whose version is the id of the file."""
+
+_FOLDER: Final = "_aerotape"
+_HOUR_NS: Final = 3_600_000_000_000
+_COLUMNS: Final = {
+    "scope_id": "uint64",  # null for recordings of the archive itself
+    "recording_id": "int64",
+    "from_position": "int64",
+    "to_position": "int64",
+    "identity": "int64",
+    "last_position": "int64",
+    "last_end_position": "int64",
+    "last_crc32c": "int64",
+}
+
+
+def read_extents(store: OutputStore, id: int) -> dict[int, Extent]:
+    """Return the extents of a file, by the key of the recording (StorageError)."""
+    from pyarrow import feather
+
+    path = _path(id)
+    if not store.exists(path):
+        raise StorageError(
+            f"{store.name} lacks {path}, which lists what it has of each recording: restore the "
+            "file, or convert into another table",
+            store.name,
+        )
+    with store.open_file(path) as stream:
+        rows = feather.read_table(stream).to_pylist()
+    return {
+        recording_key(row["scope_id"], row["recording_id"]): Extent(
+            ((row["from_position"], row["to_position"]),),
+            row["identity"],
+            None
+            if row["last_position"] is None
+            else LastRow(row["last_position"], row["last_end_position"], row["last_crc32c"]),
+        )
+        for row in rows
+    }
+
+
+def write_extents(store: OutputStore, extents: Mapping[int, Extent]) -> int:
+    """Write a file and return its id, which no other file has (StorageError)."""
+    import pyarrow
+    from pyarrow import feather
+
+    rows = []
+    for key, extent in sorted(extents.items()):
+        last = extent.last
+        last_row = (None,) * 3 if last is None else dataclasses.astuple(last)
+        row = (*split_key(key), extent.ranges[0][0], extent.to_position, extent.identity, *last_row)
+        rows.append(dict(zip(_COLUMNS, row, strict=True)))
+    schema = pyarrow.schema(
+        [(name, pyarrow.type_for_alias(kind)) for name, kind in _COLUMNS.items()]
+    )
+    id = secrets.randbits(63)
+    path = _path(id)
+    try:
+        with store.new_file(path) as stream:
+            feather.write_feather(pyarrow.Table.from_pylist(rows, schema), stream, "zstd")
+    except OSError as error:
+        raise StorageError(f"cannot write {store.name}/{path}: {error.strerror}") from error
+    return id
+
+
+def delete_extents(store: OutputStore, id: int) -> None:
+    """Delete a file that the log does not name (StorageError)."""
+    store.delete_file(_path(id))
+
+
+def vacuum_extents(store: OutputStore, present_id: int | None, retention_hours: int) -> None:
+    """Delete older files that the log does not name (StorageError)."""
+    before_ns = time.time_ns() - retention_hours * _HOUR_NS
+    present = None if present_id is None else _path(present_id)
+    for name, info in store.files(_FOLDER).items():
+        path = f"{_FOLDER}/{name}"
+        if path != present and info.mtime_ns <= before_ns:
+            store.delete_file(path)
+
+
+def extents_in_log(table: DeltaTable) -> dict[int, Extent]:
+    """Return what application transactions of an earlier version say of the rows of a table.
+
+    They had a checksum of the last row that is not compared any more, so the next jobs compare the
+    position of its message until rows are added to the recording.
+    """
+    import pyarrow
+    from deltalake import QueryBuilder
+
+    names = {field.name for field in table.schema().fields}
+    columns = ", ".join({"recording_id", "scope_id"} & names)
+    query = QueryBuilder().register("messages", table)
+    found = {}
+    for row in pyarrow.table(query.execute(f"SELECT DISTINCT {columns} FROM messages")).to_pylist():
+        # Recordings of the archive itself have its scope in their rows and none in their key.
+        scope_id = row.get("scope_id")
+        scopes = (None, scope_id % (1 << 64)) if isinstance(scope_id, int) else (None,)
+        for key in (recording_key(scope, row["recording_id"]) for scope in scopes):
+            position, first, last, source = (
+                table.transaction_version(f"{APPLICATION}:{key}{suffix}")
+                for suffix in ("", ":from", ":last", ":source")
+            )
+            if position is not None:
+                found[key] = Extent(
+                    ((first or 0, position),),
+                    (source or 0) >> 31,
+                    None if last is None or last < 0 else LastRow(last, None, None),
+                )
+    return found
+
+
+def _path(id: int) -> str:
+    return f"{_FOLDER}/{id}.arrow"
