@@ -10,7 +10,7 @@ import itertools
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
-from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
+from aerotape.archive.control.later_responses import LaterResponses
 from aerotape.archive.control.services import Services
-from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
+from aerotape.archive.extensions import Extension, Extensions
+from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.recordings import Recordings
-from aerotape.archive.recording.segment_deletion import SegmentDeletions
-from aerotape.archive.recording.segment_requests import SegmentMoves
+from aerotape.archive.recording.removal import Removals
+from aerotape.archive.recording.segments.deletion import SegmentDeletions
+from aerotape.archive.recording.segments.locks import SegmentLocks
+from aerotape.archive.recording.segments.moves import SegmentMoves
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.tokens import ReplayTokens
@@ -41,8 +44,6 @@ if TYPE_CHECKING:
     from aerotape.archive.agent import Agent
     from aerotape.archive.counters import ArchiveCounters
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.recording.file_worker import FileWorker
-    from aerotape.archive.retention.retention import Retention
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.mark.mark_file import MarkFile
 
@@ -81,6 +82,7 @@ class Conductor:
         errors: ErrorLog,
         authenticator: Authenticator,
         authorisation_service: AuthorisationService,
+        extensions: Iterable[type[Extension]],
     ) -> None:
         """Create the archive's services.
 
@@ -109,83 +111,17 @@ class Conductor:
                     config.recording_events_channel, config.recording_events_stream_id
                 )
             )
-        self._deletions = SegmentDeletions(errors=errors, wake=mailbox.wake)
-        self._deletions.delete_left_over(archive_dir, catalog.purged_ids())
+        self._files = FileWorker("archive-files", mailbox.wake)
         self._storage = StorageSpace(
             archive_dir, config.low_storage_space_threshold, archive_counters.low_storage
         )
-        self.recordings = Recordings(
-            config=config,
-            archive_id=archive_id,
-            archive_dir=archive_dir,
-            client=client,
-            mailbox=mailbox,
-            catalog=catalog,
-            recorder=recorder,
-            storage=self._storage,
-            deletions=self._deletions,
-            session_counter=archive_counters.recording_sessions,
-            errors=errors,
-        )
-        self.replays = Replays(
-            config=config,
-            client=client,
-            catalog=catalog,
-            recordings=self.recordings,
-            replayer=replayer,
-            session_counter=archive_counters.replay_sessions,
-            errors=errors,
-            deleted_up_to=self._deletions.end_position,
-        )
-        next_session_id = itertools.count(random.SystemRandom().randrange(1 << 31)).__next__
-        self._replications = Replications(
-            config=config,
-            archive_id=archive_id,
-            client=client,
-            catalog=catalog,
-            recordings=self.recordings,
-            errors=errors,
-            next_id=next_session_id,
-        )
-        segments = SegmentMoves(
-            archive_dir=archive_dir,
-            catalog=catalog,
-            deletions=self._deletions,
-            errors=errors,
-            sync=config.file_sync_level > 0,
-        )
-        replay_tokens = ReplayTokens(config.connect_timeout_ns)
-        self._ledgers = MirroringLedgers(
-            replications=self._replications,
-            truncate=lambda requester, request: truncate_recording(services, requester, request),
-            control_channel=config.control_channel if config.control_channel_enabled else None,
-            control_stream_id=config.control_stream_id,
-            archive_dir=archive_dir,
-            catalog=catalog,
-            recordings=self.recordings,
-            purge=lambda requester, request: purge_recording(services, requester, request),
-            connect_timeout_ns=config.connect_timeout_ns,
-            errors=errors,
-            wake=mailbox.wake,
-        )
-        services: Services = Services(
-            archive_id=archive_id,
-            archive_dir=archive_dir,
-            catalog=catalog,
-            recordings=self.recordings,
-            replays=self.replays,
-            replay_tokens=replay_tokens,
-            replications=self._replications,
-            segments=segments,
-            deletions=self._deletions,
-            ledgers=self._ledgers,
-            errors=errors,
-            authorisation=GuardedAuthorisation(authorisation_service, errors),
-            mirror_channels=frozenset(config.mirror_channels),
+        next_id = itertools.count(random.SystemRandom().randrange(1 << 31)).__next__
+        services = self._services(
+            config, archive_id, archive_counters, recorder, replayer, next_id, authorisation_service
         )
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
-            replay_tokens=replay_tokens,
+            replay_tokens=services.replay_tokens,
             session_counter=archive_counters.control_sessions,
             errors=errors,
         )
@@ -193,16 +129,27 @@ class Conductor:
             config=config,
             client=client,
             sessions=self._sessions,
-            next_session_id=next_session_id,
+            next_session_id=next_id,
             services=services,
             authenticator=GuardedAuthenticator(authenticator, errors),
             authorisation=services.authorisation,
         )
-        self._retention: Retention | None = None
+        for extension in extensions:
+            services.extensions.add(extension(services, config, mailbox.wake))
+        # In the order in which they are advanced, and closed.
+        self._agents: dict[str, Agent] = {
+            "replications": self._replications,
+            **services.extensions.agents,
+            "recordings": self.recordings,
+            "replays": self.replays,
+            "deletions": services.segments.deletions,
+            "responses": services.later,
+            "control sessions": self._sessions,
+        }
         if config.retention_file is not None:
             from aerotape.archive.retention.retention import Retention
 
-            self._retention = Retention(
+            retention = Retention(
                 policy_file=config.retention_file,
                 interval_ns=config.retention_interval_ns,
                 services=services,
@@ -210,17 +157,7 @@ class Conductor:
                 wake=mailbox.wake,
                 audience=adapter.audience,
             )
-        self._agents: dict[str, Agent] = {
-            "recordings": self.recordings,
-            "replays": self.replays,
-            "replications": self._replications,
-            "deletions": self._deletions,
-            "segments": segments,
-            "ledgers": self._ledgers,
-            "control sessions": self._sessions,
-        }
-        if self._retention is not None:
-            self._agents["retention"] = self._retention
+            self._agents = {"retention": retention, **self._agents}
         self._handlers: dict[str, Callable[..., None]] = {
             "message": adapter.on_message,
             "image_available": self._on_image_available,
@@ -235,6 +172,87 @@ class Conductor:
             "replay_done": self.replays.on_done,
             "worker_failed": self._on_worker_failed,
         }
+
+    def _services(
+        self,
+        config: ArchiveConfig,
+        archive_id: int,
+        archive_counters: ArchiveCounters,
+        recorder: SessionWorker,
+        replayer: SessionWorker,
+        next_id: Callable[[], int],
+        authorisation_service: AuthorisationService,
+    ) -> Services:
+        """Create what the handlers of requests use, without extensions."""
+        archive_dir, catalog, errors = self._archive_dir, self._catalog, self._errors
+        locks = SegmentLocks()
+        deletions = SegmentDeletions(
+            locks=locks, files=self._files, errors=errors, wake=self._mailbox.wake
+        )
+        deletions.delete_left_over(archive_dir, catalog.purged_ids())
+        self.recordings = Recordings(
+            config=config,
+            archive_id=archive_id,
+            archive_dir=archive_dir,
+            client=self._client,
+            mailbox=self._mailbox,
+            catalog=catalog,
+            recorder=recorder,
+            storage=self._storage,
+            locks=locks,
+            files=self._files,
+            session_counter=archive_counters.recording_sessions,
+            errors=errors,
+        )
+        self.replays = Replays(
+            config=config,
+            client=self._client,
+            catalog=catalog,
+            recordings=self.recordings,
+            replayer=replayer,
+            session_counter=archive_counters.replay_sessions,
+            errors=errors,
+            deleted_up_to=locks.deleted_to,
+        )
+        self._replications = Replications(
+            config=config,
+            archive_id=archive_id,
+            client=self._client,
+            catalog=catalog,
+            recordings=self.recordings,
+            errors=errors,
+            next_id=next_id,
+        )
+        segments = SegmentMoves(
+            archive_dir=archive_dir,
+            catalog=catalog,
+            locks=locks,
+            files=self._files,
+            deletions=deletions,
+            sync=config.file_sync_level > 0,
+        )
+        return Services(
+            archive_id=archive_id,
+            archive_dir=archive_dir,
+            catalog=catalog,
+            recordings=self.recordings,
+            replays=self.replays,
+            replay_tokens=ReplayTokens(config.connect_timeout_ns),
+            replications=self._replications,
+            segments=segments,
+            removals=Removals(
+                archive_dir=archive_dir,
+                catalog=catalog,
+                recordings=self.recordings,
+                replays=self.replays,
+                replications=self._replications,
+                segments=segments,
+            ),
+            later=LaterResponses(errors),
+            extensions=Extensions(),
+            errors=errors,
+            authorisation=GuardedAuthorisation(authorisation_service, errors),
+        )
 
     # ---- the loop -----------------------------------------------------------------------------
 
@@ -374,15 +392,10 @@ class Conductor:
         for event in self._events:
             if event[0] in _FINAL_EVENTS:
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
-        if self._retention is not None:
-            self._quietly(self._retention.close)
-        self._quietly(self._replications.close)
-        self._quietly(self._ledgers.close)
-        self._quietly(self.recordings.close)
-        self._quietly(self.replays.close)
-        self._quietly(self._deletions.close)
+        self._quietly(self._files.close)
+        for agent in self._agents.values():
+            self._quietly(agent.close)
         self._quietly(partial(make_next_segments, self._catalog, self._archive_dir))
-        self._quietly(self._sessions.close)
         for subscription in self._control_subscriptions.values():
             self._quietly(subscription.close)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -103,18 +104,23 @@ class ControlSessionAdapter:
         if isinstance(message, codecs.AuthConnectRequest):
             self._connect(message, subscription_id, image_id, session_id)
         elif type(message) in _REQUESTS:
-            session = self._session_of(message, image_id, session_id)
+            is_replay = isinstance(message, _REPLAYS)
+            channel = token_replay_channel(message, image_id) if is_replay else None
+            by_token = channel is not None
+            session = self._session_of(message, image_id, session_id, by_token=by_token)
             if session is not None:
+                if by_token:
+                    message = copy(message)
+                    message.replay_channel = channel
                 self._route(session, message)
         else:
             self.services.errors.record("control message is not a request", type(message).__name__)
 
-    def _session_of(self, message: Any, image_id: int, session_id: int) -> ControlSession | None:
+    def _session_of(
+        self, message: Any, image_id: int, session_id: int, *, by_token: bool
+    ) -> ControlSession | None:
         """Return the session of a message, None when this image does not own it."""
-        is_replay = isinstance(message, _REPLAYS)
-        channel = token_replay_channel(message, image_id) if is_replay else None
-        if channel is not None:
-            message.replay_channel = channel
+        if by_token:
             tokens = self.services.replay_tokens
             session = tokens.session(message.replay_token, message.recording_id)
             fault = "request with a replay token that is unknown or has timed out"
@@ -122,7 +128,7 @@ class ControlSessionAdapter:
             session = self.sessions.get(message.control_session_id)
             fault = "request for an unknown control session"
         if session is not None and not session.is_done:
-            if channel is not None or session.image_id == image_id:
+            if by_token or session.image_id == image_id:
                 return session
             fault = "request from a stream that does not own the control session"
         elif isinstance(message, codecs.CloseSessionRequest):

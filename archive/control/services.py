@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from aerotape.archive.control.later_responses import LaterResponses
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
+    from aerotape.archive.extensions import Extensions
     from aerotape.archive.recording.recordings import Recordings
-    from aerotape.archive.recording.segment_deletion import SegmentDeletions
-    from aerotape.archive.recording.segment_requests import SegmentMoves
+    from aerotape.archive.recording.removal import Removals
+    from aerotape.archive.recording.segments.moves import SegmentMoves
     from aerotape.archive.replay.replay_session import Replays
     from aerotape.archive.replay.tokens import ReplayTokens
     from aerotape.archive.replication.replications import Replications
@@ -22,11 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a request handler may query and change.
-
-    Attributes:
-        mirror_channels: control channels of archives that any client may name as mirrors.
-    """
+    """What a request handler may query and change."""
 
     archive_id: int
     archive_dir: Path
@@ -36,8 +33,8 @@ class Services:
     replay_tokens: ReplayTokens
     replications: Replications
     segments: SegmentMoves
-    deletions: SegmentDeletions
-    ledgers: MirroringLedgers
+    removals: Removals
+    later: LaterResponses
+    extensions: Extensions
     errors: ErrorLog
     authorisation: GuardedAuthorisation
-    mirror_channels: frozenset[str]

@@ -21,17 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from aerotape.archive.agent import SOON_NS
-from aerotape.archive.background_tasks import Task
+from aerotape.archive.background_tasks import Task, outcome
 from aerotape.archive.ledger import durable
 from aerotape.archive.ledger.alias import ledger_of_channel, mark_closed
-from aerotape.archive.ledger.attachment import Attachment, Client, RemovalRequester
+from aerotape.archive.ledger.attachment import Attachment, Client
 from aerotape.archive.ledger.client_requests import ClientRequests
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_password, in_use
 from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
 from aerotape.archive.recording.recording_session import RecordingSession, State
-from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerType, Reach
 from aerotape.errors import (
@@ -45,6 +44,7 @@ from aerotape.protocol import NULL_VALUE
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.recording.segments.deletion import Deletion
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.codecs import entry as entries
     from aerotape.qualified_id import QualifiedId
@@ -59,7 +59,7 @@ class Ledgers:
         archive_dir: Path,
         catalog: Catalog,
         recordings: Recordings,
-        purge: Callable[[RemovalRequester, codecs.PurgeRecordingRequest], None],
+        purge: Callable[[int], Deletion],
         connect_timeout_ns: int,
         errors: ErrorLog,
         wake: Callable[[], None],
@@ -67,7 +67,7 @@ class Ledgers:
         """Begin without a database, which the first request opens.
 
         Args:
-            purge: handles a request to purge a recording.
+            purge: deletes a recording.
             connect_timeout_ns: how long a writer's stream may take to arrive.
             wake: makes the conductor call `do_work` soon; called from other threads.
         """
@@ -303,18 +303,12 @@ class Ledgers:
             metadata = yield from self._metadata(ledger)
             self._check_no_writer(metadata)
             if self._catalog.has_recording(metadata.recording_id):
-                requester = RemovalRequester()
-                self._purge(
-                    requester,
-                    codecs.PurgeRecordingRequest(
-                        correlation_id=NULL_VALUE, recording_id=metadata.recording_id
-                    ),
-                )
-                while requester.outcome is None:
-                    yield
-                if requester.outcome:
-                    code, message = requester.outcome
-                    raise ArchiveError(f"ledger {ledger} is not deleted: {message}", code)
+                try:
+                    yield from outcome(self._purge(metadata.recording_id).counted)
+                except ArchiveError as error:
+                    raise ArchiveError(
+                        f"ledger {ledger} is not deleted: {error}", error.error_code
+                    ) from error
             yield from self._worker.remove(metadata)
             client.send_ok(correlation_id)
 

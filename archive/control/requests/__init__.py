@@ -1,4 +1,4 @@
-"""Handlers of control requests, one for each, in one table.
+"""Handlers of control requests, one for each, in one table; those of extensions are in theirs.
 
 A handler is called for an active session that owns the image of the request; it responds at once,
 or a part of `Services` responds later.
@@ -9,16 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.control.requests import (
-    ledgers,
     queries,
     recording,
     removal,
     replay,
     replication,
     scopes,
-    segments,
 )
-from aerotape.archive.control.requests.handling import Handlers
+from aerotape.archive.extensions import Handlers
 from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import ErrorCode
 
@@ -32,8 +30,6 @@ HANDLERS: Handlers = {
     **queries.HANDLERS,
     **replay.HANDLERS,
     **replication.HANDLERS,
-    **segments.HANDLERS,
-    **ledgers.HANDLERS,
     **scopes.HANDLERS,
 }
 
@@ -41,7 +37,8 @@ HANDLERS: Handlers = {
 def handle(services: Services, session: ControlSession, request: Any) -> None:
     """Respond to a request; whatever fails becomes an error response."""
     try:
-        HANDLERS[type(request)](services, session, request)
+        handlers = HANDLERS if type(request) in HANDLERS else services.extensions.handlers
+        handlers[type(request)](services, session, request)
     except ArchiveError as error:
         session.send_error(request.correlation_id, error.error_code, str(error))
     except AerotapeError as error:

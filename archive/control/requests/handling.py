@@ -1,46 +1,58 @@
-"""Checks and types that the handlers of control requests share."""
+"""Checks that the handlers of control requests share, and the observer for clients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aerotape.archive.ledger.alias import ledger_of_channel
-from aerotape.codecs.runtime import Message
+from aerotape.archive.recording import removal
 from aerotape.errors import ArchiveError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
+    from aerotape.codecs.generated.archive import RecordingSignal
 
-Handler = Callable[["Services", "ControlSession", Any], None]
-Handlers = Mapping[type[Message], Handler]
+
+@dataclass(frozen=True, slots=True)
+class ClientObserver:
+    """Sends a client the progress of the recording or replication that it has requested."""
+
+    session: ControlSession
+    correlation_id: int
+
+    @property
+    def session_id(self) -> int:
+        """The control session's id."""
+        return self.session.session_id
+
+    def on_subscribed(self, subscription_id: int) -> None:
+        """Respond OK to the request."""
+        self.session.send_ok(self.correlation_id, subscription_id)
+
+    def on_signal(
+        self, recording_id: int, subscription_id: int, position: int, signal: RecordingSignal
+    ) -> None:
+        """Pass a signal on."""
+        self.session.send_signal(
+            self.correlation_id, recording_id, subscription_id, position, signal
+        )
+
+    def on_failed(self, error_code: int, message: str) -> None:
+        """Send an error."""
+        self.session.send_error(self.correlation_id, error_code, message)
 
 
 def check_known(services: Services, recording_id: int) -> None:
     """Raise ArchiveError if a recording does not exist."""
-    if not services.catalog.has_recording(recording_id):
-        raise ArchiveError(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
+    removal.check_known(services.catalog, recording_id)
 
 
-def check_no_ledger(services: Services, recording_id: int) -> None:
-    """Raise ArchiveError if a recording is unknown or, as its entries have to stay, a ledger's."""
+def check_unprotected(services: Services, recording_id: int) -> None:
+    """Raise ArchiveError if a recording does not exist, or an extension protects it."""
     check_known(services, recording_id)
-    ledger = services.ledgers.ledger_of(recording_id)
-    if ledger is not None:
-        raise ArchiveError(
-            f"recording {recording_id} is that of ledger {ledger}: use the requests for ledgers"
-        )
-
-
-def check_alias(channel: str) -> None:
-    """Raise ArchiveError if a channel has the alias of a ledger's recording."""
-    if ledger_of_channel(channel) is not None:
-        raise ArchiveError(
-            f"the alias in channel={channel} is reserved for the recordings of ledgers: use another"
-            " alias, or the requests for ledgers"
-        )
+    services.extensions.check_recording(recording_id)
 
 
 def check_no_listing(session: ControlSession) -> None:

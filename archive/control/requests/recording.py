@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import (
-    Handlers,
-    check_alias,
-    check_known,
-    check_no_ledger,
-    check_no_listing,
-)
-from aerotape.archive.entity.admission import check_change, check_start
-from aerotape.archive.entity.partition import durability_of
+from aerotape.archive.control.requests.handling import ClientObserver, check_known, check_no_listing
+from aerotape.archive.extensions import Handlers
+from aerotape.archive.recording.durability import durability_of
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
@@ -33,22 +27,24 @@ def _start_recording(
 ) -> None:
     # Only requests to extend have a recording id, and only the newer requests auto-stop.
     extends = getattr(request, "recording_id", None)
-    check_alias(request.channel)
+    channel, stream_id = request.channel, request.stream_id
+    durability = durability_of(channel)
     if extends is None:
-        check_start(services.catalog, services.recordings, request.channel, request.stream_id)
+        services.extensions.check_channel(channel, stream_id)
     elif services.catalog.has_recording(extends):
-        check_no_ledger(services, extends)
-        descriptor = services.catalog.descriptor(extends)
-        check_change(descriptor, request.channel, request.stream_id)
+        services.extensions.check_recording(extends)
+        services.extensions.check_change(extends, channel)
+        # What it has been promised holds for all of it.
+        recorded = services.catalog.descriptor(extends).original_channel
+        durability = durability_of(recorded) or durability
     services.recordings.start(
-        session,
-        request.correlation_id,
-        stream_id=request.stream_id,
-        channel=request.channel,
+        ClientObserver(session, request.correlation_id),
+        stream_id=stream_id,
+        channel=channel,
         source_location=request.source_location,
         auto_stop=getattr(request, "auto_stop", None) is codecs.BooleanType.TRUE,
         extends=extends,
-        durability=durability_of(request.channel, request.stream_id),
+        durability=durability or services.extensions.durability(channel, stream_id),
     )
 
 
@@ -92,10 +88,8 @@ def _update_channel(
     if not services.catalog.has_recording(request.recording_id):
         session.send_recording_unknown(request.correlation_id, request.recording_id)
         return
-    check_no_ledger(services, request.recording_id)
-    check_alias(request.channel)
-    descriptor = services.catalog.descriptor(request.recording_id)
-    check_change(descriptor, request.channel, descriptor.stream_id)
+    services.extensions.check_recording(request.recording_id)
+    services.extensions.check_change(request.recording_id, request.channel)
     stripped = stripped_channel(ChannelUri.parse(request.channel))
     services.catalog.replace_channel(
         request.recording_id, stripped_channel=stripped, original_channel=request.channel

@@ -12,22 +12,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aerotape.archive.ledger.attachment import RemovalRequester
+from aerotape.archive.background_tasks import outcome
 from aerotape.archive.replication.request import ReplicationRequest
-from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import ArchiveError
-from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.background_tasks import Task
     from aerotape.archive.ledger.entry_lookup import LedgerRecording
     from aerotape.archive.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.ledger.metadata import LedgerMetadata
+    from aerotape.archive.recording.segments.deletion import Deletion
     from aerotape.archive.replication.replications import Replications
     from aerotape.qualified_id import QualifiedId
 
-Truncate = Callable[[RemovalRequester, codecs.TruncateRecordingRequest], None]
+Truncate = Callable[[int, int], "Deletion"]
+"""Ends a recording at a position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,11 @@ class MirrorSource:
 
 
 class Follower:
-    """One replication; `Replications` sees it as the sender of the request.
+    """Observes one replication.
 
     Attributes:
+        correlation_id: the id of the replication.
         recording_id: in this archive, NULL_VALUE before there is one.
-        replication_id: NULL_VALUE before it has started.
         is_begun: whether the recording has begun.
         is_done: whether the replication has ended.
         failure: the error that ended it.
@@ -60,31 +61,24 @@ class Follower:
 
     session_id = NULL_VALUE
 
-    def __init__(self, recording_id: int) -> None:
+    def __init__(self, replication_id: int, recording_id: int) -> None:
+        self.correlation_id = replication_id
         self.recording_id = recording_id
-        self.replication_id = NULL_VALUE
         self.is_begun = False
         self.is_done = False
         self.failure: str | None = None
 
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        """Receive the id of the replication; responses to its own requests have that id."""
-        if correlation_id == NULL_VALUE and self.replication_id == NULL_VALUE:
-            self.replication_id = relevant_id
+    def on_subscribed(self, subscription_id: int) -> None:
+        """Ignore the id of the subscription to the replay."""
 
-    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        """Receive why it has ended."""
+    def on_failed(self, error_code: int, message: str) -> None:
+        """Store why it has ended."""
         self.failure = message
 
-    def send_signal(
-        self,
-        correlation_id: int,
-        recording_id: int,
-        subscription_id: int,
-        position: int,
-        signal: RecordingSignal,
+    def on_signal(
+        self, recording_id: int, subscription_id: int, position: int, signal: RecordingSignal
     ) -> None:
-        """Receive its progress."""
+        """Store its progress."""
         if signal in (RecordingSignal.REPLICATE, RecordingSignal.EXTEND):
             self.recording_id = recording_id
         if signal is RecordingSignal.EXTEND:
@@ -106,7 +100,6 @@ class Followers:
         """Create the service, without any replication.
 
         Args:
-            truncate: handles a request to truncate a recording.
             settled: waits until the recording of a ledger has stopped and is on storage.
         """
         self._replications = replications
@@ -130,7 +123,8 @@ class Followers:
         self.stop(ledger)
         if recording_id != NULL_VALUE:
             yield from self._cut(metadata, source.confirmed_position)
-        follower = self._followers[ledger] = Follower(recording_id)
+        replication_id = self._replications.next_id()
+        follower = self._followers[ledger] = Follower(replication_id, recording_id)
         request = ReplicationRequest(
             src_recording_id=source.recording_id,
             src_control_channel=source.control_channel,
@@ -139,7 +133,7 @@ class Followers:
             durability=metadata.durability,
             is_mirroring=True,
         )
-        self._replications.start(follower, NULL_VALUE, request)
+        self._replications.start(replication_id, follower, request)
         while not (follower.is_begun or follower.is_done):
             yield
             if follower.recording_id != recording_id:
@@ -152,7 +146,7 @@ class Followers:
         """End the replication of a ledger. Idempotent."""
         follower = self._followers.pop(ledger, None)
         if follower is not None and not follower.is_done:
-            self._replications.stop(follower, NULL_VALUE, follower.replication_id)
+            self._replications.stop(follower.correlation_id)
 
     def _cut(self, metadata: LedgerMetadata, confirmed_position: int) -> Task[None]:
         recording = yield from self._settled(metadata)
@@ -160,13 +154,9 @@ class Followers:
         carried = yield from self._worker.call(lambda: recording.carried_end(stop_position))
         position = max(carried, confirmed_position)
         if position < stop_position:
-            requester = RemovalRequester()
-            request = codecs.TruncateRecordingRequest(
-                correlation_id=NULL_VALUE, recording_id=metadata.recording_id, position=position
-            )
-            self._truncate(requester, request)
-            while not (requester.outcome or requester.is_deleted):
-                yield
-            if requester.outcome:
-                code, message = requester.outcome
-                raise ArchiveError(f"cannot mirror ledger {metadata.ledger}: {message}", code)
+            try:
+                yield from outcome(self._truncate(metadata.recording_id, position).deleted)
+            except ArchiveError as error:
+                raise ArchiveError(
+                    f"cannot mirror ledger {metadata.ledger}: {error}", error.error_code
+                ) from error

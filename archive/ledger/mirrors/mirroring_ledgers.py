@@ -50,7 +50,7 @@ class MirroringLedgers(Ledgers):
         """Create the service, not connected to any archive.
 
         Args:
-            truncate: handles a request to truncate a recording.
+            truncate: ends a recording at a position.
             control_channel: by which mirrors reach this archive; None: they cannot.
             options: as of `Ledgers`.
         """
@@ -93,7 +93,7 @@ class MirroringLedgers(Ledgers):
 
     def _fail(self, writer: Attachment, failure: str) -> None:
         """End a writer whose mirror has failed and cannot be replaced."""
-        writer.send_error(writer.correlation_id, ErrorCode.GENERIC, failure)
+        writer.on_failed(ErrorCode.GENERIC, failure)
         self._recordings.stop_identity(writer.recording_id)
 
     # ---- this archive mirrors -----------------------------------------------------------------

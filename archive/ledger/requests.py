@@ -1,17 +1,17 @@
-"""Requests for ledgers, of the schema of this package; all are answered by background tasks."""
+"""Handlers of the requests for ledgers; background tasks of `Ledgers` send the responses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.config.property_table import MIRROR_CHANNELS
-from aerotape.archive.control.requests.handling import Handler, Handlers
+from aerotape.archive.extensions import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
 from aerotape.archive.ledger.mirrors.followers import MirrorSource
-from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
-from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.catalog.scopes.layout import imported_directory, unsigned
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.generated.archive import SourceLocation
@@ -22,6 +22,7 @@ from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
+    from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
 
 _MAX_LISTED: Final = 1_000
 
@@ -36,17 +37,19 @@ def _passing(method: Callable[..., None], *fields: str) -> Handler:
 
     def handle(services: Services, session: ControlSession, request: Any) -> None:
         values = (getattr(request, name) for name in fields)
-        method(services.ledgers, session, request.correlation_id, _ledger(request), *values)
+        method(session, request.correlation_id, _ledger(request), *values)
 
     return handle
 
 
-def _check_mirrors(services: Services, session: ControlSession, mirrors: list[str]) -> None:
+def _check_mirrors(
+    services: Services, session: ControlSession, mirrors: list[str], known: frozenset[str]
+) -> None:
     """Refuse mirrors that neither the configuration nor a client that may replace them names.
 
     This archive connects to a mirror as a user of that archive, so not every client may choose it.
     """
-    others = [each for each in mirrors if each not in services.mirror_channels]
+    others = [each for each in mirrors if each not in known]
     if others and not services.authorisation.is_authorised(
         codecs.SCHEMA_ID, codecs.ReplaceMirrorRequest.TEMPLATE_ID, session.principal
     ):
@@ -59,14 +62,18 @@ def _check_mirrors(services: Services, session: ControlSession, mirrors: list[st
 
 
 def _create(
-    services: Services, session: ControlSession, request: codecs.CreateLedgerRequest
+    ledgers: MirroringLedgers,
+    mirror_channels: frozenset[str],
+    services: Services,
+    session: ControlSession,
+    request: codecs.CreateLedgerRequest,
 ) -> None:
     import json
 
     mirrors = json.loads(request.mirrors or "[]")
     if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
         raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")
-    _check_mirrors(services, session, mirrors)
+    _check_mirrors(services, session, mirrors, mirror_channels)
     ledger = _ledger(request)
     if imported_directory(services.archive_dir, ledger).exists():
         raise LedgerExistsError(f"{ledger} is the id of an imported recording", ledger)
@@ -81,13 +88,18 @@ def _create(
         tuple(mirrors),
     )
     check_quorums(metadata)
-    services.ledgers.create(session, request.correlation_id, metadata)
+    ledgers.create(session, request.correlation_id, metadata)
 
 
-def _list(services: Services, session: ControlSession, request: codecs.ListLedgersRequest) -> None:
+def _list(
+    ledgers: MirroringLedgers,
+    services: Services,
+    session: ControlSession,
+    request: codecs.ListLedgersRequest,
+) -> None:
     if not 0 < request.count <= _MAX_LISTED:
         raise ConfigurationError(f"count {request.count} is not from 1 to {_MAX_LISTED}", "count")
-    services.ledgers.list(
+    ledgers.list(
         session,
         request.correlation_id,
         request.scope_id & MAX_UNSIGNED,
@@ -97,11 +109,14 @@ def _list(services: Services, session: ControlSession, request: codecs.ListLedge
 
 
 def _attach(
-    services: Services, session: ControlSession, request: codecs.AttachWriterRequest
+    ledgers: MirroringLedgers,
+    services: Services,
+    session: ControlSession,
+    request: codecs.AttachWriterRequest,
 ) -> None:
     ledger = _ledger(request)
     is_local = request.location is codecs.WriterLocation.LOCAL
-    services.ledgers.attach(
+    ledgers.attach(
         session,
         request.correlation_id,
         ledger,
@@ -113,7 +128,10 @@ def _attach(
 
 
 def _mirror(
-    services: Services, session: ControlSession, request: codecs.MirrorLedgerRequest
+    ledgers: MirroringLedgers,
+    services: Services,
+    session: ControlSession,
+    request: codecs.MirrorLedgerRequest,
 ) -> None:
     metadata = LedgerMetadata(
         _ledger(request),
@@ -128,22 +146,38 @@ def _mirror(
         request.source_recording_id,
         request.confirmed_position,
     )
-    services.ledgers.mirror(session, request.correlation_id, metadata, source)
+    ledgers.mirror(session, request.correlation_id, metadata, source)
 
 
-HANDLERS: Handlers = {
-    codecs.CreateLedgerRequest: _create,
-    codecs.LedgerInfoRequest: _passing(MirroringLedgers.info, "password_token"),
-    codecs.ListLedgersRequest: _list,
-    codecs.AttachWriterRequest: _attach,
-    codecs.SyncLedgerRequest: _passing(MirroringLedgers.sync),
-    codecs.AwaitLedgerRequest: _passing(
-        MirroringLedgers.await_position, "position", "reach", "timeout_ns"
-    ),
-    codecs.CloseLedgerRequest: _passing(MirroringLedgers.close_ledger),
-    codecs.RecoverLedgerRequest: _passing(MirroringLedgers.recover, "password_token"),
-    codecs.DeleteLedgerRequest: _passing(MirroringLedgers.delete),
-    codecs.LocateEntryRequest: _passing(MirroringLedgers.locate, "entry_id"),
-    codecs.MirrorLedgerRequest: _mirror,
-    codecs.ReplaceMirrorRequest: _passing(MirroringLedgers.replace_mirror, "mirror", "replacement"),
-}
+def _next_scope(
+    ledgers: MirroringLedgers,
+    services: Services,
+    session: ControlSession,
+    request: codecs.NextScopeRequest,
+) -> None:
+    ledgers.next_scope(session, request.correlation_id, unsigned(request.scope_id))
+
+
+def handlers_of(ledgers: MirroringLedgers, mirror_channels: frozenset[str]) -> Handlers:
+    """Return the handlers of the requests for these ledgers.
+
+    Args:
+        mirror_channels: control channels of archives that any client may name as mirrors.
+    """
+    return {
+        codecs.CreateLedgerRequest: partial(_create, ledgers, mirror_channels),
+        codecs.LedgerInfoRequest: _passing(ledgers.info, "password_token"),
+        codecs.ListLedgersRequest: partial(_list, ledgers),
+        codecs.AttachWriterRequest: partial(_attach, ledgers),
+        codecs.SyncLedgerRequest: _passing(ledgers.sync),
+        codecs.AwaitLedgerRequest: _passing(
+            ledgers.await_position, "position", "reach", "timeout_ns"
+        ),
+        codecs.CloseLedgerRequest: _passing(ledgers.close_ledger),
+        codecs.RecoverLedgerRequest: _passing(ledgers.recover, "password_token"),
+        codecs.DeleteLedgerRequest: _passing(ledgers.delete),
+        codecs.LocateEntryRequest: _passing(ledgers.locate, "entry_id"),
+        codecs.MirrorLedgerRequest: partial(_mirror, ledgers),
+        codecs.ReplaceMirrorRequest: _passing(ledgers.replace_mirror, "mirror", "replacement"),
+        codecs.NextScopeRequest: partial(_next_scope, ledgers),
+    }

@@ -1,0 +1,100 @@
+"""Responses to requests that the archive is still working on.
+
+A request that takes longer than a duty cycle is a task, or a deletion; its outcome is sent here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
+from aerotape.codecs.generated.archive import RecordingSignal
+from aerotape.errors import AerotapeError, ArchiveError
+from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
+
+if TYPE_CHECKING:
+    from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording.segments.deletion import Deletion
+
+
+class LaterResponses:
+    """The requests that have no response yet, or whose signal is due. An agent."""
+
+    def __init__(self, errors: ErrorLog) -> None:
+        """Create it without requests."""
+        self._errors = errors
+        self._tasks = BackgroundTasks()
+
+    def count(self, session: ControlSession, correlation_id: int, counting: Task[int]) -> None:
+        """Run a task and respond with the number that it returns."""
+
+        def respond() -> Task[None]:
+            session.send_ok(correlation_id, (yield from counting))
+
+        self._begin(session, correlation_id, respond())
+
+    def deletion(self, session: ControlSession, correlation_id: int, deletion: Deletion) -> None:
+        """Respond with the number of files, and send DELETE once they are gone."""
+
+        def respond() -> Task[None]:
+            session.send_ok(correlation_id, (yield from outcome(deletion.counted)))
+            yield from self._deleted(session, correlation_id, deletion)
+
+        self._begin(session, correlation_id, respond())
+
+    def migration(
+        self,
+        session: ControlSession,
+        correlation_id: int,
+        moving: Task[tuple[int, Deletion | None]],
+    ) -> None:
+        """Run a migration and respond with its count; send DELETE for what it deletes."""
+
+        def respond() -> Task[None]:
+            count, deletion = yield from moving
+            session.send_ok(correlation_id, count)
+            if deletion is not None:
+                yield from self._deleted(session, correlation_id, deletion)
+
+        self._begin(session, correlation_id, respond())
+
+    def _deleted(
+        self, session: ControlSession, correlation_id: int, deletion: Deletion
+    ) -> Task[None]:
+        for problem in (yield from outcome(deletion.deleted)):
+            session.send_error(correlation_id, ErrorCode.GENERIC, problem)
+        session.send_signal(
+            correlation_id,
+            deletion.recording_id,
+            NULL_VALUE,
+            NULL_POSITION,
+            RecordingSignal.DELETE,
+        )
+
+    def _begin(self, session: ControlSession, correlation_id: int, task: Task[None]) -> None:
+        def guarded() -> Task[None]:
+            try:
+                yield from task
+            except ArchiveError as error:
+                session.send_error(correlation_id, error.error_code, str(error))
+            except AerotapeError as error:
+                session.send_error(correlation_id, ErrorCode.GENERIC, str(error))
+            except Exception as error:
+                self._errors.record("request failed", error, exception=error)
+                session.send_error(correlation_id, ErrorCode.GENERIC, f"request failed: {error}")
+
+        self._tasks.start(guarded())
+
+    @property
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: what the tasks wait for wakes the conductor."""
+        return None
+
+    def do_work(self) -> None:
+        """Advance each request by one step."""
+        self._tasks.advance()
+
+    def close(self) -> None:
+        """Cancel the tasks."""
+        self._tasks.close()

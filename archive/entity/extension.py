@@ -1,0 +1,33 @@
+"""The entities of an archive, as its extension: which recordings may be partitions of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from aerotape.archive.entity.admission import check_change, check_start
+from aerotape.archive.entity.partition import durability_without_parameter
+from aerotape.archive.extensions import Extension
+
+if TYPE_CHECKING:
+    from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.control.services import Services
+    from aerotape.archive.recording.durability import Durability
+
+
+class EntityExtension(Extension):
+    """Refuses what would make a topic unusable, and syncs those of type PD_JOURNAL."""
+
+    def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
+        self._catalog = services.catalog
+        self._recordings = services.recordings
+
+    def check_channel(self, channel: str, stream_id: int) -> None:
+        check_start(self._catalog, self._recordings, channel, stream_id)
+
+    def check_change(self, recording_id: int, channel: str) -> None:
+        descriptor = self._catalog.descriptor(recording_id)
+        check_change(descriptor, channel, descriptor.stream_id)
+
+    def durability(self, channel: str, stream_id: int) -> Durability | None:
+        return durability_without_parameter(channel, stream_id)
