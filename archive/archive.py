@@ -18,6 +18,7 @@ from typing import Final, Literal, TypeVar
 
 from aerotape import _native
 from aerotape.archive.compaction import compact_at_start
+from aerotape.archive.composition import Resources
 from aerotape.archive.conductor import Conductor
 from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
 from aerotape.archive.config.values import Idle
@@ -226,7 +227,7 @@ class Archive(Closing):
         archive_counters = ArchiveCounters(client, self.archive_id, config)
         errors = ErrorLog(archive_counters.errors, mark_file, mark_file_worker.submit)
         recorder, replayer = self._workers(mailbox, archive_counters)
-        self._conductor = Conductor(
+        resources = Resources(
             config=config,
             archive_id=self.archive_id,
             archive_dir=self.archive_dir,
@@ -236,13 +237,13 @@ class Archive(Closing):
             catalog=catalog,
             mark_file=mark_file,
             mark_file_worker=mark_file_worker,
-            archive_counters=archive_counters,
+            counters=archive_counters,
             recorder=recorder,
             replayer=replayer,
             errors=errors,
-            authenticator=self._authenticator,
-            authorisation_service=self._authorisation_service,
-            extensions=EXTENSIONS,
+        )
+        self._conductor = Conductor(
+            resources, self._authenticator, self._authorisation_service, EXTENSIONS
         )
         self._thread = threading.Thread(
             target=self._conductor.run, name="archive-conductor", daemon=True

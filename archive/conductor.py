@@ -6,31 +6,19 @@ them. No request ends it; the loss of the media driver and an internal error do.
 
 from __future__ import annotations
 
-import itertools
-import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
+from aerotape.archive.composition import Resources, compose_services, retention_agent
+from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
-from aerotape.archive.control.later_responses import LaterResponses
-from aerotape.archive.control.services import Services
-from aerotape.archive.extensions import Extension, Extensions
+from aerotape.archive.extensions import Extension
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.archive.recording.recordings import Recordings
-from aerotape.archive.recording.removal import Removals
-from aerotape.archive.recording.segments.deletion import SegmentDeletions
-from aerotape.archive.recording.segments.locks import SegmentLocks
-from aerotape.archive.recording.segments.moves import SegmentMoves
 from aerotape.archive.recording.storage_space import StorageSpace
-from aerotape.archive.replay.replay_session import Replays
-from aerotape.archive.replay.tokens import ReplayTokens
-from aerotape.archive.replication.replications import Replications
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
 from aerotape.archive.security.authorisation import AuthorisationService, GuardedAuthorisation
 from aerotape.catalog.recovery.trailing_segment import make_next_segments
@@ -40,12 +28,7 @@ from aerotape.errors import AerotapeError, ClosedError
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
     from aerotape.archive.agent import Agent
-    from aerotape.archive.counters import ArchiveCounters
-    from aerotape.archive.error_log import ErrorLog
-    from aerotape.catalog.file.catalog import Catalog
-    from aerotape.catalog.mark.mark_file import MarkFile
 
 FRAGMENT_LIMIT = 10
 # Aeron's codes for a driver without a sign of life, a client that the driver has timed out, and
@@ -66,20 +49,7 @@ class Conductor:
 
     def __init__(
         self,
-        *,
-        config: ArchiveConfig,
-        archive_id: int,
-        archive_dir: Path,
-        client: AeronClient,
-        mailbox: Mailbox,
-        control_subscriptions: Mapping[int, Subscription],
-        catalog: Catalog,
-        mark_file: MarkFile,
-        mark_file_worker: FileWorker,
-        archive_counters: ArchiveCounters,
-        recorder: SessionWorker,
-        replayer: SessionWorker,
-        errors: ErrorLog,
+        resources: Resources,
         authenticator: Authenticator,
         authorisation_service: AuthorisationService,
         extensions: Iterable[type[Extension]],
@@ -90,52 +60,41 @@ class Conductor:
             AeronError: the driver refuses the channel of the recording events.
         """
         self.failure: BaseException | None = None
-        self._archive_dir = archive_dir
-        self._catalog = catalog
-        self._errors = errors
-        self._client = client
-        self._mailbox = mailbox
-        self._mark_file = mark_file
-        self._cycle = archive_counters.conductor_cycle
-        self._workers = [recorder] if recorder is replayer else [recorder, replayer]
+        self._resources = resources
+        self._archive_dir, self._catalog = resources.archive_dir, resources.catalog
+        self._client, self._mailbox = resources.client, resources.mailbox
+        self._errors = resources.errors
+        self._control_subscriptions = resources.control_subscriptions
         # Received and not handled yet; the loss of the driver may interrupt their handling.
         self._events: deque[tuple[Any, ...]] = deque()
-        self._mark_file_worker = mark_file_worker
         self._mark_file_update: Future[None] | None = None
         self._mark_file_due_ns = 0
         self._stopping = False
-        self._control_subscriptions = control_subscriptions
-        if config.recording_events_enabled:
-            recorder.publish_events(
-                client.add_exclusive_publication(
-                    config.recording_events_channel, config.recording_events_stream_id
-                )
-            )
-        self._files = FileWorker("archive-files", mailbox.wake)
         self._storage = StorageSpace(
-            archive_dir, config.low_storage_space_threshold, archive_counters.low_storage
+            resources.archive_dir,
+            resources.config.low_storage_space_threshold,
+            resources.counters.low_storage,
         )
-        next_id = itertools.count(random.SystemRandom().randrange(1 << 31)).__next__
-        services = self._services(
-            config, archive_id, archive_counters, recorder, replayer, next_id, authorisation_service
-        )
+        self._files = FileWorker("archive-files", self._mailbox.wake)
+        authorisation = GuardedAuthorisation(authorisation_service, self._errors)
+        services = compose_services(resources, self._storage, self._files, authorisation)
+        self.recordings, self.replays = services.recordings, services.replays
+        self._replications = services.replications
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
             replay_tokens=services.replay_tokens,
-            session_counter=archive_counters.control_sessions,
-            errors=errors,
+            session_counter=resources.counters.control_sessions,
+            errors=self._errors,
         )
         adapter = ControlSessionAdapter(
-            config=config,
-            client=client,
+            config=resources.config,
+            client=self._client,
             sessions=self._sessions,
-            next_session_id=next_id,
             services=services,
-            authenticator=GuardedAuthenticator(authenticator, errors),
-            authorisation=services.authorisation,
+            authenticator=GuardedAuthenticator(authenticator, self._errors),
         )
         for extension in extensions:
-            services.extensions.add(extension(services, config, mailbox.wake))
+            services.extensions.add(extension(services, resources.config, self._mailbox.wake))
         # In the order in which they are advanced, and closed.
         self._agents: dict[str, Agent] = {
             "replications": self._replications,
@@ -144,20 +103,9 @@ class Conductor:
             "replays": self.replays,
             "deletions": services.segments.deletions,
             "responses": services.later,
+            **retention_agent(resources, services, adapter.audience),
             "control sessions": self._sessions,
         }
-        if config.retention_file is not None:
-            from aerotape.archive.retention.retention import Retention
-
-            retention = Retention(
-                policy_file=config.retention_file,
-                interval_ns=config.retention_interval_ns,
-                services=services,
-                counters=archive_counters.retention,
-                wake=mailbox.wake,
-                audience=adapter.audience,
-            )
-            self._agents = {"retention": retention, **self._agents}
         self._handlers: dict[str, Callable[..., None]] = {
             "message": adapter.on_message,
             "image_available": self._on_image_available,
@@ -172,87 +120,6 @@ class Conductor:
             "replay_done": self.replays.on_done,
             "worker_failed": self._on_worker_failed,
         }
-
-    def _services(
-        self,
-        config: ArchiveConfig,
-        archive_id: int,
-        archive_counters: ArchiveCounters,
-        recorder: SessionWorker,
-        replayer: SessionWorker,
-        next_id: Callable[[], int],
-        authorisation_service: AuthorisationService,
-    ) -> Services:
-        """Create what the handlers of requests use, without extensions."""
-        archive_dir, catalog, errors = self._archive_dir, self._catalog, self._errors
-        locks = SegmentLocks()
-        deletions = SegmentDeletions(
-            locks=locks, files=self._files, errors=errors, wake=self._mailbox.wake
-        )
-        deletions.delete_left_over(archive_dir, catalog.purged_ids())
-        self.recordings = Recordings(
-            config=config,
-            archive_id=archive_id,
-            archive_dir=archive_dir,
-            client=self._client,
-            mailbox=self._mailbox,
-            catalog=catalog,
-            recorder=recorder,
-            storage=self._storage,
-            locks=locks,
-            files=self._files,
-            session_counter=archive_counters.recording_sessions,
-            errors=errors,
-        )
-        self.replays = Replays(
-            config=config,
-            client=self._client,
-            catalog=catalog,
-            recordings=self.recordings,
-            replayer=replayer,
-            session_counter=archive_counters.replay_sessions,
-            errors=errors,
-            deleted_up_to=locks.deleted_to,
-        )
-        self._replications = Replications(
-            config=config,
-            archive_id=archive_id,
-            client=self._client,
-            catalog=catalog,
-            recordings=self.recordings,
-            errors=errors,
-            next_id=next_id,
-        )
-        segments = SegmentMoves(
-            archive_dir=archive_dir,
-            catalog=catalog,
-            locks=locks,
-            files=self._files,
-            deletions=deletions,
-            sync=config.file_sync_level > 0,
-        )
-        return Services(
-            archive_id=archive_id,
-            archive_dir=archive_dir,
-            catalog=catalog,
-            recordings=self.recordings,
-            replays=self.replays,
-            replay_tokens=ReplayTokens(config.connect_timeout_ns),
-            replications=self._replications,
-            segments=segments,
-            removals=Removals(
-                archive_dir=archive_dir,
-                catalog=catalog,
-                recordings=self.recordings,
-                replays=self.replays,
-                replications=self._replications,
-                segments=segments,
-            ),
-            later=LaterResponses(errors),
-            extensions=Extensions(),
-            errors=errors,
-            authorisation=GuardedAuthorisation(authorisation_service, errors),
-        )
 
     # ---- the loop -----------------------------------------------------------------------------
 
@@ -304,7 +171,7 @@ class Conductor:
             self._mark_file_due_ns = begin_ns + MARK_FILE_UPDATE_INTERVAL_MS * 1_000_000
             self._update_mark_file()
             self._storage.watch()
-        self._cycle.measured(time.monotonic_ns() - begin_ns)
+        self._resources.counters.conductor_cycle.measured(time.monotonic_ns() - begin_ns)
 
     def _update_mark_file(self) -> None:
         """Have the activity timestamp stored, unless the last one still waits for the disk."""
@@ -314,8 +181,8 @@ class Conductor:
             error = self._mark_file_update.exception()
             if error is not None:
                 self._errors.record("mark file not updated", error)
-        update = partial(self._mark_file.update_activity, epoch_ms())
-        self._mark_file_update = self._mark_file_worker.submit(update)
+        update = partial(self._resources.mark_file.update_activity, epoch_ms())
+        self._mark_file_update = self._resources.mark_file_worker.submit(update)
 
     def _timeout_ns(self) -> int:
         """Return how long to wait for events before the next duty cycle, at most."""
@@ -383,7 +250,7 @@ class Conductor:
 
     def _close(self) -> None:
         """Close in order: workers, the sessions that their last events end, the clients."""
-        for worker in self._workers:
+        for worker in {self._resources.recorder, self._resources.replayer}:
             self._quietly(worker.close)
         try:
             self._events.extend(self._mailbox.wait())

@@ -5,7 +5,7 @@ The archive names its extensions in `archive.archive`; nothing else in it import
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,21 @@ if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
     from aerotape.archive.recording.durability import Durability
+    from aerotape.catalog.descriptor import RecordingDescriptor
 
 Handler = Callable[["Services", "ControlSession", Any], None]
 Handlers = Mapping[type[Message], Handler]
 
 
 class Extension:
-    """An extension of an archive; each method may be overridden. For the conductor's thread."""
+    """An extension of an archive; each method may be overridden. For the conductor's thread.
+
+    Attributes:
+        fragment: contained in each channel that has a meaning for the extension, which is not
+            called for others.
+    """
+
+    fragment: str
 
     def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
         """Create it when the archive starts.
@@ -49,7 +57,7 @@ class Extension:
     def check_channel(self, channel: str, stream_id: int) -> None:
         """Raise ArchiveError if no new recording of a channel and stream may begin."""
 
-    def check_change(self, recording_id: int, channel: str) -> None:
+    def check_change(self, recording: RecordingDescriptor, channel: str) -> None:
         """Raise ArchiveError if a recording may not be extended from, or given, a channel."""
 
     def durability(self, channel: str, stream_id: int) -> Durability | None:
@@ -62,39 +70,42 @@ class Extension:
         return set()
 
 
-class Extensions(Extension):
+class Extensions:
     """All extensions of an archive, as one."""
 
     def __init__(self) -> None:
         """Create it without extensions."""
         self._extensions: list[Extension] = []
-        self._handlers: dict[type[Message], Handler] = {}
+        self.handlers: dict[type[Message], Handler] = {}
+        self.agents: dict[str, Agent] = {}
 
     def add(self, extension: Extension) -> None:
         """Add an extension."""
         self._extensions.append(extension)
-        self._handlers.update(extension.handlers)
+        self.handlers.update(extension.handlers)
+        self.agents.update(extension.agents)
 
-    @property
-    def handlers(self) -> Handlers:
-        return self._handlers
-
-    @property
-    def agents(self) -> Mapping[str, Agent]:
-        return {name: agent for each in self._extensions for name, agent in each.agents.items()}
+    def _concerned(self, *channels: str) -> Iterator[Extension]:
+        for each in self._extensions:
+            if any(each.fragment in channel for channel in channels):
+                yield each
 
     def check_recording(self, recording_id: int) -> None:
+        """As `Extension.check_recording`, of each."""
         for each in self._extensions:
             each.check_recording(recording_id)
 
     def check_channel(self, channel: str, stream_id: int) -> None:
-        for each in self._extensions:
+        """As `Extension.check_channel`, of those concerned."""
+        for each in self._concerned(channel):
             each.check_channel(channel, stream_id)
 
-    def check_change(self, recording_id: int, channel: str) -> None:
-        for each in self._extensions:
-            each.check_change(recording_id, channel)
+    def check_change(self, recording: RecordingDescriptor, channel: str) -> None:
+        """As `Extension.check_change`, of those concerned by the old or the new channel."""
+        for each in self._concerned(recording.original_channel, channel):
+            each.check_change(recording, channel)
 
     def durability(self, channel: str, stream_id: int) -> Durability | None:
-        found = (each.durability(channel, stream_id) for each in self._extensions)
+        """As `Extension.durability`, of the first that names one."""
+        found = (each.durability(channel, stream_id) for each in self._concerned(channel))
         return next((each for each in found if each is not None), None)

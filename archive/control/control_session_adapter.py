@@ -8,7 +8,6 @@ authenticator has admitted the client and the authorisation service permits it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,6 @@ from aerotape.archive.control.control_session import SESSION_CLOSED, ControlSess
 from aerotape.archive.control.signals import SignalAudience
 from aerotape.archive.replay.tokens import token_replay_channel
 from aerotape.archive.security.authentication import GuardedAuthenticator
-from aerotape.archive.security.authorisation import GuardedAuthorisation
 from aerotape.catalog.layout import version_string
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
@@ -61,7 +59,6 @@ class ControlSessionAdapter:
 
     Attributes:
         sessions: those in progress, to which new ones are added.
-        next_session_id: returns an unused id.
         services: for the handlers of requests.
         audience: the sessions that signals are broadcast to; None where only the client that sent
             the request receives them.
@@ -70,15 +67,13 @@ class ControlSessionAdapter:
     config: ArchiveConfig
     client: AeronClient
     sessions: ControlSessions
-    next_session_id: Callable[[], int]
     services: Services
     authenticator: GuardedAuthenticator
-    authorisation: GuardedAuthorisation
     audience: SignalAudience | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.config.recording_signals == "all":
-            self.audience = SignalAudience(self.sessions, self.authorisation)
+            self.audience = SignalAudience(self.sessions, self.services.authorisation)
 
     def on_message(
         self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
@@ -148,7 +143,7 @@ class ControlSessionAdapter:
             session.on_challenge_response(message.correlation_id, message.encoded_credentials)
         elif not session.is_authenticated:
             pass
-        elif self.authorisation.is_authorised(
+        elif self.services.authorisation.is_authorised(
             message.SCHEMA_ID, message.TEMPLATE_ID, session.principal
         ):
             session.attempt_to_activate()
@@ -172,7 +167,7 @@ class ControlSessionAdapter:
         except ConfigurationError as error:
             self.services.errors.record("connect request with an unusable response channel", error)
             return
-        session_id = self.next_session_id()
+        session_id = self.services.next_id()
         source = self._source_identity(subscription_id, stream)
         session = ControlSession(
             session_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a request handler may query and change."""
+    """What a request handler may query and change.
+
+    Attributes:
+        next_id: returns an unused id for a control session or a replication.
+    """
 
     archive_id: int
     archive_dir: Path
@@ -38,3 +43,4 @@ class Services:
     extensions: Extensions
     errors: ErrorLog
     authorisation: GuardedAuthorisation
+    next_id: Callable[[], int]

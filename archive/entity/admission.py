@@ -69,13 +69,13 @@ def _check_durability(partition: Partition, channel: str) -> None:
         )
 
 
-def check_change(descriptor: RecordingDescriptor, channel: str, stream_id: int) -> None:
+def check_change(descriptor: RecordingDescriptor, channel: str) -> None:
     """Check that a recording stays the partition that it is, or none, with another channel.
 
     Raises:
         ArchiveError: it does not.
     """
-    before, after = partition_in(descriptor), partition_on(channel, stream_id)
+    before, after = partition_in(descriptor), partition_on(channel, descriptor.stream_id)
     if before != after:
         raise ArchiveError(
             f"recording {descriptor.recording_id} is {before or 'not a partition of a topic'}, and"

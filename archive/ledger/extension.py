@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.extensions import Extension, Handlers
-from aerotape.archive.ledger.alias import ledger_of_channel
+from aerotape.archive.ledger.alias import ALIAS_FRAGMENT, ledger_of_channel
 from aerotape.archive.ledger.metadata import FILE_NAME
 from aerotape.archive.ledger.mirrors.mirroring_ledgers import MirroringLedgers
 from aerotape.archive.ledger.requests import handlers_of
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from aerotape.archive.agent import Agent
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.control.services import Services
+    from aerotape.catalog.descriptor import RecordingDescriptor
 
 
 class LedgerExtension(Extension):
     """Ledgers and their mirrors. Only requests for ledgers change their recordings."""
+
+    fragment = ALIAS_FRAGMENT.decode()
 
     def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
         self._ledgers = MirroringLedgers(
@@ -61,8 +64,8 @@ class LedgerExtension(Extension):
                 " another alias, or the requests for ledgers"
             )
 
-    def check_change(self, recording_id: int, channel: str) -> None:
-        self.check_channel(channel, 0)
+    def check_change(self, recording: RecordingDescriptor, channel: str) -> None:
+        self.check_channel(channel, recording.stream_id)
 
     @staticmethod
     def retained(archive_dir: Path) -> set[int]:

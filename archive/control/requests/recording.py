@@ -33,10 +33,10 @@ def _start_recording(
         services.extensions.check_channel(channel, stream_id)
     elif services.catalog.has_recording(extends):
         services.extensions.check_recording(extends)
-        services.extensions.check_change(extends, channel)
-        # What it has been promised holds for all of it.
-        recorded = services.catalog.descriptor(extends).original_channel
-        durability = durability_of(recorded) or durability
+        recorded = services.catalog.descriptor(extends)
+        services.extensions.check_change(recorded, channel)
+        # The durability of the first request holds for the whole recording.
+        durability = durability_of(recorded.original_channel) or durability
     services.recordings.start(
         ClientObserver(session, request.correlation_id),
         stream_id=stream_id,
@@ -89,7 +89,8 @@ def _update_channel(
         session.send_recording_unknown(request.correlation_id, request.recording_id)
         return
     services.extensions.check_recording(request.recording_id)
-    services.extensions.check_change(request.recording_id, request.channel)
+    recorded = services.catalog.descriptor(request.recording_id)
+    services.extensions.check_change(recorded, request.channel)
     stripped = stripped_channel(ChannelUri.parse(request.channel))
     services.catalog.replace_channel(
         request.recording_id, stripped_channel=stripped, original_channel=request.channel

@@ -32,7 +32,7 @@ def _replicate(
     )
     if services.catalog.has_recording(replication.dst_recording_id):
         check_unprotected(services, replication.dst_recording_id)
-    replication_id = services.replications.next_id()
+    replication_id = services.next_id()
     observer = ClientObserver(session, replication_id)
     services.replications.start(replication_id, observer, replication)
     session.send_ok(request.correlation_id, replication_id)

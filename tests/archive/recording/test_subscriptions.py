@@ -13,6 +13,7 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.subscriptions import RecordingSubscription, RecordingSubscriptions
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.errors import AeronError
+from aerotape.protocol import ErrorCode
 
 CHANNEL, STREAM_ID = "aeron:udp?endpoint=localhost:7777", 10
 
@@ -82,8 +83,8 @@ def test_a_channel_that_stays_busy_is_refused() -> None:
     rig = Rig(refusals=2, timeout_ns=0)
     rig.subscriptions.do_work()
     [(kind, *details)] = rig.sent
-    assert (kind, details[0]) == ("error", 9)
-    assert "the endpoint is closing" in details[2]
+    assert (kind, details[0]) == ("error", ErrorCode.GENERIC)
+    assert "the endpoint is closing" in details[1]
     assert len(rig.subscriptions) == 0
     assert rig.subscriptions.get(100) is None
 
