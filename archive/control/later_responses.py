@@ -26,65 +26,42 @@ class LaterResponses:
         self._errors = errors
         self._tasks = BackgroundTasks()
 
-    def count(self, session: ControlSession, correlation_id: int, counting: Task[int]) -> None:
-        """Run a task and respond with the number that it returns."""
-
-        def respond() -> Task[None]:
-            session.send_ok(correlation_id, (yield from counting))
-
-        self._begin(session, correlation_id, respond())
-
-    def deletion(self, session: ControlSession, correlation_id: int, deletion: Deletion) -> None:
-        """Respond with the number of files, and send DELETE once they are gone."""
-
-        def respond() -> Task[None]:
-            session.send_ok(correlation_id, (yield from outcome(deletion.counted)))
-            yield from self._deleted(session, correlation_id, deletion)
-
-        self._begin(session, correlation_id, respond())
-
-    def migration(
+    def begin(
         self,
         session: ControlSession,
         correlation_id: int,
-        moving: Task[tuple[int, Deletion | None]],
+        task: Task[tuple[int, Deletion | None]],
     ) -> None:
-        """Run a migration and respond with its count; send DELETE for what it deletes."""
+        """Run a task and respond with its number; send DELETE at the end of its deletion."""
+        self._tasks.start(self._respond(session, correlation_id, task))
 
-        def respond() -> Task[None]:
-            count, deletion = yield from moving
-            session.send_ok(correlation_id, count)
-            if deletion is not None:
-                yield from self._deleted(session, correlation_id, deletion)
-
-        self._begin(session, correlation_id, respond())
-
-    def _deleted(
-        self, session: ControlSession, correlation_id: int, deletion: Deletion
+    def _respond(
+        self,
+        session: ControlSession,
+        correlation_id: int,
+        task: Task[tuple[int, Deletion | None]],
     ) -> Task[None]:
-        for problem in (yield from outcome(deletion.deleted)):
-            session.send_error(correlation_id, ErrorCode.GENERIC, problem)
-        session.send_signal(
-            correlation_id,
-            deletion.recording_id,
-            NULL_VALUE,
-            NULL_POSITION,
-            RecordingSignal.DELETE,
-        )
-
-    def _begin(self, session: ControlSession, correlation_id: int, task: Task[None]) -> None:
-        def guarded() -> Task[None]:
-            try:
-                yield from task
-            except ArchiveError as error:
-                session.send_error(correlation_id, error.error_code, str(error))
-            except AerotapeError as error:
-                session.send_error(correlation_id, ErrorCode.GENERIC, str(error))
-            except Exception as error:
-                self._errors.record("request failed", error, exception=error)
-                session.send_error(correlation_id, ErrorCode.GENERIC, f"request failed: {error}")
-
-        self._tasks.start(guarded())
+        try:
+            count, deletion = yield from task
+            session.send_ok(correlation_id, count)
+            if deletion is None:
+                return
+            for problem in (yield from outcome(deletion.deleted)):
+                session.send_error(correlation_id, ErrorCode.GENERIC, problem)
+            session.send_signal(
+                correlation_id,
+                deletion.recording_id,
+                NULL_VALUE,
+                NULL_POSITION,
+                RecordingSignal.DELETE,
+            )
+        except ArchiveError as error:
+            session.send_error(correlation_id, error.error_code, str(error))
+        except AerotapeError as error:
+            session.send_error(correlation_id, ErrorCode.GENERIC, str(error))
+        except Exception as error:
+            self._errors.record("request failed", error, exception=error)
+            session.send_error(correlation_id, ErrorCode.GENERIC, f"request failed: {error}")
 
     @property
     def wants_within_ns(self) -> int | None:

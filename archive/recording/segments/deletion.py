@@ -50,6 +50,10 @@ class Deletion:
         for each in (self.counted, self.deleted):
             each.set_running_or_notify_cancel()  # a task that ends does not cancel it
 
+    def begun(self) -> Task[tuple[int, Deletion]]:
+        """Wait until the files are known; return their number, and the deletion."""
+        return (yield from outcome(self.counted)), self
+
 
 class SegmentDeletions:
     """All deletions of segment files in progress. For the conductor's thread."""

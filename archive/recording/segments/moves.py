@@ -72,7 +72,7 @@ class SegmentMoves:
             raise ArchiveError(f"segments of recording {recording_id} are being moved")
         self.catalog.set_start_position(recording_id, new_start_position)
 
-    def attach(self, recording_id: int) -> Task[int]:
+    def attach(self, recording_id: int) -> Task[tuple[int, None]]:
         """Attach detached segments; return their number.
 
         Raises:
@@ -93,7 +93,7 @@ class SegmentMoves:
                 self.catalog.set_start_position(recording_id, found.start_position)
             if found.problem:
                 raise ArchiveError(found.problem)
-            return found.count
+            return found.count, None
 
     def delete_detached(self, recording_id: int) -> Deletion:
         """Delete the segments before a recording's start (ArchiveError: it is held)."""

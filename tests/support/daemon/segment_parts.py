@@ -72,11 +72,11 @@ class SegmentParts:
 
     def attach(self, client: Any, correlation_id: int, recording_id: int) -> None:
         """Attach segments for a client."""
-        self.later.count(client, correlation_id, self.moves.attach(recording_id))
+        self.later.begin(client, correlation_id, self.moves.attach(recording_id))
 
     def migrate(self, client: Any, correlation_id: int, source_id: int, target_id: int) -> None:
         """Migrate segments for a client."""
-        self.later.migration(client, correlation_id, self.moves.migrate(source_id, target_id))
+        self.later.begin(client, correlation_id, self.moves.migrate(source_id, target_id))
 
     def do_work(self) -> None:
         """Work as the conductor does in a duty cycle."""

@@ -44,7 +44,7 @@ class Rig:
         paths = prepare if callable(prepare) else lambda: prepare
         deletion = self.deletions.delete(recording_id, paths, **options)
         client: Any = self.client
-        self.parts.later.deletion(client, correlation_id, deletion)
+        self.parts.later.begin(client, correlation_id, deletion.begun())
 
     def allows(self, recording_id: int) -> bool:
         """Whether a deletion may begin."""

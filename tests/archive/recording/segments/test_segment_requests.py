@@ -52,7 +52,7 @@ class Rig:
     def respond(self, delete: Callable[[], Deletion]) -> None:
         """Respond to the request for a deletion as the handler of requests does."""
         try:
-            self.parts.later.deletion(self.client, 7, delete())  # type: ignore[arg-type]
+            self.parts.later.begin(self.client, 7, delete().begun())  # type: ignore[arg-type]
         except ArchiveError as error:
             self.client.send_error(7, error.error_code, str(error))
 
