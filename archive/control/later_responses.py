@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
+from aerotape.archive.control.requests.handling import send_failure
 from aerotape.codecs.generated.archive import RecordingSignal
-from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
@@ -55,13 +55,8 @@ class LaterResponses:
                 NULL_POSITION,
                 RecordingSignal.DELETE,
             )
-        except ArchiveError as error:
-            session.send_error(correlation_id, error.error_code, str(error))
-        except AerotapeError as error:
-            session.send_error(correlation_id, ErrorCode.GENERIC, str(error))
         except Exception as error:
-            self._errors.record("request failed", error, exception=error)
-            session.send_error(correlation_id, ErrorCode.GENERIC, f"request failed: {error}")
+            send_failure(session, correlation_id, "request", error, self._errors)
 
     @property
     def wants_within_ns(self) -> int | None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from aerotape.archive.control.control_session import ControlSession
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import ArchiveError, LedgerError
-from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.background_tasks import Task
@@ -20,19 +21,8 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.recordings import Recordings
 
 
-class Client(Protocol):
-    """A client's control session."""
-
-    @property
-    def session_id(self) -> int: ...
-    @property
-    def is_done(self) -> bool: ...
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None: ...
-    def send_error(
-        self, correlation_id: int, error_code: ErrorCode | int, message: str
-    ) -> None: ...
-    def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
-    def pass_on(self, message: bytes) -> None: ...
+Client = ControlSession
+"""The control session of a client of ledgers."""
 
 
 class Attachment:

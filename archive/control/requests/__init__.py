@@ -16,9 +16,8 @@ from aerotape.archive.control.requests import (
     replication,
     scopes,
 )
+from aerotape.archive.control.requests.handling import send_failure
 from aerotape.archive.extensions import Handlers
-from aerotape.errors import AerotapeError, ArchiveError
-from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
@@ -39,13 +38,6 @@ def handle(services: Services, session: ControlSession, request: Any) -> None:
     try:
         handlers = HANDLERS if type(request) in HANDLERS else services.extensions.handlers
         handlers[type(request)](services, session, request)
-    except ArchiveError as error:
-        session.send_error(request.correlation_id, error.error_code, str(error))
-    except AerotapeError as error:
-        # As in the reference, refusals with an error code are not counted as errors, others are.
-        services.errors.record(f"{type(request).__name__} failed", error)
-        session.send_error(request.correlation_id, ErrorCode.GENERIC, str(error))
     except Exception as error:
         name = type(request).__name__
-        services.errors.record(f"{name} failed", error, exception=error)
-        session.send_error(request.correlation_id, ErrorCode.GENERIC, f"{name} failed: {error}")
+        send_failure(session, request.correlation_id, name, error, services.errors)

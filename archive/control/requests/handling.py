@@ -1,47 +1,17 @@
-"""Checks that the handlers of control requests share, and the observer for clients."""
+"""What the handlers of control requests have in common: checks, and the response to a failure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.archive.recording import removal
-from aerotape.errors import ArchiveError
+from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
-    from aerotape.codecs.generated.archive import RecordingSignal
-
-
-@dataclass(frozen=True, slots=True)
-class ClientObserver:
-    """Sends a client the progress of the recording or replication that it has requested."""
-
-    session: ControlSession
-    correlation_id: int
-
-    @property
-    def session_id(self) -> int:
-        """The control session's id."""
-        return self.session.session_id
-
-    def on_subscribed(self, subscription_id: int) -> None:
-        """Respond OK to the request."""
-        self.session.send_ok(self.correlation_id, subscription_id)
-
-    def on_signal(
-        self, recording_id: int, subscription_id: int, position: int, signal: RecordingSignal
-    ) -> None:
-        """Pass a signal on."""
-        self.session.send_signal(
-            self.correlation_id, recording_id, subscription_id, position, signal
-        )
-
-    def on_failed(self, error_code: int, message: str) -> None:
-        """Send an error."""
-        self.session.send_error(self.correlation_id, error_code, message)
+    from aerotape.archive.error_log import ErrorLog
 
 
 def check_known(services: Services, recording_id: int) -> None:
@@ -62,3 +32,18 @@ def check_no_listing(session: ControlSession) -> None:
             "active listing already in progress: read it to its end first",
             ErrorCode.ACTIVE_LISTING,
         )
+
+
+def send_failure(
+    session: ControlSession, correlation_id: int, what: str, error: Exception, errors: ErrorLog
+) -> None:
+    """Respond to a request that has failed."""
+    # As in the reference, refusals with an error code are not counted as errors, others are.
+    if isinstance(error, ArchiveError):
+        session.send_error(correlation_id, error.error_code, str(error))
+    elif isinstance(error, AerotapeError):
+        errors.record(f"{what} failed", error)
+        session.send_error(correlation_id, ErrorCode.GENERIC, str(error))
+    else:
+        errors.record(f"{what} failed", error, exception=error)
+        session.send_error(correlation_id, ErrorCode.GENERIC, f"{what} failed: {error}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import ClientObserver, check_known, check_no_listing
+from aerotape.archive.control.requests.handling import check_known, check_no_listing
 from aerotape.archive.extensions import Handlers
 from aerotape.archive.recording.durability import durability_of
 from aerotape.channel_uri import ChannelUri, stripped_channel
@@ -15,6 +16,36 @@ from aerotape.protocol import ErrorCode
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
+    from aerotape.codecs.generated.archive import RecordingSignal
+
+
+@dataclass(frozen=True, slots=True)
+class ClientObserver:
+    """Sends a client the progress of the recording or replication that it has requested."""
+
+    session: ControlSession
+    correlation_id: int
+
+    @property
+    def session_id(self) -> int:
+        """The control session's id."""
+        return self.session.session_id
+
+    def on_subscribed(self, subscription_id: int) -> None:
+        """Respond OK to the request."""
+        self.session.send_ok(self.correlation_id, subscription_id)
+
+    def on_signal(
+        self, recording_id: int, subscription_id: int, position: int, signal: RecordingSignal
+    ) -> None:
+        """Pass a signal on."""
+        self.session.send_signal(
+            self.correlation_id, recording_id, subscription_id, position, signal
+        )
+
+    def on_failed(self, error_code: int, message: str) -> None:
+        """Send an error."""
+        self.session.send_error(self.correlation_id, error_code, message)
 
 
 def _start_recording(

@@ -14,7 +14,7 @@ import pytest
 from support.daemon.recorded_responses import Client
 from support.daemon.segment_parts import SegmentParts
 
-from aerotape.archive.control.requests.handling import ClientObserver
+from aerotape.archive.control.requests.recording import ClientObserver
 from aerotape.archive.counters import CounterType
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.durability import Durability, force_segments
