@@ -21,3 +21,6 @@ class Agent(Protocol):
         Raises:
             ClosedError: the media driver is lost.
         """
+
+    def close(self) -> None:
+        """End what is in progress; the archive closes."""

@@ -14,16 +14,20 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from aerotape import _native
 from aerotape.archive.compaction import compact_at_start
+from aerotape.archive.composition import Resources
 from aerotape.archive.conductor import Conductor
 from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
 from aerotape.archive.config.values import Idle
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
+from aerotape.archive.entity.extension import EntityExtension
 from aerotape.archive.error_log import LOGGER, ErrorLog
+from aerotape.archive.extensions import Extension
+from aerotape.archive.ledger.extension import LedgerExtension
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
@@ -52,6 +56,8 @@ from aerotape.media_driver import (
 )
 from aerotape.protocol import NULL_VALUE
 
+EXTENSIONS: Final[tuple[type[Extension], ...]] = (LedgerExtension, EntityExtension)
+"""The extensions of Aeron Archive that an archive has."""
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)
 
@@ -221,7 +227,7 @@ class Archive(Closing):
         archive_counters = ArchiveCounters(client, self.archive_id, config)
         errors = ErrorLog(archive_counters.errors, mark_file, mark_file_worker.submit)
         recorder, replayer = self._workers(mailbox, archive_counters)
-        self._conductor = Conductor(
+        resources = Resources(
             config=config,
             archive_id=self.archive_id,
             archive_dir=self.archive_dir,
@@ -231,12 +237,13 @@ class Archive(Closing):
             catalog=catalog,
             mark_file=mark_file,
             mark_file_worker=mark_file_worker,
-            archive_counters=archive_counters,
+            counters=archive_counters,
             recorder=recorder,
             replayer=replayer,
             errors=errors,
-            authenticator=self._authenticator,
-            authorisation_service=self._authorisation_service,
+        )
+        self._conductor = Conductor(
+            resources, self._authenticator, self._authorisation_service, EXTENSIONS
         )
         self._thread = threading.Thread(
             target=self._conductor.run, name="archive-conductor", daemon=True
@@ -264,7 +271,7 @@ class Archive(Closing):
         for outcome in self.outcomes:
             if outcome.outcome is not Outcome.CLEAN:
                 LOGGER.log(logging.WARNING if outcome.suspect else logging.INFO, "%s", outcome)
-        compact_at_start(catalog, self.archive_dir, config.catalog_capacity)
+        compact_at_start(catalog, self.archive_dir, config.catalog_capacity, EXTENSIONS)
         return catalog
 
     def _open(self, part: _PartT) -> _PartT:

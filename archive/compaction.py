@@ -7,25 +7,31 @@ not given out again; recordings marked invalid stay, because they can be brought
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 
 from aerotape.archive.error_log import LOGGER
-from aerotape.archive.ledger.metadata import FILE_NAME
+from aerotape.archive.extensions import Extension
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import AerotapeError
 
 
-def compact_at_start(catalog: Catalog, archive_dir: Path, capacity_bytes: int) -> list[int]:
+def compact_at_start(
+    catalog: Catalog,
+    archive_dir: Path,
+    capacity_bytes: int,
+    extensions: Sequence[type[Extension]] = (),
+) -> list[int]:
     """Remove the entries of purged recordings when they are more than half of all entries.
 
-    A recording of which a file is left stays until that file is deleted, and that of a ledger until
-    the ledger's metadata is removed too. When the compaction fails the catalog stays as it was, and
+    A recording of which a file is left stays until that file is deleted, and one that an extension
+    still names until it does not. When the compaction fails the catalog stays as it was, and
     the reason is logged.
 
     Args:
         catalog: open for writing, and not in use yet.
         capacity_bytes: smallest length of the catalog file.
+        extensions: of the archive.
 
     Returns:
         The ids of the recordings that were removed.
@@ -36,7 +42,11 @@ def compact_at_start(catalog: Catalog, archive_dir: Path, capacity_bytes: int) -
     from aerotape.catalog.maintenance.orphans import ids_with_files
 
     try:
-        removed = sorted(purged - ids_with_files(archive_dir) - _ids_of_ledgers(archive_dir))
+        removed = sorted(
+            purged.difference(
+                ids_with_files(archive_dir), *(each.retained(archive_dir) for each in extensions)
+            )
+        )
         if removed:
             catalog.compact(removed, capacity_bytes)
             LOGGER.info("catalog compacted: entries of %d purged recordings removed", len(removed))
@@ -44,13 +54,3 @@ def compact_at_start(catalog: Catalog, archive_dir: Path, capacity_bytes: int) -
     except AerotapeError as error:
         LOGGER.warning("catalog not compacted: %s", error)
         return []
-
-
-def _ids_of_ledgers(archive_dir: Path) -> set[int]:
-    if not (archive_dir / FILE_NAME).exists():
-        return set()
-    # An archive without ledgers starts without SQLite.
-    from aerotape.archive.ledger.metadata_store import MetadataStore
-
-    with closing(MetadataStore.open(archive_dir)) as store:
-        return set(store.recordings())

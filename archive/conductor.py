@@ -6,29 +6,19 @@ them. No request ends it; the loss of the media driver and an internal error do.
 
 from __future__ import annotations
 
-import itertools
-import random
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
+from aerotape.archive.composition import Resources, compose_services, retention_agent
+from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
-from aerotape.archive.control.requests.removal import purge_recording, truncate_recording
-from aerotape.archive.control.services import Services
-from aerotape.archive.ledger.service import LedgerService
-from aerotape.archive.recording.recordings import Recordings
-from aerotape.archive.recording.segment_deletion import SegmentDeletions
-from aerotape.archive.recording.segment_requests import SegmentMoves
-from aerotape.archive.recording.storage_gate import StorageGate
+from aerotape.archive.extensions import Extension
+from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.storage_space import StorageSpace
-from aerotape.archive.replay.replay_session import Replays
-from aerotape.archive.replay.tokens import ReplayTokens
-from aerotape.archive.replication.replications import Replications
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
 from aerotape.archive.security.authorisation import AuthorisationService, GuardedAuthorisation
 from aerotape.catalog.recovery.trailing_segment import make_next_segments
@@ -38,14 +28,7 @@ from aerotape.errors import AerotapeError, ClosedError
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
     from aerotape.archive.agent import Agent
-    from aerotape.archive.counters import ArchiveCounters
-    from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.recording.file_worker import FileWorker
-    from aerotape.archive.retention.retention import Retention
-    from aerotape.catalog.file.catalog import Catalog
-    from aerotape.catalog.mark.mark_file import MarkFile
 
 FRAGMENT_LIMIT = 10
 # Aeron's codes for a driver without a sign of life, a client that the driver has timed out, and
@@ -66,22 +49,10 @@ class Conductor:
 
     def __init__(
         self,
-        *,
-        config: ArchiveConfig,
-        archive_id: int,
-        archive_dir: Path,
-        client: AeronClient,
-        mailbox: Mailbox,
-        control_subscriptions: Mapping[int, Subscription],
-        catalog: Catalog,
-        mark_file: MarkFile,
-        mark_file_worker: FileWorker,
-        archive_counters: ArchiveCounters,
-        recorder: SessionWorker,
-        replayer: SessionWorker,
-        errors: ErrorLog,
+        resources: Resources,
         authenticator: Authenticator,
         authorisation_service: AuthorisationService,
+        extensions: Iterable[type[Extension]],
     ) -> None:
         """Create the archive's services.
 
@@ -89,142 +60,53 @@ class Conductor:
             AeronError: the driver refuses the channel of the recording events.
         """
         self.failure: BaseException | None = None
-        self._archive_dir = archive_dir
-        self._catalog = catalog
-        self._errors = errors
-        self._client = client
-        self._mailbox = mailbox
-        self._mark_file = mark_file
-        self._cycle = archive_counters.conductor_cycle
-        self._workers = [recorder] if recorder is replayer else [recorder, replayer]
+        self._resources = resources
+        self._archive_dir, self._catalog = resources.archive_dir, resources.catalog
+        self._client, self._mailbox = resources.client, resources.mailbox
+        self._errors = resources.errors
+        self._control_subscriptions = resources.control_subscriptions
         # Received and not handled yet; the loss of the driver may interrupt their handling.
         self._events: deque[tuple[Any, ...]] = deque()
-        self._mark_file_worker = mark_file_worker
         self._mark_file_update: Future[None] | None = None
         self._mark_file_due_ns = 0
         self._stopping = False
-        self._control_subscriptions = control_subscriptions
-        if config.recording_events_enabled:
-            recorder.publish_events(
-                client.add_exclusive_publication(
-                    config.recording_events_channel, config.recording_events_stream_id
-                )
-            )
-        self._deletions = SegmentDeletions(errors=errors, wake=mailbox.wake)
-        self._deletions.delete_left_over(archive_dir, catalog.purged_ids())
         self._storage = StorageSpace(
-            archive_dir, config.low_storage_space_threshold, archive_counters.low_storage
+            resources.archive_dir,
+            resources.config.low_storage_space_threshold,
+            resources.counters.low_storage,
         )
-        self._gate = StorageGate(archive_dir, mailbox.wake)
-        self.recordings = Recordings(
-            config=config,
-            archive_id=archive_id,
-            archive_dir=archive_dir,
-            client=client,
-            mailbox=mailbox,
-            catalog=catalog,
-            recorder=recorder,
-            storage=self._storage,
-            gate=self._gate,
-            deletions=self._deletions,
-            session_counter=archive_counters.recording_sessions,
-            errors=errors,
-        )
-        self.replays = Replays(
-            config=config,
-            client=client,
-            catalog=catalog,
-            recordings=self.recordings,
-            replayer=replayer,
-            session_counter=archive_counters.replay_sessions,
-            errors=errors,
-            deleted_up_to=self._deletions.end_position,
-        )
-        next_session_id = itertools.count(random.SystemRandom().randrange(1 << 31)).__next__
-        self._replications = Replications(
-            config=config,
-            archive_id=archive_id,
-            client=client,
-            catalog=catalog,
-            recordings=self.recordings,
-            errors=errors,
-            next_id=next_session_id,
-        )
-        segments = SegmentMoves(
-            archive_dir=archive_dir,
-            catalog=catalog,
-            deletions=self._deletions,
-            errors=errors,
-            sync=config.file_sync_level > 0,
-        )
-        replay_tokens = ReplayTokens(config.connect_timeout_ns)
-        self._ledgers = LedgerService(
-            config=config,
-            archive_dir=archive_dir,
-            catalog=catalog,
-            recordings=self.recordings,
-            replications=self._replications,
-            purge=lambda requester, request: purge_recording(services, requester, request),
-            truncate=lambda requester, request: truncate_recording(services, requester, request),
-            errors=errors,
-            wake=mailbox.wake,
-        )
-        services: Services = Services(
-            archive_id=archive_id,
-            archive_dir=archive_dir,
-            catalog=catalog,
-            recordings=self.recordings,
-            replays=self.replays,
-            replay_tokens=replay_tokens,
-            replications=self._replications,
-            segments=segments,
-            deletions=self._deletions,
-            ledgers=self._ledgers,
-            errors=errors,
-            authorisation=GuardedAuthorisation(authorisation_service, errors),
-            mirror_channels=frozenset(config.mirror_channels),
-        )
+        self._files = FileWorker("archive-files", self._mailbox.wake)
+        authorisation = GuardedAuthorisation(authorisation_service, self._errors)
+        services = compose_services(resources, self._storage, self._files, authorisation)
+        self.recordings, self.replays = services.recordings, services.replays
+        self._replications, self._gate = services.replications, services.gate
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
-            replay_tokens=replay_tokens,
-            session_counter=archive_counters.control_sessions,
-            errors=errors,
+            replay_tokens=services.replay_tokens,
+            session_counter=resources.counters.control_sessions,
+            errors=self._errors,
         )
         adapter = ControlSessionAdapter(
-            config=config,
-            client=client,
+            config=resources.config,
+            client=self._client,
             sessions=self._sessions,
-            next_session_id=next_session_id,
             services=services,
-            gate=self._gate,
-            authenticator=GuardedAuthenticator(authenticator, errors),
-            authorisation=services.authorisation,
+            authenticator=GuardedAuthenticator(authenticator, self._errors),
         )
-        self._retention: Retention | None = None
-        if config.retention_file is not None:
-            from aerotape.archive.retention.retention import Retention
-
-            self._retention = Retention(
-                policy_file=config.retention_file,
-                interval_ns=config.retention_interval_ns,
-                services=services,
-                gate=self._gate,
-                counters=archive_counters.retention,
-                wake=mailbox.wake,
-                audience=adapter.audience,
-            )
+        for extension in extensions:
+            services.extensions.add(extension(services, resources.config, self._mailbox.wake))
+        # In the order in which they are advanced, and closed.
         self._agents: dict[str, Agent] = {
             "storage gate": self._gate,
+            "replications": self._replications,
+            **services.extensions.agents,
             "recordings": self.recordings,
             "replays": self.replays,
-            "replications": self._replications,
-            "deletions": self._deletions,
-            "segments": segments,
-            "ledgers": self._ledgers,
+            "deletions": services.segments.deletions,
+            "responses": services.later,
+            **retention_agent(resources, services, adapter.audience),
             "control sessions": self._sessions,
         }
-        if self._retention is not None:
-            self._agents["retention"] = self._retention
         self._handlers: dict[str, Callable[..., None]] = {
             "message": adapter.on_message,
             "image_available": self._on_image_available,
@@ -290,7 +172,7 @@ class Conductor:
             self._mark_file_due_ns = begin_ns + MARK_FILE_UPDATE_INTERVAL_MS * 1_000_000
             self._update_mark_file()
             self._storage.watch()
-        self._cycle.measured(time.monotonic_ns() - begin_ns)
+        self._resources.counters.conductor_cycle.measured(time.monotonic_ns() - begin_ns)
 
     def _update_mark_file(self) -> None:
         """Have the activity timestamp stored, unless the last one still waits for the disk."""
@@ -300,8 +182,8 @@ class Conductor:
             error = self._mark_file_update.exception()
             if error is not None:
                 self._errors.record("mark file not updated", error)
-        update = partial(self._mark_file.update_activity, epoch_ms())
-        self._mark_file_update = self._mark_file_worker.submit(update)
+        update = partial(self._resources.mark_file.update_activity, epoch_ms())
+        self._mark_file_update = self._resources.mark_file_worker.submit(update)
 
     def _timeout_ns(self) -> int:
         """Return how long to wait for events before the next duty cycle, at most."""
@@ -372,9 +254,10 @@ class Conductor:
 
     def _close(self) -> None:
         """Close in order: workers, the sessions that their last events end, the clients."""
-        for change in self._gate.close():
-            self._quietly(change)
-        for worker in self._workers:
+        self._quietly(self._gate.close)
+        while len(self._gate):
+            self._quietly(self._gate.do_work)
+        for worker in {self._resources.recorder, self._resources.replayer}:
             self._quietly(worker.close)
         try:
             self._events.extend(self._mailbox.wait())
@@ -383,15 +266,10 @@ class Conductor:
         for event in self._events:
             if event[0] in _FINAL_EVENTS:
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
-        if self._retention is not None:
-            self._quietly(self._retention.close)
-        self._quietly(self._replications.close)
-        self._quietly(self._ledgers.close)
-        self._quietly(self.recordings.close)
-        self._quietly(self.replays.close)
-        self._quietly(self._deletions.close)
+        self._quietly(self._files.close)
+        for agent in self._agents.values():
+            self._quietly(agent.close)
         self._quietly(partial(make_next_segments, self._catalog, self._archive_dir))
-        self._quietly(self._sessions.close)
         for subscription in self._control_subscriptions.values():
             self._quietly(subscription.close)
 

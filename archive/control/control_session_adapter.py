@@ -8,7 +8,7 @@ authenticator has admitted the client and the authorisation service permits it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from aerotape.archive.control.control_session import SESSION_CLOSED, ControlSess
 from aerotape.archive.control.signals import SignalAudience
 from aerotape.archive.replay.tokens import token_replay_channel
 from aerotape.archive.security.authentication import GuardedAuthenticator
-from aerotape.archive.security.authorisation import GuardedAuthorisation
 from aerotape.catalog.layout import version_string
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.control.control_sessions import ControlSessions
     from aerotape.archive.control.services import Services
-    from aerotape.archive.recording.storage_gate import StorageGate
 
 # Messages that belong to a session.
 _REQUESTS = frozenset(
@@ -64,9 +62,7 @@ class ControlSessionAdapter:
 
     Attributes:
         sessions: those in progress, to which new ones are added.
-        next_session_id: returns an unused id.
         services: for the handlers of requests.
-        gate: where changes wait for a disk that stands still.
         audience: the sessions that signals are broadcast to; None where only the client that sent
             the request receives them.
     """
@@ -74,16 +70,13 @@ class ControlSessionAdapter:
     config: ArchiveConfig
     client: AeronClient
     sessions: ControlSessions
-    next_session_id: Callable[[], int]
     services: Services
-    gate: StorageGate
     authenticator: GuardedAuthenticator
-    authorisation: GuardedAuthorisation
     audience: SignalAudience | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.config.recording_signals == "all":
-            self.audience = SignalAudience(self.sessions, self.authorisation)
+            self.audience = SignalAudience(self.sessions, self.services.authorisation)
 
     def on_message(
         self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
@@ -109,18 +102,23 @@ class ControlSessionAdapter:
         if isinstance(message, codecs.AuthConnectRequest):
             self._connect(message, subscription_id, image_id, session_id)
         elif type(message) in _REQUESTS:
-            session = self._session_of(message, image_id, session_id)
+            is_replay = isinstance(message, _REPLAYS)
+            channel = token_replay_channel(message, image_id) if is_replay else None
+            by_token = channel is not None
+            session = self._session_of(message, image_id, session_id, by_token=by_token)
             if session is not None:
+                if by_token:
+                    message = copy(message)
+                    message.replay_channel = channel
                 self._route(session, message)
         else:
             self.services.errors.record("control message is not a request", type(message).__name__)
 
-    def _session_of(self, message: Any, image_id: int, session_id: int) -> ControlSession | None:
+    def _session_of(
+        self, message: Any, image_id: int, session_id: int, *, by_token: bool
+    ) -> ControlSession | None:
         """Return the session of a message, None when this image does not own it."""
-        is_replay = isinstance(message, _REPLAYS)
-        channel = token_replay_channel(message, image_id) if is_replay else None
-        if channel is not None:
-            message.replay_channel = channel
+        if by_token:
             tokens = self.services.replay_tokens
             session = tokens.session(message.replay_token, message.recording_id)
             fault = "request with a replay token that is unknown or has timed out"
@@ -128,7 +126,7 @@ class ControlSessionAdapter:
             session = self.sessions.get(message.control_session_id)
             fault = "request for an unknown control session"
         if session is not None and not session.is_done:
-            if channel is not None or session.image_id == image_id:
+            if by_token or session.image_id == image_id:
                 return session
             fault = "request from a stream that does not own the control session"
         elif isinstance(message, codecs.CloseSessionRequest):
@@ -148,7 +146,7 @@ class ControlSessionAdapter:
             session.on_challenge_response(message.correlation_id, message.encoded_credentials)
         elif not session.is_authenticated:
             pass
-        elif self.authorisation.is_authorised(
+        elif self.services.authorisation.is_authorised(
             message.SCHEMA_ID, message.TEMPLATE_ID, session.principal
         ):
             session.attempt_to_activate()
@@ -165,11 +163,12 @@ class ControlSessionAdapter:
 
     def _handle(self, session: ControlSession, message: Any) -> None:
         """Have a request handled, now or once the disk responds."""
+        gate = self.services.gate
         handle = partial(requests.handle, self.services, session, message)
         if type(message) not in requests.CHANGES:
             handle()
-        elif len(self.gate) < _MAX_WAITING:
-            self.gate.run(handle)
+        elif len(gate) < _MAX_WAITING:
+            gate.run(handle)
         else:
             session.send_error(
                 message.correlation_id,
@@ -187,7 +186,7 @@ class ControlSessionAdapter:
         except ConfigurationError as error:
             self.services.errors.record("connect request with an unusable response channel", error)
             return
-        session_id = self.next_session_id()
+        session_id = self.services.next_id()
         source = self._source_identity(subscription_id, stream)
         session = ControlSession(
             session_id,

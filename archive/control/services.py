@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from aerotape.archive.control.later_responses import LaterResponses
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.ledger.service import LedgerService
+    from aerotape.archive.extensions import Extensions
     from aerotape.archive.recording.recordings import Recordings
-    from aerotape.archive.recording.segment_deletion import SegmentDeletions
-    from aerotape.archive.recording.segment_requests import SegmentMoves
+    from aerotape.archive.recording.removal import Removals
+    from aerotape.archive.recording.segments.moves import SegmentMoves
+    from aerotape.archive.recording.storage_gate import StorageGate
     from aerotape.archive.replay.replay_session import Replays
     from aerotape.archive.replay.tokens import ReplayTokens
     from aerotape.archive.replication.replications import Replications
@@ -25,7 +28,7 @@ class Services:
     """What a request handler may query and change.
 
     Attributes:
-        mirror_channels: control channels of archives that any client may name as mirrors.
+        next_id: returns an unused id for a control session or a replication.
     """
 
     archive_id: int
@@ -36,8 +39,10 @@ class Services:
     replay_tokens: ReplayTokens
     replications: Replications
     segments: SegmentMoves
-    deletions: SegmentDeletions
-    ledgers: LedgerService
+    removals: Removals
+    gate: StorageGate
+    later: LaterResponses
+    extensions: Extensions
     errors: ErrorLog
     authorisation: GuardedAuthorisation
-    mirror_channels: frozenset[str]
+    next_id: Callable[[], int]

@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aerotape.archive.entity.partition import ALIAS_FRAGMENT, partition_in, partition_on
+from aerotape.archive.entity.partition import (
+    ALIAS_FRAGMENT,
+    Partition,
+    partition_in,
+    partition_on,
+)
+from aerotape.archive.recording.durability import PARAMETER, durability_of
 from aerotape.errors import ArchiveError
 from aerotape.protocol import ErrorCode
 
@@ -32,6 +38,7 @@ def check_start(catalog: Catalog, recordings: Recordings, channel: str, stream_i
     partition = partition_on(channel, stream_id)
     if partition is None:
         return
+    _check_durability(partition, channel)
     fragment = f"{ALIAS_FRAGMENT}{partition.topic}-".encode()
     for recording_id in catalog.descriptors(0, len(catalog), channel_fragment=fragment).ids:
         descriptor = catalog.descriptor(recording_id)
@@ -53,15 +60,26 @@ def check_start(catalog: Catalog, recordings: Recordings, channel: str, stream_i
             )
 
 
-def check_change(descriptor: RecordingDescriptor, channel: str, stream_id: int) -> None:
+def _check_durability(partition: Partition, channel: str) -> None:
+    """Refuse the durability of another type of topic."""
+    if durability_of(channel) is not None and not partition.is_persistent:
+        raise ArchiveError(
+            f"{partition} is of type {partition.type}: record it without {PARAMETER}, or create the"
+            " topic as PD_JOURNAL"
+        )
+
+
+def check_change(descriptor: RecordingDescriptor, channel: str) -> None:
     """Check that a recording stays the partition that it is, or none, with another channel.
 
     Raises:
         ArchiveError: it does not.
     """
-    before, after = partition_in(descriptor), partition_on(channel, stream_id)
+    before, after = partition_in(descriptor), partition_on(channel, descriptor.stream_id)
     if before != after:
         raise ArchiveError(
             f"recording {descriptor.recording_id} is {before or 'not a partition of a topic'}, and"
             f" channel={channel} that of {after or 'none'}: use a channel with the same alias"
         )
+    if after is not None:
+        _check_durability(after, channel)

@@ -1,8 +1,9 @@
 """The recording of a topic's partition: its channel's alias, stream id and durability.
 
 The alias is ``entities-TOPIC-P-of-N``, for a topic of type PD_JOURNAL ``entities-TOPIC-P-of-N-pd``.
-The archive syncs what it records there. The stream id follows from the alias, so that writers that
-share a media driver share a publication. Recordings of other streams are never touched.
+A writer requests its recording with the durability of the topic (`archive.recording.durability`).
+The stream id follows from the alias, so that writers that share a media driver share a publication.
+Recordings of other streams are never touched.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
-from aerotape.archive.recording.durability import Durability
+from aerotape.archive.recording.durability import PARAMETER, Durability, persistent
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.channel_uri import ChannelUri, ChannelUriError
 
@@ -69,6 +70,14 @@ class Partition:
         uri.put("alias", self.alias)
         return str(uri)
 
+    def recorded_channel(self, channel: str) -> str:
+        """Return the channel of a request to record a publication's channel."""
+        if not self.is_persistent:
+            return channel
+        uri = ChannelUri.parse(channel)
+        uri.put(PARAMETER, "pd")
+        return str(uri)
+
     def __str__(self) -> str:
         return f"partition {self.index} of topic {self.topic}"
 
@@ -95,13 +104,12 @@ def partition_on(channel: str, stream_id: int) -> Partition | None:
     return partition if is_one and partition.stream_id == stream_id else None
 
 
-def durability_of(channel: str, stream_id: int) -> Durability | None:
-    """Return how the recording of a channel and stream is synced; None: as the archive's others."""
+def durability_without_parameter(channel: str, stream_id: int) -> Durability | None:
+    """Return the durability of a partition whose channel does not name it.
+
+    Recordings of earlier versions, and writers of earlier versions, have the alias alone.
+    """
     partition = partition_on(channel, stream_id)
     if partition is None or not partition.is_persistent:
         return None
-    # Loads slowly, and most archives have no such topic.
-    from hashlib import md5
-
-    key = md5(partition.alias.encode(), usedforsecurity=False).digest()
-    return Durability("pd", key)
+    return persistent(partition.alias)

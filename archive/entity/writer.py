@@ -170,6 +170,7 @@ class PartitionWriter(Closing):
         """Record the publication unless it is, and return the recording's id."""
         client, stream_id = self._client, self._partition.stream_id
         own = channels.with_session_id(self._channel, publication.session_id)
+        own = self._partition.recorded_channel(own)
         subscription_id = None
         if recording is None:
             subscription_id = client.start_recording(own, stream_id, "local", auto_stop=True)

@@ -11,8 +11,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.background_tasks import BackgroundTasks, Task
-from aerotape.errors import AerotapeError, ArchiveError
-from aerotape.protocol import ErrorCode
+from aerotape.archive.control.requests.handling import send_failure
+from aerotape.errors import ArchiveError
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
@@ -103,12 +103,8 @@ class ClientRequests:
             relevant_id = yield from request
             if relevant_id is not None:
                 client.send_ok(correlation_id, relevant_id)
-        except ArchiveError as error:
-            client.send_error(correlation_id, error.error_code, str(error))
         except Exception as error:
-            unexpected = None if isinstance(error, AerotapeError) else error
-            self._errors.record("request for a ledger failed", error, exception=unexpected)
-            client.send_error(correlation_id, ErrorCode.GENERIC, str(error))
+            send_failure(client, correlation_id, "request for a ledger", error, self._errors)
 
     def _run_alone(self, session: _Session, ledger: QualifiedId, task: Task[None]) -> Task[None]:
         """Run a task, to its end, while no other one changes the ledger."""

@@ -10,16 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from aerotape.archive.background_tasks import Task
+from aerotape.archive.background_tasks import Task, outcome
 from aerotape.archive.ledger.alias import ledger_of_channel, mark_closed
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.metadata import LedgerMetadata
 from aerotape.archive.ledger.status import LedgerStatus
-from aerotape.archive.ledger.writer_recording import RemovalRequester, WriterRecording
+from aerotape.archive.ledger.writer_recording import WriterRecording
 from aerotape.archive.recording.durability import force_recording
 from aerotape.archive.recording.recording_session import RecordingSession, State
-from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import ArchiveError, LedgerError, LedgerInUseError
@@ -28,12 +27,13 @@ from aerotape.protocol import NULL_VALUE, ErrorCode
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.recording.segments.deletion import Deletion
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.codecs import entry as entries
     from aerotape.qualified_id import QualifiedId
 
-Purge = Callable[[RemovalRequester, codecs.PurgeRecordingRequest], None]
-Truncate = Callable[[RemovalRequester, codecs.TruncateRecordingRequest], None]
+Purge = Callable[[int], "Deletion"]
+Truncate = Callable[[int, int], "Deletion"]
 
 
 class LedgerRecordings:
@@ -53,8 +53,8 @@ class LedgerRecordings:
         """Create the service, without any writer.
 
         Args:
-            purge: handles a request to purge a recording.
-            truncate: handles a request to truncate a recording.
+            purge: removes a recording.
+            truncate: ends a recording at a position.
         """
         self._archive_dir = archive_dir
         self._catalog = catalog
@@ -161,7 +161,7 @@ class LedgerRecordings:
 
     def fail_writer(self, writer: WriterRecording, failure: str) -> None:
         """Stop the recording of a writer because of an error, which its client receives."""
-        writer.send_error(writer.correlation_id, ErrorCode.GENERIC, failure)
+        writer.on_failed(ErrorCode.GENERIC, failure)
         self._recordings.stop_identity(writer.recording_id)
 
     # ---- positions ----------------------------------------------------------------------------
@@ -258,32 +258,21 @@ class LedgerRecordings:
         if not self._catalog.has_recording(metadata.recording_id):
             return
         yield from self._recordings.gate.await_open()
-        requester = RemovalRequester()
-        self._purge(
-            requester,
-            codecs.PurgeRecordingRequest(
-                correlation_id=NULL_VALUE, recording_id=metadata.recording_id
-            ),
-        )
-        while requester.outcome is None:
-            yield
-        if requester.outcome:
-            code, message = requester.outcome
-            raise ArchiveError(f"ledger {metadata.ledger} is not deleted: {message}", code)
+        try:
+            yield from outcome(self._purge(metadata.recording_id).counted)
+        except ArchiveError as error:
+            raise ArchiveError(
+                f"ledger {metadata.ledger} is not deleted: {error}", error.error_code
+            ) from error
 
     def truncate(self, metadata: LedgerMetadata, position: int) -> Task[None]:
         """Truncate the recording of a ledger, and wait until its files are (ArchiveError)."""
         yield from self._recordings.gate.await_open()
-        requester = RemovalRequester()
-        self._truncate(
-            requester,
-            codecs.TruncateRecordingRequest(
-                correlation_id=NULL_VALUE, recording_id=metadata.recording_id, position=position
-            ),
-        )
-        while not (requester.outcome or requester.is_deleted):
-            yield
-        self._marks.pop(metadata.recording_id, None)
-        if requester.outcome:
-            code, message = requester.outcome
-            raise ArchiveError(f"cannot mirror ledger {metadata.ledger}: {message}", code)
+        try:
+            yield from outcome(self._truncate(metadata.recording_id, position).deleted)
+        except ArchiveError as error:
+            raise ArchiveError(
+                f"cannot mirror ledger {metadata.ledger}: {error}", error.error_code
+            ) from error
+        finally:
+            self._marks.pop(metadata.recording_id, None)

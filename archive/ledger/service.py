@@ -78,8 +78,8 @@ class LedgerService:
         """Create the service; it opens the database if there is one, else the first request does.
 
         Args:
-            purge: handles a request to purge a recording.
-            truncate: handles a request to truncate a recording.
+            purge: removes a recording.
+            truncate: ends a recording at a position.
             wake: makes the conductor call `do_work` soon; called from other threads.
         """
         # How long a writer's stream may take to arrive.

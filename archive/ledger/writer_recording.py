@@ -1,19 +1,19 @@
 """A writer of a ledger: the recording of its stream, from the request to its end.
 
-Recordings sees it as the sender of the start-recording request. Errors after the start go to the
-client of the writer; signals of the recording do not, as the ledger's requests have responses.
+It observes that recording. Errors after the start go to the client of the writer; signals of the
+recording do not, as the ledger's requests have responses.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from aerotape.archive.requester import Requester
+from aerotape.archive.control.control_session import ControlSession
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import ArchiveError, LedgerError
-from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.background_tasks import Task
@@ -21,13 +21,8 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.recordings import Recordings
 
 
-class Client(Requester, Protocol):
-    """A client's control session."""
-
-    @property
-    def is_done(self) -> bool: ...
-    def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
-    def pass_on(self, message: bytes) -> None: ...
+Client = ControlSession
+"""The control session of a client of ledgers."""
 
 
 class WriterRecording:
@@ -37,7 +32,7 @@ class WriterRecording:
         metadata: of the ledger.
         client: the control session of the writer.
         recording_id: NULL_VALUE before the recording has begun.
-        refusal: the error code and the text with which the start was refused.
+        refusal: the error code and the text of a recording that could not begin.
         failure: the error that ended the recording; empty without one.
         stop_position: where the recording stopped, bytes; None before.
     """
@@ -87,20 +82,21 @@ class WriterRecording:
         """
         ledger, recording_id = self.metadata.ledger, self.metadata.recording_id
         deadline_ns = time.monotonic_ns() + timeout_ns
-        subscription = recordings.start(
-            self,
-            self.correlation_id,
-            stream_id=stream_id,
-            channel=channel,
-            source_location=source_location,
-            auto_stop=True,
-            extends=None if recording_id == NULL_VALUE else recording_id,
-            durability=self.metadata.durability,
-        )
+        try:
+            subscription = recordings.start(
+                self,
+                stream_id=stream_id,
+                channel=channel,
+                source_location=source_location,
+                auto_stop=True,
+                extends=None if recording_id == NULL_VALUE else recording_id,
+                durability=self.metadata.durability,
+            )
+        except ArchiveError as error:
+            raise self._refused(error.error_code, str(error)) from error
         while not self.is_decided:
             if time.monotonic_ns() >= deadline_ns or self.client.is_done:
-                if subscription is not None:
-                    recordings.stop_subscription(subscription.registration_id)
+                recordings.stop_subscription(subscription.registration_id)
                 raise LedgerError(
                     f"no stream of a writer of ledger {ledger} within {timeout_ns / 1e9:g} s:"
                     f" publish to stream {stream_id} of {channel}",
@@ -108,59 +104,28 @@ class WriterRecording:
                 )
             yield
         if self.refusal is not None:
-            code, message = self.refusal
-            raise ArchiveError(f"ledger {ledger} has no writer: {message}", code)
+            raise self._refused(*self.refusal)
 
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
+    def _refused(self, code: int, message: str) -> ArchiveError:
+        return ArchiveError(f"ledger {self.metadata.ledger} has no writer: {message}", code)
+
+    def on_subscribed(self, subscription_id: int) -> None:
         """Ignore the id of the subscription."""
 
-    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        """Receive why the recording did not start, or why it has ended."""
+    def on_failed(self, error_code: int, message: str) -> None:
+        """Store why the recording did not start, or send the client why it has ended."""
         if self.recording_id == NULL_VALUE:
             self.refusal = error_code, message
         else:
             self.failure = message
             self.client.send_error(self.correlation_id, error_code, message)
 
-    def send_signal(
-        self,
-        correlation_id: int,
-        recording_id: int,
-        subscription_id: int,
-        position: int,
-        signal: RecordingSignal,
+    def on_signal(
+        self, recording_id: int, subscription_id: int, position: int, signal: RecordingSignal
     ) -> None:
-        """Receive the begin and the end of the recording."""
+        """Store the begin and the end of the recording."""
         if signal in (RecordingSignal.START, RecordingSignal.EXTEND):
             self.recording_id = recording_id
             self.metadata = replace(self.metadata, recording_id=recording_id)
         elif signal is RecordingSignal.STOP:
             self.stop_position = position
-
-
-class RemovalRequester:
-    """Receives the responses to a request that purges or truncates the recording of a ledger.
-
-    Attributes:
-        outcome: None before the response; then the error code and its text, or ().
-        is_deleted: whether the files are gone.
-    """
-
-    session_id = NULL_VALUE
-
-    def __init__(self) -> None:
-        self.outcome: tuple[()] | tuple[int, str] | None = None
-        self.is_deleted = False
-
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        """Receive the number of files."""
-        self.outcome = ()
-
-    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        """Receive why the request was refused."""
-        if self.outcome is None:
-            self.outcome = error_code, message
-
-    def send_signal(self, *signal: object) -> None:
-        """Receive that the files are gone."""
-        self.is_deleted = True

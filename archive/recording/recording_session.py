@@ -183,7 +183,7 @@ class RecordingSession:
             self.state = State.STOPPING
 
     def send_begin(self) -> None:
-        """Send the client START or EXTEND, unless that was done."""
+        """Notify the observer of START or EXTEND, unless that was done."""
         if self.state is State.INIT:
             is_extended = self.subscription.extends is not None
             self.send_signal(
@@ -192,14 +192,10 @@ class RecordingSession:
             )
 
     def send_signal(self, position: int, signal: RecordingSignal) -> None:
-        """Send the client a signal of this recording."""
+        """Notify the observer of a signal of this recording."""
         subscription = self.subscription
-        subscription.requester.send_signal(
-            subscription.correlation_id,
-            self.recording_id,
-            subscription.registration_id,
-            position,
-            signal,
+        subscription.observer.on_signal(
+            self.recording_id, subscription.registration_id, position, signal
         )
 
     def close(self) -> None:

@@ -31,9 +31,8 @@ from aerotape.archive.recording.subscriptions import (
 )
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
-from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import ErrorCode
-from aerotape.units import MAX_LONG
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -46,8 +45,9 @@ if TYPE_CHECKING:
         SessionWorker,
     )
     from aerotape.archive.config.archive_config import ArchiveConfig
-    from aerotape.archive.recording.segment_deletion import SegmentDeletions
-    from aerotape.archive.requester import Requester
+    from aerotape.archive.recording.file_worker import FileWorker
+    from aerotape.archive.recording.observer import RecordingObserver
+    from aerotape.archive.recording.segments.locks import SegmentLocks
     from aerotape.catalog.file.catalog import Catalog
 
 
@@ -73,7 +73,8 @@ class Recordings:
     recorder: SessionWorker
     storage: StorageSpace
     gate: StorageGate
-    deletions: SegmentDeletions
+    locks: SegmentLocks
+    files: FileWorker
     session_counter: Counter
     errors: ErrorLog
     _sessions: dict[int, RecordingSession] = field(default_factory=dict, init=False)
@@ -106,11 +107,6 @@ class Recordings:
     def __iter__(self) -> Iterator[RecordingSession]:
         return iter(list(self._sessions.values()))
 
-    def are_segments_changing(self, recording_id: int) -> bool:
-        """Whether segment files of a recording are being deleted, moved or cleared."""
-        deletions = self.deletions
-        return deletions.is_held(recording_id) or deletions.end_position(recording_id) is not None
-
     def _too_many(self, count: int) -> Refusal | None:
         limit = self.config.max_concurrent_recordings
         if count < limit:
@@ -123,26 +119,20 @@ class Recordings:
 
     def _refuse_extension(self, recording_id: int, stream_id: int) -> Refusal | None:
         """Return why a recording cannot be extended now; None when it can."""
-        deletions = self.deletions
         return refuse_request(
             self.catalog,
             recording_id,
             stream_id,
             is_recorded=recording_id in self._sessions
             or any(each.recording_id == recording_id for each in self._extensions),
-            deleted_to=(
-                MAX_LONG
-                if deletions.is_held(recording_id)
-                else deletions.end_position(recording_id)
-            ),
+            deleted_to=self.locks.locked_to(recording_id),
         )
 
     # ---- start --------------------------------------------------------------------------------
 
     def start(
         self,
-        requester: Requester,
-        correlation_id: int,
+        observer: RecordingObserver,
         *,
         stream_id: int,
         channel: str,
@@ -150,39 +140,36 @@ class Recordings:
         auto_stop: bool,
         extends: int | None = None,
         durability: Durability | None = None,
-    ) -> RecordingSubscription | None:
-        """Subscribe to a channel; the response follows once the driver has added it.
+    ) -> RecordingSubscription:
+        """Subscribe to a channel; the observer is notified once the driver has added it.
 
         Args:
             extends: as in RecordingSubscription.
             durability: as in RecordingSubscription.
 
-        Returns:
-            The subscription; None after a refusal, which has been sent.
+        Raises:
+            ArchiveError: it is refused.
+            ConfigurationError: not a channel URI.
         """
         refusal = (
             self._too_many(max(len(self.subscriptions), len(self._sessions)))
             or (None if extends is None else self._refuse_extension(extends, stream_id))
             or self.storage.refuse()
         )
-        if refusal is None:
-            try:
-                subscription = RecordingSubscription(
-                    requester=requester,
-                    correlation_id=correlation_id,
-                    stream_id=stream_id,
-                    original_channel=channel,
-                    source_location=source_location,
-                    auto_stop=auto_stop,
-                    extends=extends,
-                    durability=durability,
-                )
-                return subscription if self.subscriptions.add(subscription) else None
-            except ConfigurationError as error:
-                self.errors.record("recording not started", error)
-                refusal = ErrorCode.GENERIC, str(error)
-        requester.send_error(correlation_id, *refusal)
-        return None
+        if refusal is not None:
+            code, message = refusal
+            raise ArchiveError(message, code)
+        subscription = RecordingSubscription(
+            observer=observer,
+            stream_id=stream_id,
+            original_channel=channel,
+            source_location=source_location,
+            auto_stop=auto_stop,
+            extends=extends,
+            durability=durability,
+        )
+        self.subscriptions.add(subscription)
+        return subscription
 
     # ---- images -------------------------------------------------------------------------------
 
@@ -190,7 +177,7 @@ class Recordings:
         """Begin to record an image that has become available on one of the subscriptions."""
         subscription = self.subscriptions.get(image.subscription_registration_id)
         if subscription is not None:
-            # The client receives the response before the recording's signals.
+            # The observer is notified of the subscription before the recording's signals.
             self.subscriptions.poll(subscription)
         if subscription is None or subscription.is_stopping:
             image.release()
@@ -212,8 +199,8 @@ class Recordings:
         refusal = self._refuse_image(subscription, image, recording_id)
         if refusal is None:
             prepare = self._factory.preparation(subscription, image, recording_id)
-            self.deletions.hold([recording_id])
-            prepared = self.deletions.submit(prepare)
+            self.locks.hold([recording_id])
+            prepared = self.files.submit(prepare)
             self._extensions.append(_Extension(subscription, image, recording_id, prepared))
         return refusal
 
@@ -231,7 +218,7 @@ class Recordings:
     def _extend(self, extension: _Extension) -> None:
         """Begin to record an image once the files are prepared, if that is still possible."""
         subscription, image, recording_id, prepared = extension
-        self.deletions.release([recording_id])
+        self.locks.release([recording_id])
         if subscription.is_stopping:
             image.release()
             return
@@ -250,7 +237,7 @@ class Recordings:
     def _reject(self, subscription: RecordingSubscription, image: Image, refusal: Refusal) -> None:
         image.release()
         self.errors.record("stream not recorded", f"{subscription.original_channel}: {refusal[1]}")
-        subscription.requester.send_error(subscription.correlation_id, *refusal)
+        subscription.observer.on_failed(*refusal)
         if subscription.auto_stop and subscription.extends is not None:
             self._auto_stop(subscription)
 
@@ -364,7 +351,7 @@ class Recordings:
         error_code: int = ErrorCode.GENERIC,
         message: str | None = None,
     ) -> None:
-        """Write the stop position of a recording and send the client STOP.
+        """Write the stop position of a recording and notify the observer of STOP.
 
         Args:
             position: the end of its last whole frame, bytes.
@@ -382,7 +369,7 @@ class Recordings:
             self.errors.record("stop position not written", f"recording {recording_id}: {error}")
         if message is not None:
             self.errors.record("recording failed", message)
-            subscription.requester.send_error(subscription.correlation_id, error_code, message)
+            subscription.observer.on_failed(error_code, message)
             if error_code == ErrorCode.STORAGE_SPACE:
                 self.storage.watch()
         session.on_synced(position, message, is_final=True)

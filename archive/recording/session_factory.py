@@ -77,8 +77,8 @@ class RecordingSessionFactory:
         provenance = Provenance(
             recording_id,
             entry.descriptor.start_timestamp_ms,
-            subscription.requester.session_id,
-            subscription.correlation_id,
+            subscription.observer.session_id,
+            subscription.observer.correlation_id,
             image.session_id,
         )
 
@@ -111,8 +111,8 @@ class RecordingSessionFactory:
         """
         self.catalog.extend_recording(
             recording_id,
-            control_session_id=subscription.requester.session_id,
-            correlation_id=subscription.correlation_id,
+            control_session_id=subscription.observer.session_id,
+            correlation_id=subscription.observer.correlation_id,
             session_id=image.session_id,
         )
         return self._session(subscription, image, recording_id, time_index)
@@ -144,7 +144,7 @@ class RecordingSessionFactory:
             if subscription.durability is not None:
                 # What is confirmed must be found again.
                 self.catalog.force()
-                where = self.archive_id, recording_id, subscription.durability.ledger_key
+                where = self.archive_id, recording_id, subscription.durability.key
                 pending_confirmed = self.client.async_add_counter(
                     counters.CounterType.LEDGER_CONFIRMED,
                     counters.ledger_confirmed_key(*where),

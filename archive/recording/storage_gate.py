@@ -81,12 +81,10 @@ class StorageGate:
         while self._waiting and self.is_open():
             self._waiting.popleft()()
 
-    def close(self) -> list[Callable[[], None]]:
-        """Leave the gate open; return the changes that wait, for the caller to make."""
+    def close(self) -> None:
+        """Leave the gate open for the changes that wait. Idempotent."""
         self._is_closed = True
         self._worker.close()
-        waiting, self._waiting = list(self._waiting), deque()
-        return waiting
 
     def _touch(self) -> int:
         # As a write does, this waits while the file system is frozen. An error is a response.

@@ -17,13 +17,13 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.retrying import Retrying
 from aerotape.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
 from aerotape.codecs.generated.archive import SourceLocation
-from aerotape.errors import AerotapeError
+from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, PendingSubscription, Subscription
     from aerotape.archive.recording.durability import Durability
-    from aerotape.archive.requester import Requester
+    from aerotape.archive.recording.observer import RecordingObserver
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -31,7 +31,7 @@ class RecordingSubscription:
     """One request to record that is in force.
 
     Attributes:
-        requester: receives the responses and the signals.
+        observer: is notified of its progress and of that of its recordings.
         original_channel: as requested (ConfigurationError: not a channel URI).
         key: identifies what is recorded: one subscription for each channel and stream.
         channel: as subscribed to, with the prefix of a spy.
@@ -42,8 +42,7 @@ class RecordingSubscription:
         is_stopping: set by a stop: further images are not recorded.
     """
 
-    requester: Requester
-    correlation_id: int
+    observer: RecordingObserver
     stream_id: int
     original_channel: str
     source_location: SourceLocation
@@ -64,10 +63,6 @@ class RecordingSubscription:
         self.key, self.stripped_channel = recording_key(self.stream_id, uri), stripped_channel(uri)
         is_spy = self.source_location is SourceLocation.LOCAL and uri.is_udp
         self.channel = SPY_PREFIX + self.stripped_channel if is_spy else self.stripped_channel
-
-    def confirm(self) -> None:
-        """Respond OK to the request, with the subscription id."""
-        self.requester.send_ok(self.correlation_id, self.registration_id)
 
     def close(self) -> None:
         """Close the Aeron subscription, or cancel its request."""
@@ -130,26 +125,23 @@ class RecordingSubscriptions:
         """
         return self._by_key.get(recording_key(stream_id, ChannelUri.parse(channel)))
 
-    def add(self, subscription: RecordingSubscription) -> bool:
-        """Subscribe; the response follows once the driver has added the subscription.
+    def add(self, subscription: RecordingSubscription) -> None:
+        """Subscribe; the observer is notified once the driver has added the subscription.
 
-        Returns:
-            False after a refusal, which has been sent.
+        Raises:
+            ArchiveError: the channel and stream are being recorded (ACTIVE_SUBSCRIPTION).
         """
         if subscription.key in self._by_key:
-            subscription.requester.send_error(
-                subscription.correlation_id,
-                ErrorCode.ACTIVE_SUBSCRIPTION,
+            raise ArchiveError(
                 f"recording exists for streamId={subscription.stream_id}"
                 f" channel={subscription.original_channel}",
+                ErrorCode.ACTIVE_SUBSCRIPTION,
             )
-            return False
         subscription.pending = Retrying(
             partial(self._subscribe, subscription), time.monotonic_ns() + self.retry_timeout_ns
         )
         self._by_key[subscription.key] = subscription
         self._pending.append(subscription)
-        return True
 
     def _subscribe(self, subscription: RecordingSubscription) -> PendingSubscription:
         pending = self.client.async_add_subscription(
@@ -166,7 +158,7 @@ class RecordingSubscriptions:
             self.poll(subscription)
 
     def poll(self, subscription: RecordingSubscription) -> None:
-        """Respond to the request if the driver has."""
+        """Notify the observer if the driver has responded."""
         if subscription.pending is None:
             return
         try:
@@ -176,13 +168,13 @@ class RecordingSubscriptions:
             self.close_one(subscription)
             what = f"cannot subscribe to {subscription.original_channel}: {error}"
             self.errors.record("recording not started", what)
-            subscription.requester.send_error(subscription.correlation_id, ErrorCode.GENERIC, what)
+            subscription.observer.on_failed(ErrorCode.GENERIC, what)
             return
         if added is not None:
             subscription.pending = None
             subscription.subscription = added
             self._pending.remove(subscription)
-            subscription.confirm()
+            subscription.observer.on_subscribed(subscription.registration_id)
 
     def unlist(self, subscription: RecordingSubscription) -> None:
         """Remove it from the lookup tables, so that its channel can be recorded again."""
@@ -191,7 +183,7 @@ class RecordingSubscriptions:
         if subscription.pending is not None:
             # Stopped before the driver has responded: the start is confirmed nevertheless.
             self._pending.remove(subscription)
-            subscription.confirm()
+            subscription.observer.on_subscribed(subscription.registration_id)
 
     def release(self, subscription: RecordingSubscription) -> None:
         """Release a reference; the last one closes the subscription."""

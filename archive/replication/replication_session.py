@@ -60,9 +60,9 @@ from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image, Subscription
     from aerotape.archive.client.session.control_session import ControlSession
+    from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.subscriptions import RecordingSubscription
-    from aerotape.archive.requester import Requester
     from aerotape.catalog.file.catalog import Catalog
 
 
@@ -73,9 +73,9 @@ class ReplicationSession:
     It starts with the first `do_work`.
 
     Attributes:
-        requester: the client's control session, which receives signals and errors.
+        observer: is notified of signals and errors, also of those of the recording.
         opening: the steps of `open_session` to the source archive.
-        replication_id: the id for clients; also the correlation id of the messages sent to them.
+        replication_id: the id for clients.
         dst_recording_id: the recording of this archive; -1 until there is one.
         is_done: whether only `close` is left to do.
         is_quiet: whether it follows a source that sends nothing at the moment.
@@ -84,7 +84,7 @@ class ReplicationSession:
 
     replication_id: int
     request: ReplicationRequest
-    requester: Requester
+    observer: RecordingObserver
     opening: InitVar[Steps[ControlSession]]
     aeron: AeronClient
     catalog: Catalog
@@ -135,7 +135,7 @@ class ReplicationSession:
         self.is_done = True
         self.failure = error
         code = error.error_code if isinstance(error, ReplicationError) else ErrorCode.GENERIC
-        self.requester.send_error(self.replication_id, code, str(error))
+        self.observer.on_failed(code, str(error))
 
     def recording_stopped(self, position: int) -> None:
         """Handle the end of the recording, before its STOP signal is sent.
@@ -190,18 +190,18 @@ class ReplicationSession:
         session_id = self.request.replication_session_id
         if self.request.live_destination or session_id == NULL_VALUE:
             session_id = source.session_id
-        recording = self._recording = self.recordings.start(
-            self.requester,
-            self.replication_id,
-            extends=self.dst_recording_id,
-            stream_id=source.stream_id,
-            channel=recording_channel(self.request, self.replication_id, session_id),
-            source_location=SourceLocation.REMOTE,
-            auto_stop=True,
-            durability=self.request.durability,
-        )
-        if recording is None:
-            return  # the client has received the reason
+        try:
+            recording = self._recording = self.recordings.start(
+                self.observer,
+                extends=self.dst_recording_id,
+                stream_id=source.stream_id,
+                channel=recording_channel(self.request, self.replication_id, session_id),
+                source_location=SourceLocation.REMOTE,
+                auto_stop=True,
+                durability=self.request.durability,
+            )
+        except ArchiveError as error:
+            raise ReplicationError(str(error), error.error_code) from error
         subscription = yield from wait_for(
             lambda: recording.subscription,
             "failed to subscribe to the replay: timeout",
@@ -246,7 +246,7 @@ class ReplicationSession:
         destination = stopped_destination(self.catalog, self.recordings, self.dst_recording_id)
         if destination.start_position == destination.stop_position:
             # Its start position may change, which work on its segments does not expect.
-            if self.recordings.are_segments_changing(self.dst_recording_id):
+            if self.recordings.locks.is_locked(self.dst_recording_id):
                 raise ArchiveError(
                     f"cannot replicate to recording {self.dst_recording_id} while its segments are"
                     " being deleted or moved"
@@ -347,9 +347,7 @@ class ReplicationSession:
 
     def _signal(self, position: int, signal: RecordingSignal) -> None:
         subscription_id = NULL_VALUE if self._recording is None else self._recording.registration_id
-        self.requester.send_signal(
-            self.replication_id, self.dst_recording_id, subscription_id, position, signal
-        )
+        self.observer.on_signal(self.dst_recording_id, subscription_id, position, signal)
 
 
 def stopped_destination(

@@ -10,7 +10,7 @@ from aerotape.archive.agent import SOON_NS
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ArchiveError
-from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from aerotape.archive.client.session.control_session import ControlSession
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replication_session import ReplicationSession
-    from aerotape.archive.requester import Requester
     from aerotape.catalog.file.catalog import Catalog
 
 _QUIET_NS: Final = 10_000_000
@@ -57,8 +57,14 @@ class Replications:
         """Return the ids of the recordings that exist and are replicated to."""
         return {session.dst_recording_id for session in self._sessions} - {NULL_VALUE}
 
-    def start(self, requester: Requester, correlation_id: int, request: ReplicationRequest) -> None:
-        """Start a replication and respond with its id.
+    def start(
+        self, replication_id: int, observer: RecordingObserver, request: ReplicationRequest
+    ) -> None:
+        """Start a replication.
+
+        Args:
+            replication_id: of `next_id`.
+            observer: is notified of its signals and errors, and of those of its recording.
 
         Raises:
             ArchiveError: it is refused; with the reference's error code.
@@ -80,11 +86,10 @@ class Replications:
                 raise ArchiveError("response channels can't be used with tagged replication")
         if request.dst_recording_id != NULL_VALUE:
             stopped_destination(self.catalog, self.recordings, request.dst_recording_id)
-        replication_id = self.next_id()
         session = ReplicationSession(
             replication_id,
             request,
-            requester,
+            observer,
             self._open_source(request, replication_id),
             aeron=self.client,
             catalog=self.catalog,
@@ -92,7 +97,6 @@ class Replications:
         )
         self._by_id[replication_id] = session
         self._sessions.append(session)
-        requester.send_ok(correlation_id, replication_id)
 
     def open_mirror(self, control_channel: str) -> Steps[ControlSession]:
         """Open a session with an archive that mirrors a ledger of this one."""
@@ -142,18 +146,13 @@ class Replications:
             host = endpoint.rpartition(":")[0] or host
         return f"aeron:udp?endpoint={host}:0"
 
-    def stop(self, requester: Requester, correlation_id: int, replication_id: int) -> None:
-        """Stop a replication; the data recorded so far stays."""
+    def stop(self, replication_id: int) -> bool:
+        """Stop a replication, False if there is none; the data recorded so far stays."""
         session = self._by_id.pop(replication_id, None)
         if session is None:
-            requester.send_error(
-                correlation_id,
-                ErrorCode.UNKNOWN_REPLICATION,
-                f"unknown replication id {replication_id}",
-            )
-            return
+            return False
         session.is_done = True
-        requester.send_ok(correlation_id)
+        return True
 
     def do_work(self) -> None:
         """Advance each replication by one step.

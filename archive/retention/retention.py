@@ -1,8 +1,8 @@
 """Retention in a running archive: passes at intervals, each a plan and its removals.
 
-Removals use the requests of clients, from an internal requester, so that the same checks apply and
-the same thread deletes the files. The plan is made in a separate thread and executed with one
-request per duty cycle, a few deletions at a time.
+Removals are those of clients (`recording.removal`), so that the same checks apply and the same
+thread deletes the files. The plan is made in a separate thread and executed with one removal per
+duty cycle, a few deletions at a time.
 
 The policy is read in each pass; an invalid one is an error, and nothing is deleted.
 """
@@ -13,83 +13,27 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
-from aerotape.archive.control import requests, responses
+from aerotape.archive.control import responses
 from aerotape.archive.error_log import LOGGER
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.retention.locked_segments import plan_directory
 from aerotape.archive.retention.plan import Removal, RetentionPlan
 from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.retention.survey import Usage
-from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
-from aerotape.errors import AerotapeError
-from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.errors import AerotapeError, ArchiveError
+from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape._native import Counter
-    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
     from aerotape.archive.control.signals import SignalAudience
-    from aerotape.archive.recording.storage_gate import StorageGate
 
 _MAX_UNDER_WAY: Final = 8
-
-
-class _Requester:
-    """Receives the responses to the removals and logs them."""
-
-    session_id = NULL_VALUE
-
-    def __init__(self, counters: Sequence[Counter], audience: SignalAudience | None) -> None:
-        self._segments, self._bytes = counters
-        self._audience = audience
-        # Removals in progress, by correlation id.
-        self._removals: dict[int, Removal] = {}
-        self._next_correlation_id = 1
-
-    def __len__(self) -> int:
-        """Return the number of removals in progress."""
-        return len(self._removals)
-
-    def begin(self, removal: Removal) -> int:
-        """Register a removal and return the correlation id for its request."""
-        correlation_id = self._next_correlation_id
-        self._next_correlation_id += 1
-        self._removals[correlation_id] = removal
-        return correlation_id
-
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        removal = self._removals.get(correlation_id)
-        if removal is not None:
-            self._segments.add(relevant_id)
-            self._bytes.add(removal.size_bytes)
-            LOGGER.info("retention deletes of %s", removal)
-
-    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        removal = self._removals.pop(correlation_id, None)
-        if removal is not None:
-            LOGGER.info("retention: recording %d: %s", removal.recording_id, message)
-
-    def send_signal(
-        self,
-        correlation_id: int,
-        recording_id: int,
-        subscription_id: int,
-        position: int,
-        signal: RecordingSignal,
-    ) -> None:
-        if signal is RecordingSignal.DELETE:
-            self._removals.pop(correlation_id, None)
-        if self._audience is not None:
-            # It belongs to no client's request.
-            message = responses.recording_signal(
-                NULL_VALUE, NULL_VALUE, recording_id, subscription_id, position, signal
-            )
-            self._audience.pass_on(self.session_id, message)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -98,7 +42,6 @@ class Retention:
 
     Attributes:
         interval_ns: from the start of one pass to that of the next.
-        gate: where removals wait for a disk that stands still.
         counters: of deleted segment files, and of their allocated bytes.
         wake: makes the conductor call `do_work` soon; called from other threads.
         audience: receives the signals.
@@ -107,24 +50,23 @@ class Retention:
     policy_file: Path
     interval_ns: int
     services: Services
-    gate: StorageGate
     counters: Sequence[Counter]
     wake: Callable[[], None]
     audience: SignalAudience | None
     monotonic_ns: Callable[[], int] = time.monotonic_ns
     epoch_ns: Callable[[], int] = time.time_ns
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
+    _removals: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
     _is_removing: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._requester = _Requester(self.counters, self.audience)
         self._worker = FileWorker("archive-retention", self.wake)
         self._due_ns = self.monotonic_ns() + self.interval_ns
 
     @property
     def wants_within_ns(self) -> int | None:
-        """As `Agent.wants_within_ns`: there are removals left to request."""
-        is_removing = self._is_removing and len(self._requester) < _MAX_UNDER_WAY
+        """As `Agent.wants_within_ns`: there are removals left to begin."""
+        is_removing = self._is_removing and len(self._removals) < _MAX_UNDER_WAY
         return SOON_NS if is_removing else None
 
     @property
@@ -135,6 +77,7 @@ class Retention:
     def do_work(self) -> None:
         """Start a pass when it is due, or advance the current one by one step."""
         now_ns = self.monotonic_ns()
+        self._removals.advance()
         if self.is_at_work:
             self._tasks.advance()
         elif now_ns >= self._due_ns:
@@ -151,13 +94,13 @@ class Retention:
                 LOGGER.debug("retention: recording %d stays: %s", each.recording_id, each.in_use)
             self._is_removing = True
             for removal in plan.removals:
-                while len(self._requester) >= _MAX_UNDER_WAY or not self.gate.is_open():
+                while len(self._removals) >= _MAX_UNDER_WAY or not self.services.gate.is_open():
                     yield
                 if self._is_as_planned(removal):
-                    self._remove(removal)
+                    self._removals.start(self._remove(removal))
                     yield
             self._is_removing = False
-            while len(self._requester):
+            while len(self._removals):
                 yield
         except AerotapeError as error:
             self.services.errors.record("retention failed", error)
@@ -193,28 +136,46 @@ class Retention:
             descriptor.stop_position != planned.stop_position or recording_id in self._usage().held
         ):
             return False
-        return not self.services.recordings.are_segments_changing(recording_id)
+        return not self.services.segments.locks.is_locked(recording_id)
 
-    def _remove(self, removal: Removal) -> None:
-        correlation_id = self._requester.begin(removal)
-        request: codecs.PurgeRecordingRequest | codecs.PurgeSegmentsRequest
-        if removal.new_start_position is None:
-            request = codecs.PurgeRecordingRequest(
-                control_session_id=NULL_VALUE,
-                correlation_id=correlation_id,
-                recording_id=removal.recording_id,
+    def _remove(self, removal: Removal) -> Task[None]:
+        """Remove what is planned of a recording, unless it is refused."""
+        services, recording_id = self.services, removal.recording_id
+        try:
+            services.extensions.check_recording(recording_id)
+            if removal.new_start_position is None:
+                deletion = services.removals.purge(recording_id)
+            else:
+                deletion = services.removals.purge_segments(
+                    recording_id, removal.new_start_position
+                )
+            segments, size = self.counters
+            segments.add((yield from outcome(deletion.counted)))
+            size.add(removal.size_bytes)
+            LOGGER.info("retention deletes of %s", removal)
+            for problem in (yield from outcome(deletion.deleted)):
+                LOGGER.info("retention: recording %d: %s", recording_id, problem)
+            self._signal_deletion(recording_id)
+        except ArchiveError as error:
+            LOGGER.info("retention: recording %d: %s", recording_id, error)
+        except AerotapeError as error:
+            services.errors.record("retention failed", error)
+
+    def _signal_deletion(self, recording_id: int) -> None:
+        if self.audience is not None:
+            # It belongs to no client's request.
+            message = responses.recording_signal(
+                NULL_VALUE,
+                NULL_VALUE,
+                recording_id,
+                NULL_VALUE,
+                NULL_POSITION,
+                RecordingSignal.DELETE,
             )
-        else:
-            request = codecs.PurgeSegmentsRequest(
-                control_session_id=NULL_VALUE,
-                correlation_id=correlation_id,
-                recording_id=removal.recording_id,
-                new_start_position=removal.new_start_position,
-            )
-        # As a client: responses and signals are what handlers need of a session.
-        requests.handle(self.services, cast("ControlSession", self._requester), request)
+            self.audience.pass_on(NULL_VALUE, message)
 
     def close(self) -> None:
-        """Cancel the removals that were not requested yet."""
+        """Cancel the removals that have not begun yet."""
         self._tasks.close()
+        self._removals.close()
         self._worker.close()

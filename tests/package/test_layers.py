@@ -131,6 +131,24 @@ def test_no_sub_packages_import_each_other(name: str, request: pytest.FixtureReq
     assert not circles(arrows, {path.parent.name for path in package.glob("*/__init__.py")})
 
 
+def test_the_archive_imports_no_extension() -> None:
+    """Only the module that composes the archive, and the client of all, import extensions."""
+    extensions = ("ledger", "entity")
+    composing = {
+        "archive.py",
+        *(f"client/{name}.py" for name in ("client", "async_client", "store_replication")),
+    }
+    root = PACKAGE / "archive"
+    found = {
+        (name, str(path.relative_to(root)))
+        for path in root.rglob("*.py")
+        for name in extensions
+        if path.relative_to(root).parts[0] not in extensions
+        and f"aerotape.archive.{name}" in path.read_text()
+    }
+    assert [each for each in sorted(found) if each[1] not in composing] == []
+
+
 ALL_MODULES = """
 import importlib, pkgutil, sys
 from collections import Counter

@@ -1,46 +1,28 @@
-"""Checks and types that the handlers of control requests share."""
+"""What the handlers of control requests have in common: checks, and the response to a failure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from aerotape.archive.ledger.alias import ledger_of_channel
-from aerotape.codecs.runtime import Message
-from aerotape.errors import ArchiveError
+from aerotape.archive.recording import removal
+from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
-
-Handler = Callable[["Services", "ControlSession", Any], None]
-Handlers = Mapping[type[Message], Handler]
+    from aerotape.archive.error_log import ErrorLog
 
 
 def check_known(services: Services, recording_id: int) -> None:
     """Raise ArchiveError if a recording does not exist."""
-    if not services.catalog.has_recording(recording_id):
-        raise ArchiveError(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
+    removal.check_known(services.catalog, recording_id)
 
 
-def check_no_ledger(services: Services, recording_id: int) -> None:
-    """Raise ArchiveError if a recording is unknown or, as its entries have to stay, a ledger's."""
+def check_unprotected(services: Services, recording_id: int) -> None:
+    """Raise ArchiveError if a recording does not exist, or an extension protects it."""
     check_known(services, recording_id)
-    ledger = services.ledgers.ledger_of(recording_id)
-    if ledger is not None:
-        raise ArchiveError(
-            f"recording {recording_id} is that of ledger {ledger}: use the requests for ledgers"
-        )
-
-
-def check_alias(channel: str) -> None:
-    """Raise ArchiveError if a channel has the alias of a ledger's recording."""
-    if ledger_of_channel(channel) is not None:
-        raise ArchiveError(
-            f"the alias in channel={channel} is reserved for the recordings of ledgers: use another"
-            " alias, or the requests for ledgers"
-        )
+    services.extensions.check_recording(recording_id)
 
 
 def check_no_listing(session: ControlSession) -> None:
@@ -50,3 +32,18 @@ def check_no_listing(session: ControlSession) -> None:
             "active listing already in progress: read it to its end first",
             ErrorCode.ACTIVE_LISTING,
         )
+
+
+def send_failure(
+    session: ControlSession, correlation_id: int, what: str, error: Exception, errors: ErrorLog
+) -> None:
+    """Respond to a request that has failed."""
+    # As in the reference, refusals with an error code are not counted as errors, others are.
+    if isinstance(error, ArchiveError):
+        session.send_error(correlation_id, error.error_code, str(error))
+    elif isinstance(error, AerotapeError):
+        errors.record(f"{what} failed", error)
+        session.send_error(correlation_id, ErrorCode.GENERIC, str(error))
+    else:
+        errors.record(f"{what} failed", error, exception=error)
+        session.send_error(correlation_id, ErrorCode.GENERIC, f"{what} failed: {error}")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.control import responses
 from aerotape.archive.control.listing import Listing
-from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_listing
+from aerotape.archive.control.requests.handling import check_known, check_no_listing
+from aerotape.archive.extensions import Handlers
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_POSITION, ErrorCode

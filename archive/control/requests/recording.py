@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import (
-    Handlers,
-    check_alias,
-    check_known,
-    check_no_ledger,
-    check_no_listing,
-)
-from aerotape.archive.entity.admission import check_change, check_start
-from aerotape.archive.entity.partition import durability_of
+from aerotape.archive.control.requests.handling import check_known, check_no_listing
+from aerotape.archive.extensions import Handlers
+from aerotape.archive.recording.durability import durability_of
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
@@ -21,6 +16,36 @@ from aerotape.protocol import ErrorCode
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
+    from aerotape.codecs.generated.archive import RecordingSignal
+
+
+@dataclass(frozen=True, slots=True)
+class ClientObserver:
+    """Sends a client the progress of the recording or replication that it has requested."""
+
+    session: ControlSession
+    correlation_id: int
+
+    @property
+    def session_id(self) -> int:
+        """The control session's id."""
+        return self.session.session_id
+
+    def on_subscribed(self, subscription_id: int) -> None:
+        """Respond OK to the request."""
+        self.session.send_ok(self.correlation_id, subscription_id)
+
+    def on_signal(
+        self, recording_id: int, subscription_id: int, position: int, signal: RecordingSignal
+    ) -> None:
+        """Pass a signal on."""
+        self.session.send_signal(
+            self.correlation_id, recording_id, subscription_id, position, signal
+        )
+
+    def on_failed(self, error_code: int, message: str) -> None:
+        """Send an error."""
+        self.session.send_error(self.correlation_id, error_code, message)
 
 
 def _start_recording(
@@ -33,22 +58,24 @@ def _start_recording(
 ) -> None:
     # Only requests to extend have a recording id, and only the newer requests auto-stop.
     extends = getattr(request, "recording_id", None)
-    check_alias(request.channel)
+    channel, stream_id = request.channel, request.stream_id
+    durability = durability_of(channel)
     if extends is None:
-        check_start(services.catalog, services.recordings, request.channel, request.stream_id)
+        services.extensions.check_channel(channel, stream_id)
     elif services.catalog.has_recording(extends):
-        check_no_ledger(services, extends)
-        descriptor = services.catalog.descriptor(extends)
-        check_change(descriptor, request.channel, request.stream_id)
+        services.extensions.check_recording(extends)
+        recorded = services.catalog.descriptor(extends)
+        services.extensions.check_change(recorded, channel)
+        # The durability of the first request holds for the whole recording.
+        durability = durability_of(recorded.original_channel) or durability
     services.recordings.start(
-        session,
-        request.correlation_id,
-        stream_id=request.stream_id,
-        channel=request.channel,
+        ClientObserver(session, request.correlation_id),
+        stream_id=stream_id,
+        channel=channel,
         source_location=request.source_location,
         auto_stop=getattr(request, "auto_stop", None) is codecs.BooleanType.TRUE,
         extends=extends,
-        durability=durability_of(request.channel, request.stream_id),
+        durability=durability or services.extensions.durability(channel, stream_id),
     )
 
 
@@ -92,10 +119,9 @@ def _update_channel(
     if not services.catalog.has_recording(request.recording_id):
         session.send_recording_unknown(request.correlation_id, request.recording_id)
         return
-    check_no_ledger(services, request.recording_id)
-    check_alias(request.channel)
-    descriptor = services.catalog.descriptor(request.recording_id)
-    check_change(descriptor, request.channel, descriptor.stream_id)
+    services.extensions.check_recording(request.recording_id)
+    recorded = services.catalog.descriptor(request.recording_id)
+    services.extensions.check_change(recorded, request.channel)
     stripped = stripped_channel(ChannelUri.parse(request.channel))
     services.catalog.replace_channel(
         request.recording_id, stripped_channel=stripped, original_channel=request.channel

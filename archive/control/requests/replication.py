@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import Handlers, check_no_ledger
+from aerotape.archive.control.requests.handling import check_unprotected
+from aerotape.archive.control.requests.recording import ClientObserver
+from aerotape.archive.extensions import Handlers
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import ArchiveError
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
@@ -28,14 +32,21 @@ def _replicate(
         **{name: value for name, value in values.items() if value is not None}
     )
     if services.catalog.has_recording(replication.dst_recording_id):
-        check_no_ledger(services, replication.dst_recording_id)
-    services.replications.start(session, request.correlation_id, replication)
+        check_unprotected(services, replication.dst_recording_id)
+    replication_id = services.next_id()
+    observer = ClientObserver(session, replication_id)
+    services.replications.start(replication_id, observer, replication)
+    session.send_ok(request.correlation_id, replication_id)
 
 
 def _stop_replication(
     services: Services, session: ControlSession, request: codecs.StopReplicationRequest
 ) -> None:
-    services.replications.stop(session, request.correlation_id, request.replication_id)
+    if not services.replications.stop(request.replication_id):
+        raise ArchiveError(
+            f"unknown replication id {request.replication_id}", ErrorCode.UNKNOWN_REPLICATION
+        )
+    session.send_ok(request.correlation_id)
 
 
 HANDLERS: Handlers = {

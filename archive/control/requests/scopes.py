@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.control import responses
 from aerotape.archive.control.requests import queries
-from aerotape.archive.control.requests.handling import Handlers
+from aerotape.archive.extensions import Handlers
 from aerotape.archive.replay.request import ImportedRecording, ReplayRequest
 from aerotape.catalog.scopes.layout import (
     imported_directory,
@@ -82,13 +82,6 @@ def _replay(
     )
 
 
-def _next_scope(
-    services: Services, session: ControlSession, request: ledger_control.NextScopeRequest
-) -> None:
-    task = services.ledgers.next_scope(unsigned(request.scope_id))
-    services.ledgers.requests.begin(session, request.correlation_id, task)
-
-
 def _is_own(services: Services, scope_id: int) -> bool:
     return scope_id in (0, scope_of_archive(services.archive_id))
 
@@ -96,5 +89,4 @@ def _is_own(services: Services, scope_id: int) -> bool:
 HANDLERS: Handlers = {
     ledger_control.ListScopedRecordingsRequest: _list,
     ledger_control.ScopedReplayRequest: _replay,
-    ledger_control.NextScopeRequest: _next_scope,
 }

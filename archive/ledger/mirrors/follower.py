@@ -20,7 +20,7 @@ from aerotape.errors import (
     LedgerInUseError,
     UnknownLedgerError,
 )
-from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.background_tasks import Task
@@ -49,11 +49,11 @@ class MirrorSource:
 
 
 class Follower:
-    """One replication; `Replications` sees it as the sender of the request.
+    """Observes one replication.
 
     Attributes:
+        correlation_id: the id of the replication.
         recording_id: in this archive, NULL_VALUE before there is one.
-        replication_id: NULL_VALUE before it has started.
         is_begun: whether the recording has begun.
         is_done: whether the replication has ended.
         failure: the error that ended it.
@@ -61,31 +61,24 @@ class Follower:
 
     session_id = NULL_VALUE
 
-    def __init__(self, recording_id: int) -> None:
+    def __init__(self, replication_id: int, recording_id: int) -> None:
+        self.correlation_id = replication_id
         self.recording_id = recording_id
-        self.replication_id = NULL_VALUE
         self.is_begun = False
         self.is_done = False
         self.failure: str | None = None
 
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        """Receive the id of the replication; responses to its own requests have that id."""
-        if correlation_id == NULL_VALUE and self.replication_id == NULL_VALUE:
-            self.replication_id = relevant_id
+    def on_subscribed(self, subscription_id: int) -> None:
+        """Ignore the id of the subscription to the replay."""
 
-    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        """Receive why it has ended."""
+    def on_failed(self, error_code: int, message: str) -> None:
+        """Store why it has ended."""
         self.failure = message
 
-    def send_signal(
-        self,
-        correlation_id: int,
-        recording_id: int,
-        subscription_id: int,
-        position: int,
-        signal: RecordingSignal,
+    def on_signal(
+        self, recording_id: int, subscription_id: int, position: int, signal: RecordingSignal
     ) -> None:
-        """Receive its progress."""
+        """Store its progress."""
         if signal in (RecordingSignal.REPLICATE, RecordingSignal.EXTEND):
             self.recording_id = recording_id
         if signal is RecordingSignal.EXTEND:
@@ -143,7 +136,7 @@ class Followers:
         """End the replication of a ledger. Idempotent."""
         follower = self._followers.pop(ledger, None)
         if follower is not None and not follower.is_done:
-            self._replications.stop(follower, NULL_VALUE, follower.replication_id)
+            self._replications.stop(follower.correlation_id)
 
     def _cut(self, metadata: LedgerMetadata, confirmed_position: int) -> Task[None]:
         """Truncate a recording to what is known to be confirmed."""
@@ -163,7 +156,8 @@ class Followers:
             is_new: the ledger is not in the database yet; it is added with its recording.
         """
         ledger, recording_id = metadata.ledger, metadata.recording_id
-        follower = self._followers[ledger] = Follower(recording_id)
+        replication_id = self._replications.next_id()
+        follower = self._followers[ledger] = Follower(replication_id, recording_id)
         request = ReplicationRequest(
             src_recording_id=source.recording_id,
             src_control_channel=source.control_channel,
@@ -172,7 +166,7 @@ class Followers:
             durability=metadata.durability,
             is_mirroring=True,
         )
-        self._replications.start(follower, NULL_VALUE, request)
+        self._replications.start(replication_id, follower, request)
         while not (follower.is_begun or follower.is_done):
             yield
             if follower.recording_id != recording_id:

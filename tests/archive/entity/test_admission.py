@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.daemon.recording import wait_until
 from support.entity.topics import events, new_topic, numbers
 
 import aerotape
+from aerotape.archive.counters import CounterType
 from aerotape.archive.entity.partition import Partition, partition_in
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.errors import ArchiveError, InvalidExtensionError
@@ -76,3 +78,55 @@ def test_a_recording_stays_the_partition_that_it_is(client: aerotape.ArchiveClie
     client.update_channel(recording_id, same)
     [recording] = client.list_recordings(recording_id, 1)
     assert recording.original_channel == same
+
+
+def test_a_volatile_topic_cannot_be_made_persistent_by_a_client(
+    client: aerotape.ArchiveClient,
+) -> None:
+    """The durability of its channel is refused in a start, an extension and an update."""
+    topic = new_topic()
+    partition = written(client, topic)
+    other = replace(partition, index=1 - partition.index)
+    [recording] = recordings_of(topic, client.list_recordings()).values()
+    for channel, request in (
+        (other.channel("aeron:ipc"), lambda c: client.start_recording(c, other.stream_id)),
+        (
+            partition.channel("aeron:ipc"),
+            lambda c: client.extend_recording(recording.recording_id, c, partition.stream_id),
+        ),
+        (
+            partition.channel("aeron:ipc"),
+            lambda c: client.update_channel(recording.recording_id, c),
+        ),
+    ):
+        with pytest.raises(ArchiveError, match="is of type VD_JOURNAL: record it without"):
+            request(f"{channel}|aerotape-durability=pd")
+
+
+def test_a_persistent_topic_stays_so_without_the_parameter(client: aerotape.ArchiveClient) -> None:
+    """A client that starts the recording of a partition by its alias alone gets a synced one."""
+    partition = Partition(new_topic(), 0, 1, is_persistent=True)
+    subscription_id = start(client, partition)
+    channel = partition.channel("aeron:ipc")
+    with client.aeron.add_exclusive_publication(channel, partition.stream_id) as publication:
+        publication.wait_connected()
+        wait_until(lambda: _is_confirmed(client, partition), "the confirmed position")
+    client.stop_recording_subscription(subscription_id)
+
+
+def test_a_writer_requests_the_durability_of_its_topic(client: aerotape.ArchiveClient) -> None:
+    """The channel of a recording of a persistent topic names it."""
+    topic = new_topic()
+    with client.entities(topic, 1, type="PD_JOURNAL") as journal:
+        journal.append("k", events(1))
+        [recording] = recordings_of(topic, client.list_recordings()).values()
+    assert "aerotape-durability=pd" in recording.original_channel
+    assert "aerotape-durability" not in recording.stripped_channel
+
+
+def _is_confirmed(client: aerotape.ArchiveClient, partition: Partition) -> bool:
+    found = recordings_of(partition.topic, client.list_recordings()).get(partition)
+    rows = client.aeron.counters().rows(CounterType.LEDGER_CONFIRMED)
+    return found is not None and any(
+        row[2][:8] == found.recording_id.to_bytes(8, "little") for row in rows
+    )

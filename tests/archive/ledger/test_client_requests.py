@@ -137,10 +137,12 @@ def test_a_client_that_waits_for_everything(driver: _native.MediaDriver, tmp_pat
                 timeout_ns=60_000_000_000,
             )
             raw.poll()
-        while len(raw.received) < 2_000 - MAX_REQUESTS:
+        refused: list[Any] = []
+        while len(refused) < 2_000 - MAX_REQUESTS:
             raw.poll(1)
-        refused = [each for each in raw.received if each.code is ControlResponseCode.ERROR]
-        assert len(refused) == 2_000 - MAX_REQUESTS
+            # There may be pings in between.
+            codes = ((each, getattr(each, "code", None)) for each in raw.received)
+            refused = [each for each, code in codes if code is ControlResponseCode.ERROR]
         assert "1000 requests for ledgers are in progress" in refused[0].error_message
         assert writer.add(b"entry") == 0
         assert client.ledger_info(LEDGER).last_add_confirmed == 0

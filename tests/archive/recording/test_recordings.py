@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from support.daemon.recorded_responses import Client
+from support.daemon.segment_parts import SegmentParts
 
+from aerotape.archive.control.requests.recording import ClientObserver
 from aerotape.archive.counters import CounterType
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.durability import Durability, force_segments
 from aerotape.archive.recording.recordings import Recordings
-from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.replication.replication_session import ReplicationSession
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.catalog.file.catalog import Catalog
@@ -106,6 +107,8 @@ class Rig:
 
     def __init__(self, directory: Path, durability: Durability | None = None) -> None:
         self.requester, self.recorder, self.image = Client(), Recorder(), Image()
+        session: Any = self.requester
+        self.observer = ClientObserver(session, 1)
         self.position, self.confirmed = Pending(), Pending()
         self.labels: list[str] = []
         self.sessions = Counter()
@@ -129,7 +132,7 @@ class Rig:
         recorder: Any = self.recorder
         mailbox: Any = None
         self.catalog = Catalog.open(directory, create=True)
-        self.deletions = SegmentDeletions(errors=errors, wake=lambda: None)
+        self.parts = SegmentParts(directory, self.catalog, errors)
         self.recordings = Recordings(
             config=config,
             archive_id=1,
@@ -140,14 +143,14 @@ class Rig:
             recorder=recorder,
             storage=storage,
             gate=gate,
-            deletions=self.deletions,
+            locks=self.parts.locks,
+            files=self.parts.files,
             session_counter=sessions,
             errors=errors,
         )
         image: Any = self.image
         self.recordings.start(
-            self.requester,
-            1,
+            self.observer,
             stream_id=STREAM_ID,
             channel=CHANNEL,
             source_location=SourceLocation.LOCAL,
@@ -172,7 +175,7 @@ class Rig:
         self.recordings.close()
 
     def end(self) -> None:
-        self.deletions.close()
+        self.parts.close()
         self.catalog.close()
 
 
@@ -241,17 +244,17 @@ def test_a_replication_is_refused_while_files_are_deleted(rig: Rig) -> None:
     replication = ReplicationSession(
         9,
         ReplicationRequest(1, "aeron:ipc", 10, "aeron:ipc", dst_recording_id=0),
-        rig.requester,
+        rig.observer,
         opening,
         aeron=aeron,
         catalog=rig.catalog,
         recordings=rig.recordings,
     )
-    rig.deletions.delete(rig.requester, 1, 0, list, is_ready=lambda: False)
+    rig.parts.deletions.delete(0, list, is_ready=lambda: False)
     with pytest.raises(ArchiveError, match="being deleted or moved"):
         replication._prepare(source)
     assert rig.catalog.descriptor(0) == before
-    rig.deletions.close()
+    rig.parts.close()
     assert replication._prepare(source) == 65_536
 
 

@@ -6,17 +6,16 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
+from support.daemon.segment_parts import SegmentParts
 
 from aerotape.archive.control import requests
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.extension import clear_stale_tail, refuse_request
-from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.truncation import cut_back
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.catalog import Catalog
@@ -86,13 +85,16 @@ class Conductor:
 
     def __init__(self, archive_dir: Path) -> None:
         self.archive_dir = archive_dir
-        self.ledgers = SimpleNamespace(ledger_of=lambda recording_id: None)
         self.errors = ErrorLog()
         self.catalog = Catalog.open(archive_dir, create=True)
         self.replays = Replays()
         self.recordings = Recordings()
         self.replications = Replications()
-        self.deletions = SegmentDeletions(errors=self.errors, wake=lambda: None)
+        self.parts = SegmentParts(archive_dir, self.catalog, self.errors)
+        self.deletions, self.locks = self.parts.deletions, self.parts.locks
+        self.services = self.parts.services(
+            self.catalog, self.recordings, self.replays, self.replications, errors=self.errors
+        )
         self.session = Session()
         self.built = SegmentBuilder(start_position=START)
         numbers = random.Random(4)
@@ -117,9 +119,8 @@ class Conductor:
     def ask(self, request: Any) -> list[Any]:
         """Handle a request; return what was sent immediately."""
         self.session.sent.clear()
-        conductor: Any = self
         session: Any = self.session
-        requests.handle(conductor, session, request)
+        requests.handle(self.services, session, request)
         return list(self.session.sent)
 
     def truncate(self, position: int) -> list[Any]:
@@ -135,7 +136,7 @@ class Conductor:
         deadline_s = time.monotonic() + 60
         while "DELETE" not in self.session.sent:
             assert time.monotonic() < deadline_s, self.session.sent
-            self.deletions.do_work()
+            self.parts.do_work()
         return list(self.session.sent)
 
 
@@ -143,7 +144,7 @@ class Conductor:
 def conductor(tmp_path: Path) -> Iterator[Conductor]:
     made = Conductor(tmp_path)
     yield made
-    made.deletions.close()
+    made.parts.close()
     made.catalog.close()
 
 
@@ -163,10 +164,10 @@ def test_conflicting_requests_are_refused(conductor: Conductor) -> None:
         conductor.recording_id,
         1001,
         is_recorded=False,
-        deleted_to=conductor.deletions.end_position(conductor.recording_id),
+        deleted_to=conductor.locks.deleted_to(conductor.recording_id),
     )
     assert refusal is not None and refusal[0] == 0 and "DELETE signal" in refusal[1]
-    assert conductor.deletions.allows(conductor.session, 1, other)
+    conductor.locks.check_free({other})
     conductor.session.sent.clear()
     assert conductor.finish()[-1] == "DELETE"
     assert conductor.descriptor.stop_position == middle
@@ -179,14 +180,12 @@ def test_deleting_first_segments_permits_extending(conductor: Conductor) -> None
     """Only the deletion of its last segments prevents an extension."""
     conductor.session.sent.clear()
     conductor.deletions.delete(
-        conductor.session,
-        1,
         conductor.recording_id,
         list,
         is_ready=lambda: False,
         end_position=65_536,
     )
-    deleted_to = conductor.deletions.end_position(conductor.recording_id)
+    deleted_to = conductor.locks.deleted_to(conductor.recording_id)
     arguments: Any = (conductor.catalog, conductor.recording_id, 1001)
     assert refuse_request(*arguments, is_recorded=False, deleted_to=deleted_to) is None
     refusal = refuse_request(*arguments, is_recorded=True, deleted_to=None)
@@ -218,7 +217,7 @@ def test_a_position_within_a_frame_changes_nothing(conductor: Conductor, offset:
     [(code, text)] = conductor.truncate(message.position)
     assert code == 0 and str(path) in text
     assert conductor.descriptor == before
-    assert conductor.deletions.end_position(conductor.recording_id) is None
+    assert conductor.locks.deleted_to(conductor.recording_id) is None
 
 
 @pytest.mark.parametrize("deleted", range(5))

@@ -13,6 +13,7 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.subscriptions import RecordingSubscription, RecordingSubscriptions
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.errors import AeronError
+from aerotape.protocol import ErrorCode
 
 CHANNEL, STREAM_ID = "aeron:udp?endpoint=localhost:7777", 10
 
@@ -50,19 +51,18 @@ class Rig:
         client: Any = self.driver
         mailbox: Any = None
         self.subscriptions = RecordingSubscriptions(client, mailbox, ErrorLog(), timeout_ns)
-        requester: Any = SimpleNamespace(
-            send_ok=lambda *details: self.sent.append(("ok", *details)),
-            send_error=lambda *details: self.sent.append(("error", *details)),
+        observer: Any = SimpleNamespace(
+            on_subscribed=lambda *details: self.sent.append(("ok", *details)),
+            on_failed=lambda *details: self.sent.append(("error", *details)),
         )
         self.subscription = RecordingSubscription(
-            requester=requester,
-            correlation_id=9,
+            observer=observer,
             stream_id=STREAM_ID,
             original_channel=CHANNEL,
             source_location=SourceLocation.REMOTE,
             auto_stop=False,
         )
-        assert self.subscriptions.add(self.subscription)
+        self.subscriptions.add(self.subscription)
 
 
 def test_a_channel_that_is_busy_is_recorded_once_it_is_free() -> None:
@@ -72,7 +72,7 @@ def test_a_channel_that_is_busy_is_recorded_once_it_is_free() -> None:
         rig.subscriptions.do_work()
         assert (rig.sent, rig.subscriptions.wants_within_ns) == ([], SOON_NS)
     rig.subscriptions.do_work()
-    assert rig.sent == [("ok", 9, 102)]
+    assert rig.sent == [("ok", 102)]
     assert rig.subscriptions.wants_within_ns is None
     assert rig.subscriptions.find(102) is rig.subscriptions.get(102) is rig.subscription
     assert rig.subscriptions.get(100) is rig.subscriptions.get(101) is None
@@ -83,8 +83,8 @@ def test_a_channel_that_stays_busy_is_refused() -> None:
     rig = Rig(refusals=2, timeout_ns=0)
     rig.subscriptions.do_work()
     [(kind, *details)] = rig.sent
-    assert (kind, details[0]) == ("error", 9)
-    assert "the endpoint is closing" in details[2]
+    assert (kind, details[0]) == ("error", ErrorCode.GENERIC)
+    assert "the endpoint is closing" in details[1]
     assert len(rig.subscriptions) == 0
     assert rig.subscriptions.get(100) is None
 
@@ -98,7 +98,7 @@ def test_a_stop_while_the_channel_is_busy(rounds: int) -> None:
     assert rig.subscription is not None
     rig.subscriptions.unlist(rig.subscription)
     rig.subscriptions.release(rig.subscription)
-    assert rig.sent == [("ok", 9, 100)]
+    assert rig.sent == [("ok", 100)]
     assert rig.subscriptions.wants_within_ns is None
     assert rig.driver.cancelled == [100][rounds:]
     assert rig.subscriptions.get(100) is None

@@ -12,17 +12,14 @@ from typing import Any
 
 import pytest
 from support.builders.held_recordings import SEGMENT_LENGTH, add_recording, segment, segments
+from support.daemon.segment_parts import SegmentParts
 
-from aerotape.archive.control import requests
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.segment_deletion import SegmentDeletions
-from aerotape.archive.recording.segment_requests import SegmentMoves
 from aerotape.archive.retention.retention import Retention
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs.generated.archive import decode
 
 NOW_NS = 1_700_000_000 * 10**9
-handle = requests.handle
 INTERVAL_NS = 60 * 10**9
 WEEK = '[[rule]]\nname = "week"\nmax_age = "7d"\n'
 
@@ -40,7 +37,6 @@ class FakeRecordings:
     """Recordings without a live one."""
 
     def __init__(self) -> None:
-        self.changing: set[int] = set()
         self.extended: list[int] = []
         self.subscriptions = SimpleNamespace(
             listed=lambda: [SimpleNamespace(extends=each) for each in self.extended]
@@ -51,9 +47,6 @@ class FakeRecordings:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
-
-    def are_segments_changing(self, recording_id: int) -> bool:
-        return recording_id in self.changing
 
 
 class FakeReplays:
@@ -80,6 +73,22 @@ class FakeReplays:
         return recording_id in self.positions
 
 
+class Removed:
+    """Removals, and the recordings that they were called for."""
+
+    def __init__(self, removals: Any) -> None:
+        self.removals = removals
+        self.recording_ids: list[int] = []
+
+    def purge(self, recording_id: int) -> Any:
+        self.recording_ids.append(recording_id)
+        return self.removals.purge(recording_id)
+
+    def purge_segments(self, recording_id: int, position: int) -> Any:
+        self.recording_ids.append(recording_id)
+        return self.removals.purge_segments(recording_id, position)
+
+
 class Rig:
     """Retention with real handlers, catalog and deletions, and a test clock."""
 
@@ -94,44 +103,26 @@ class Rig:
         error_count: Any = self.error_count
         self.errors = ErrorLog(error_count)
         self.catalog = Catalog.open(directory)
-        self.deletions = SegmentDeletions(errors=self.errors, wake=self.woken.set)
-        self.moves = SegmentMoves(
-            archive_dir=directory,
-            catalog=self.catalog,
-            deletions=self.deletions,
-            errors=self.errors,
-            sync=False,
-        )
+        self.parts = SegmentParts(directory, self.catalog, self.errors, self.woken.set)
         self.replications = SimpleNamespace(recording_ids=lambda: self.replicated)
+        services = self.parts.services(
+            self.catalog, self.recordings, self.replays, self.replications, errors=self.errors
+        )
+        self.removed = services.removals = Removed(services.removals)
         self.monotonic_ns = 5
         self.is_gate_open = True
-        self.requests: list[Any] = []
+        services.gate = SimpleNamespace(is_open=lambda: self.is_gate_open)
         self.signals: list[Any] = []
         self.retention = Retention(
             policy_file=self.policy_file,
             interval_ns=INTERVAL_NS,
-            services=SimpleNamespace(  # type: ignore[arg-type]
-                ledgers=SimpleNamespace(ledger_of=lambda recording_id: None),
-                archive_dir=directory,
-                catalog=self.catalog,
-                deletions=self.deletions,
-                segments=self.moves,
-                recordings=self.recordings,
-                replays=self.replays,
-                replications=self.replications,
-                errors=self.errors,
-            ),
-            gate=SimpleNamespace(is_open=lambda: self.is_gate_open),  # type: ignore[arg-type]
+            services=services,
             counters=self.counters,  # type: ignore[arg-type]
             wake=self.woken.set,
             audience=SimpleNamespace(pass_on=self.on_signal),  # type: ignore[arg-type]
             monotonic_ns=lambda: self.monotonic_ns,
             epoch_ns=lambda: NOW_NS,
         )
-
-    def handle(self, services: Any, requester: Any, request: Any) -> None:
-        self.requests.append(request)
-        handle(services, requester, request)
 
     def on_signal(self, asked_by: int, signal: bytes) -> None:
         assert asked_by == -1
@@ -140,7 +131,7 @@ class Rig:
     def do_work(self) -> None:
         """Do one duty cycle of the conductor."""
         self.retention.do_work()
-        self.deletions.do_work()
+        self.parts.do_work()
 
     def run_pass(self, before: Callable[[], None] = lambda: None) -> None:
         """Let the interval pass and run the pass to its end.
@@ -162,7 +153,7 @@ class Rig:
 
     def close(self) -> None:
         self.retention.close()
-        self.deletions.close()
+        self.parts.close()
         self.catalog.close()
 
 
@@ -172,12 +163,11 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Rig]]:
+def start(directory: Path) -> Iterator[Callable[[str], Rig]]:
     made: list[Rig] = []
 
     def start_rig(policy: str = WEEK) -> Rig:
         made.append(Rig(directory, policy))
-        monkeypatch.setattr(requests, "handle", made[-1].handle)
         return made[-1]
 
     yield start_rig
@@ -229,7 +219,7 @@ def test_removals_are_counted_logged_and_signalled(
     assert {each.correlation_id for each in rig.signals} == {-1}
     # Nothing is left to delete.
     rig.run_pass()
-    assert len(rig.requests) == 2
+    assert len(rig.removed.recording_ids) == 2
 
 
 def test_removals_wait_for_the_disk(directory: Path, start: Callable[..., Rig]) -> None:
@@ -241,7 +231,7 @@ def test_removals_wait_for_the_disk(directory: Path, start: Callable[..., Rig]) 
         rig.is_gate_open = False
         for _ in range(3):
             rig.do_work()
-        assert not rig.requests
+        assert not rig.removed.recording_ids
         rig.is_gate_open = True
 
     rig.run_pass(wait)
@@ -282,11 +272,11 @@ def test_a_recording_changed_since_the_plan_is_left_to_the_next(
     add_recording(directory, [9, 9, 9], now_ns=NOW_NS)
     rig = start()
     rig.run_pass(before=lambda: rig.catalog.set_stop_position(0, 64))
-    assert rig.requests == []
+    assert rig.removed.recording_ids == []
     assert rig.catalog.has_recording(0)
-    rig.recordings.changing = {0}
+    rig.parts.locks.hold({0})
     rig.run_pass()
-    assert rig.requests == []
+    assert rig.removed.recording_ids == []
 
 
 def test_a_file_that_cannot_be_deleted_is_an_error_and_the_rest_continues(
@@ -306,7 +296,7 @@ def test_a_file_that_cannot_be_deleted_is_an_error_and_the_rest_continues(
     assert f"unable to delete segment file: {stuck}" in caplog.text
     assert segments(directory, 0) == [0, 2]
     assert segments(directory, 1) == []
-    assert not rig.deletions.end_position(0)
+    assert not rig.parts.locks.is_locked(0)
     rig.run_pass()
 
 
@@ -337,9 +327,9 @@ def test_many_recordings_are_deleted_a_few_at_a_time(
     def watched() -> None:
         nonlocal most, asked
         do_work()
-        assert len(rig.requests) - asked <= 1
-        asked = len(rig.requests)
-        most = max(most, len(rig.retention._requester))
+        assert len(rig.removed.recording_ids) - asked <= 1
+        asked = len(rig.removed.recording_ids)
+        most = max(most, len(rig.retention._removals))
 
     rig.do_work = watched  # type: ignore[method-assign]
     rig.run_pass()
@@ -362,7 +352,7 @@ def test_damaged_and_incomplete_recordings_are_retained(
     rig = start()
     rig.run_pass()
     assert [segments(directory, number) for number in range(3)] == [[], [0, 2], [0, 1, 2]]
-    assert len(rig.requests) == 1
+    assert len(rig.removed.recording_ids) == 1
 
 
 def test_closing_cancels_a_pass(directory: Path, start: Callable[..., Rig]) -> None:
@@ -373,4 +363,4 @@ def test_closing_cancels_a_pass(directory: Path, start: Callable[..., Rig]) -> N
     rig.do_work()
     rig.retention.close()
     assert not rig.retention.is_at_work
-    assert rig.requests == []
+    assert rig.removed.recording_ids == []

@@ -15,11 +15,9 @@ import pytest
 from support.builders.built_archive import add_recording
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.recorded_responses import Client
+from support.daemon.segment_parts import SegmentParts
 from support.jvm.java import JavaArchive, JavaClient
 
-from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.segment_deletion import SegmentDeletions
-from aerotape.archive.recording.segment_requests import SegmentMoves
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.replay.offline.directory import open_directory
@@ -76,24 +74,24 @@ def two_recordings(archive_dir: Path) -> dict[int, bytes]:
     return {message.position: message.payload for message in messages}
 
 
-def migrate_forward(catalog: Catalog, moves: SegmentMoves, client: Client) -> None:
-    moves.migrate(client, 1, BEFORE, AFTER)
+def migrate_forward(catalog: Catalog, parts: SegmentParts, client: Any) -> None:
+    parts.migrate(client, 1, BEFORE, AFTER)
 
 
-def migrate_back(catalog: Catalog, moves: SegmentMoves, client: Client) -> None:
-    moves.migrate(client, 1, AFTER, BEFORE)
+def migrate_back(catalog: Catalog, parts: SegmentParts, client: Any) -> None:
+    parts.migrate(client, 1, AFTER, BEFORE)
 
 
-def purge(catalog: Catalog, moves: SegmentMoves, client: Client) -> None:
-    moves.purge(client, 1, BEFORE, 2 * SEGMENT)
+def purge(catalog: Catalog, parts: SegmentParts, client: Any) -> None:
+    parts.later.begin(client, 1, parts.moves.purge(BEFORE, 2 * SEGMENT).begun())
 
 
-def attach(catalog: Catalog, moves: SegmentMoves, client: Client) -> None:
+def attach(catalog: Catalog, parts: SegmentParts, client: Any) -> None:
     catalog.set_start_position(BEFORE, 2 * SEGMENT)
-    moves.attach(client, 1, BEFORE)
+    parts.attach(client, 1, BEFORE)
 
 
-def update_channel(catalog: Catalog, moves: SegmentMoves, client: Client) -> None:
+def update_channel(catalog: Catalog, parts: SegmentParts, client: Any) -> None:
     longer = "aeron:ipc?alias=" + "x" * 500
     catalog.replace_channel(BEFORE, stripped_channel=longer, original_channel=longer)
     client.send_ok(1)
@@ -103,25 +101,17 @@ def run(archive_dir: Path, request: Callable[..., None]) -> list[tuple[Any, ...]
     """Run a request as the conductor does; return the responses and signals."""
     client = Client()
     woken = threading.Event()
-    deletions = SegmentDeletions(errors=ErrorLog(), wake=woken.set)
     with Catalog.open(archive_dir) as catalog:
-        moves = SegmentMoves(
-            archive_dir=archive_dir,
-            catalog=catalog,
-            deletions=deletions,
-            errors=ErrorLog(),
-            sync=True,
-        )
+        parts = SegmentParts(archive_dir, catalog, wake=woken.set, sync=True)
         try:
-            request(catalog, moves, client)
+            request(catalog, parts, client)
             # A migration has three segments: its OK precedes the DELETE signal.
             while not client.received or client.received == [("ok", 1, 3)]:
                 assert woken.wait(10), client.received
                 woken.clear()
-                moves.do_work()
-                deletions.do_work()
+                parts.do_work()
         finally:
-            deletions.close()
+            parts.close()
     return client.received
 
 

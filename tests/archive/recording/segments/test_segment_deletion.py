@@ -13,15 +13,14 @@ import pytest
 from support.builders.built_archive import add_entry, fill
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.recorded_responses import Client
+from support.daemon.segment_parts import SegmentParts
 
-from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.catalog.file import lookup
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, read_entry
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segment_files import list_files_to_delete
-from aerotape.errors import StorageError
+from aerotape.errors import ArchiveError, StorageError
 from aerotape.protocol import ErrorCode
 
 
@@ -31,13 +30,30 @@ class Rig:
         self.client = Client()
         self.is_ready = False
         self.woken = threading.Event()
-        self.deletions = SegmentDeletions(errors=ErrorLog(), wake=self.woken.set)
+        self.parts = SegmentParts(directory, wake=self.woken.set)
+        self.deletions, self.locks = self.parts.deletions, self.parts.locks
 
     def delete(
-        self, correlation_id: int, recording_id: int, paths: list[Path], **options: Any
+        self,
+        correlation_id: int,
+        recording_id: int,
+        prepare: list[Path] | Callable[[], list[Path]],
+        **options: Any,
     ) -> None:
         """Delete files for a request of the client."""
-        self.deletions.delete(self.client, correlation_id, recording_id, lambda: paths, **options)
+        paths = prepare if callable(prepare) else lambda: prepare
+        deletion = self.deletions.delete(recording_id, paths, **options)
+        client: Any = self.client
+        self.parts.later.begin(client, correlation_id, deletion.begun())
+
+    def allows(self, recording_id: int) -> bool:
+        """Whether a deletion may begin."""
+        try:
+            self.locks.check_free({recording_id})
+        except ArchiveError as error:
+            self.refusal = str(error)
+            return False
+        return True
 
     def files(self, *names: str) -> list[Path]:
         for name in names:
@@ -51,7 +67,7 @@ class Rig:
             assert time.monotonic() < deadline_s, self.client.received
             if self.woken.wait(0.05):
                 self.woken.clear()
-            self.deletions.do_work()
+            self.parts.do_work()
 
     def is_deleted(self) -> bool:
         return bool(self.client.received) and self.client.received[-1][0] == "DELETE"
@@ -61,7 +77,7 @@ class Rig:
 def rig(tmp_path: Path) -> Iterator[Rig]:
     made = Rig(tmp_path)
     yield made
-    made.deletions.close()
+    made.parts.close()
 
 
 def test_the_signal_follows_the_deletion(rig: Rig) -> None:
@@ -74,28 +90,25 @@ def test_the_signal_follows_the_deletion(rig: Rig) -> None:
     assert [path.exists() for path in paths + retained] == [False, False, True, True]
 
 
-@pytest.mark.parametrize("is_answered", [False, True])
-def test_a_request_without_files(rig: Rig, is_answered: bool) -> None:
-    """DELETE is sent, after an OK unless the request has its response already."""
-    rig.delete(7, 3, [], is_answered=is_answered)
+def test_a_request_without_files(rig: Rig) -> None:
+    """DELETE is sent after an OK."""
+    rig.delete(7, 3, [])
     rig.work_until(rig.is_deleted)
-    assert rig.client.received == [("ok", 7, 0), ("DELETE", 7, 3, -1, -1)][is_answered:]
-    assert rig.deletions.allows(rig.client, 8, 3)
+    assert rig.client.received == [("ok", 7, 0), ("DELETE", 7, 3, -1, -1)]
+    assert rig.allows(3)
 
 
 def test_one_deletion_at_a_time_per_recording(rig: Rig) -> None:
     """A second deletion of a recording is refused until the first is done."""
     rig.delete(7, 3, rig.files("3-0.rec"), is_ready=lambda: rig.is_ready, end_position=65536)
-    assert rig.deletions.end_position(3) == 65536
-    assert not rig.deletions.allows(rig.client, 8, 3)
-    [(kind, correlation_id, code, message)] = rig.client.received
-    assert (kind, correlation_id, code) == ("error", 8, ErrorCode.GENERIC)
-    assert "in progress for recording id: 3: wait" in message
-    assert rig.deletions.allows(rig.client, 9, 4)
+    assert rig.locks.deleted_to(3) == 65536
+    assert not rig.allows(3)
+    assert "in progress for recording id: 3: wait" in rig.refusal
+    assert rig.allows(4)
     rig.is_ready = True
     rig.work_until(rig.is_deleted)
-    assert rig.deletions.allows(rig.client, 10, 3)
-    assert rig.deletions.end_position(3) is None
+    assert rig.allows(3)
+    assert rig.locks.deleted_to(3) is None
 
 
 def test_a_deletion_waits_until_it_is_ready(rig: Rig) -> None:
@@ -107,7 +120,7 @@ def test_a_deletion_waits_until_it_is_ready(rig: Rig) -> None:
         prepared.append(True)
         return [path]
 
-    rig.deletions.delete(rig.client, 7, 3, prepare, is_ready=lambda: rig.is_ready)
+    rig.delete(7, 3, prepare, is_ready=lambda: rig.is_ready)
     for _ in range(3):
         rig.deletions.do_work()
         assert rig.deletions.wants_within_ns
@@ -125,10 +138,10 @@ def test_a_failed_preparation_is_the_response(rig: Rig) -> None:
     def fail() -> list[Path]:
         raise StorageError("disk on fire", rig.directory)
 
-    rig.deletions.delete(rig.client, 7, 3, fail)
+    rig.delete(7, 3, fail)
     rig.work_until(lambda: bool(rig.client.received))
     assert rig.client.received == [("error", 7, ErrorCode.GENERIC, "disk on fire")]
-    assert rig.deletions.allows(rig.client, 8, 3)
+    assert rig.allows(3)
 
 
 def test_a_file_that_cannot_be_deleted_is_reported_before_the_signal(rig: Rig) -> None:
@@ -173,7 +186,7 @@ def test_a_granted_deletion_is_completed_before_the_archive_closes(rig: Rig) -> 
     rig.delete(7, 3, granted)
     rig.delete(8, 5, retained[1:], is_ready=lambda: False)
     rig.work_until(lambda: ("ok", 7, 2) in rig.client.received)
-    rig.deletions.close()
+    rig.parts.close()
     assert {path.name for path in rig.directory.iterdir()} == {path.name for path in retained}
 
 

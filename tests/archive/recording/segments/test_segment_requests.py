@@ -12,10 +12,10 @@ import pytest
 from support.builders.built_archive import add_recording
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.recorded_responses import Client
+from support.daemon.segment_parts import SegmentParts
 
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.segment_deletion import SegmentDeletions
-from aerotape.archive.recording.segment_requests import SegmentMoves
+from aerotape.archive.recording.segments.deletion import Deletion
 from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery import suspect_marks
@@ -33,7 +33,6 @@ class Rig:
         self.directory = directory
         self.client = Client()
         self.errors = ErrorLog()
-        self.deletions = SegmentDeletions(errors=self.errors, wake=lambda: None)
         for start in (0, 4):
             builder = SegmentBuilder(start_position=start * SEGMENT)
             while builder.position < (start + 4) * SEGMENT:
@@ -41,26 +40,27 @@ class Rig:
                 builder.pad_term()
             add_recording(directory, builder)
         self.catalog = Catalog.open(directory)
-        self.moves = SegmentMoves(
-            archive_dir=directory,
-            catalog=self.catalog,
-            deletions=self.deletions,
-            errors=self.errors,
-            sync=False,
-        )
+        self.parts = SegmentParts(directory, self.catalog, self.errors)
+        self.moves, self.locks = self.parts.moves, self.parts.locks
 
     def occupy(self) -> threading.Event:
         """Block the thread for work on files until the returned event is set."""
         free = threading.Event()
-        self.deletions.submit(lambda: free.wait(10))
+        self.parts.files.submit(lambda: free.wait(10))
         return free
+
+    def respond(self, delete: Callable[[], Deletion]) -> None:
+        """Respond to the request for a deletion as the handler of requests does."""
+        try:
+            self.parts.later.begin(self.client, 7, delete().begun())  # type: ignore[arg-type]
+        except ArchiveError as error:
+            self.client.send_error(7, error.error_code, str(error))
 
     def work_until(self, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 60
         while not is_so():
             assert time.monotonic() < deadline, self.client.received
-            self.moves.do_work()
-            self.deletions.do_work()
+            self.parts.do_work()
 
     def answers(self, count: int = 1) -> list[tuple[Any, ...]]:
         """Wait for a number of responses and signals."""
@@ -78,24 +78,24 @@ class Rig:
 def rig(tmp_path: Path) -> Iterator[Rig]:
     made = Rig(tmp_path)
     yield made
-    made.deletions.close()
+    made.parts.close()
     made.catalog.close()
 
 
 def attach(rig: Rig) -> None:
-    rig.moves.attach(rig.client, 7, EARLIER)
+    rig.parts.attach(rig.client, 7, EARLIER)
 
 
 def migrate(rig: Rig) -> None:
-    rig.moves.migrate(rig.client, 7, EARLIER, LATER)
+    rig.parts.migrate(rig.client, 7, EARLIER, LATER)
 
 
 def delete_detached(rig: Rig) -> None:
-    rig.moves.delete_detached(rig.client, 7, EARLIER)
+    rig.respond(lambda: rig.moves.delete_detached(EARLIER))
 
 
 def purge(rig: Rig) -> None:
-    rig.moves.purge(rig.client, 7, EARLIER, SEGMENT)
+    rig.respond(lambda: rig.moves.purge(EARLIER, SEGMENT))
 
 
 REQUESTS = [attach, migrate, delete_detached, purge]
@@ -106,7 +106,7 @@ def test_nothing_is_moved_while_segments_are_deleted(
     rig: Rig, request_: Callable[[Rig], None]
 ) -> None:
     """The client receives an error, and the recording is unchanged."""
-    rig.deletions.delete(Client(), 1, EARLIER, list, is_ready=lambda: False)
+    rig.parts.deletions.delete(EARLIER, list, is_ready=lambda: False)
     request_(rig)
     [(kind, correlation_id, code, message)] = rig.client.received
     assert (kind, correlation_id, code) == ("error", 7, ErrorCode.GENERIC)
@@ -128,17 +128,17 @@ def test_nothing_is_moved_while_segments_are_moved(
     [(kind, correlation_id, code, message)] = rig.client.received
     assert (kind, correlation_id, code) == ("error", 7, ErrorCode.GENERIC)
     assert message.startswith("segment files of recording 0 are being attached, migrated or")
-    assert rig.deletions.is_held(EARLIER)
+    assert rig.locks.is_locked(EARLIER)
     free.set()
     answer = rig.answers(2)[1]
     assert answer == ("ok", 7, 4 if under_way is migrate else 0)
-    rig.work_until(lambda: not rig.deletions.is_held(EARLIER))
+    rig.work_until(lambda: not rig.locks.is_locked(EARLIER))
 
 
 def test_both_recordings_of_a_migration_are_locked(rig: Rig) -> None:
     free = rig.occupy()
     migrate(rig)
-    rig.moves.attach(rig.client, 8, LATER)
+    rig.parts.attach(rig.client, 8, LATER)
     assert rig.client.received[0][:2] == ("error", 8)
     free.set()
     assert rig.answers(3)[1:] == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
@@ -163,9 +163,9 @@ def test_all_files_past_a_lowered_stop_position_are_quarantined(
     frames = [(rig.directory / name).read_bytes() for name in names]
     others = rig.files() - set(names)
     target = 1 - source
-    rig.moves.migrate(rig.client, 7, source, target)
+    rig.parts.migrate(rig.client, 7, source, target)
     rig.answers(2)
-    rig.work_until(lambda: not rig.deletions.is_held(source))
+    rig.work_until(lambda: not rig.locks.is_locked(source))
     copies = sorted(rig.directory.glob("aerotape-quarantine/*/*.rec*"))
     assert [each.read_bytes() for each in copies] == frames
     notes = suspect_marks.read_marks(rig.directory)[target]
@@ -228,15 +228,16 @@ def test_a_recording_with_a_damaged_descriptor_is_refused(rig: Rig) -> None:
     begin = entry.offset + layout.DESCRIPTOR_HEADER_LENGTH
     rig.catalog._file.store(begin + layout.SEGMENT_FILE_LENGTH_OFFSET, layout.INT.pack(12))
     for request in REQUESTS:
-        with pytest.raises(ArchiveError, match="damaged descriptor"):
-            request(rig)
-    assert not rig.deletions.is_held(EARLIER)
+        request(rig)
+        (kind, _, _, message) = rig.client.received.pop()
+        assert kind == "error" and "damaged descriptor" in message
+    assert not rig.locks.is_locked(EARLIER)
 
 
 def test_too_many_segments_are_not_deleted(rig: Rig) -> None:
     """A damaged position, which means billions of file names, is refused."""
     with pytest.raises(StorageError, match="cannot have"):
-        rig.moves.purge(rig.client, 7, EARLIER, SEGMENT << 21)
+        rig.moves.purge(EARLIER, SEGMENT << 21)
     assert rig.catalog.start_position(EARLIER) == 0
 
 
@@ -248,13 +249,13 @@ def test_an_internal_error_is_reported_and_logged(
     def fail(*_: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("aerotape.archive.recording.segment_requests.find_detached", fail)
+    monkeypatch.setattr("aerotape.archive.recording.segments.moves.find_detached", fail)
     attach(rig)
     [(kind, _, code, message)] = rig.answers()
     assert (kind, code) == ("error", ErrorCode.GENERIC)
     assert "a bug" in message
     assert caplog.records[0].exc_info is not None
-    assert not rig.deletions.is_held(EARLIER)
+    assert not rig.locks.is_locked(EARLIER)
 
 
 def test_closing_the_archive_during_a_migration(rig: Rig) -> None:
@@ -262,8 +263,9 @@ def test_closing_the_archive_during_a_migration(rig: Rig) -> None:
     free = rig.occupy()
     migrate(rig)
     free.set()
-    rig.deletions.close()
-    rig.moves.do_work()
+    rig.parts.files.close()
+    rig.parts.deletions.close()
+    rig.parts.later.do_work()
     assert rig.client.received == [] or rig.client.received[0][0] == "error"
     assert rig.catalog.start_position(LATER) in (0, 4 * SEGMENT)
     assert {f"0-{base}.rec" for base in range(0, 4 * SEGMENT, SEGMENT)} <= rig.files()

@@ -1,23 +1,23 @@
-"""Deletion of segment files for clients: one deletion at a time per recording.
+"""Deletion of segment files: one deletion at a time per recording.
 
-To remove a large file takes a file system many milliseconds, so a dedicated thread does it. The
-conductor responds with the number of files, and sends a DELETE signal when all are gone. Until then
-further deletions of the recording are refused, and so are other changes of its files. A deletion
-that has its OK is completed before the archive closes. Shorter work on files, done before a
-response, has another thread, so that it does not wait for deletions.
+To remove a large file takes a file system many milliseconds, so a dedicated thread does it. A
+deletion reports the number of files before they are deleted, and its end when all are gone. Until
+then further deletions of the recording are refused, and so are other changes of its files. A
+deletion that has reported its files is completed before the archive closes. Shorter work on files
+has another thread, so that it does not wait for deletions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.archive.requester import Requester
+from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import parse_index_name
 from aerotape.catalog.segment.placement import sort_out
@@ -28,33 +28,55 @@ from aerotape.catalog.segment_files import (
     parse_any_segment_file_name,
     parse_segment_file_name,
 )
-from aerotape.codecs.generated.archive import RecordingSignal
-from aerotape.errors import AerotapeError, StorageError
-from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
+from aerotape.errors import AerotapeError, ArchiveError, StorageError
+from aerotape.protocol import NULL_POSITION
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
-_Result = TypeVar("_Result")
+class Deletion:
+    """A deletion in progress. It is completed whether or not a task waits for it.
+
+    Attributes:
+        recording_id: the recording.
+        counted: the number of files, once they are known.
+        deleted: texts for the files that could not be deleted, once the others are gone.
+
+    Both fail with ArchiveError when nothing can be deleted.
+    """
+
+    def __init__(self, recording_id: int) -> None:
+        self.recording_id = recording_id
+        self.counted: Future[int] = Future()
+        self.deleted: Future[list[str]] = Future()
+        for each in (self.counted, self.deleted):
+            each.set_running_or_notify_cancel()  # a task that ends does not cancel it
+
+    def begun(self) -> Task[tuple[int, Deletion]]:
+        """Wait until the files are known; return their number, and the deletion."""
+        return (yield from outcome(self.counted)), self
 
 
 class SegmentDeletions:
     """All deletions of segment files in progress. For the conductor's thread."""
 
-    def __init__(self, *, errors: ErrorLog, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        *,
+        locks: SegmentLocks,
+        files: FileWorker,
+        errors: ErrorLog,
+        wake: Callable[[], None],
+    ) -> None:
         """Create it without deletions.
 
         Args:
+            files: prepares deletions.
             wake: makes the conductor call `do_work` soon; called from other threads.
         """
+        self._locks = locks
+        self._files = files
         self._errors = errors
-        self._files = FileWorker("archive-files", wake)
         self._deleter = FileWorker("archive-deleter", wake)
-        # The base position of the last segment being deleted, by recording.
-        self._deletions: dict[int, int] = {}
         self._tasks = BackgroundTasks()
-        # Recordings whose segment files are being moved or cleared.
-        self._held: set[int] = set()
         self._is_held_up = False
 
     @property
@@ -62,96 +84,56 @@ class SegmentDeletions:
         """As `Agent.wants_within_ns`: a deletion waits for a condition that has to be polled."""
         return SOON_NS if self._is_held_up else None
 
-    def end_position(self, recording_id: int) -> int | None:
-        """Return the base position of the last segment being deleted; None without a deletion.
-
-        A recording whose stop position is not past it cannot be extended yet.
-        """
-        return self._deletions.get(recording_id)
-
-    def allows(self, requester: Requester, correlation_id: int, recording_id: int) -> bool:
-        """Return whether a deletion may begin; if not, the client receives an error."""
-        if recording_id in self._deletions:
-            problem = (
-                f"another delete operation in progress for recording id: {recording_id}: wait for"
-                " the DELETE signal"
-            )
-        elif recording_id in self._held:
-            problem = (
-                f"segment files of recording {recording_id} are being attached, migrated or"
-                " prepared for an extension: try again"
-            )
-        else:
-            return True
-        requester.send_error(correlation_id, ErrorCode.GENERIC, problem)
-        return False
-
-    def is_held(self, recording_id: int) -> bool:
-        """Whether a recording's segment files are being moved or cleared."""
-        return recording_id in self._held
-
-    def hold(self, recording_ids: Iterable[int]) -> None:
-        """Refuse deletions of these recordings until `release`."""
-        self._held.update(recording_ids)
-
-    def release(self, recording_ids: Iterable[int]) -> None:
-        """Allow deletions of these recordings again."""
-        self._held.difference_update(recording_ids)
-
     def delete(
         self,
-        requester: Requester,
-        correlation_id: int,
         recording_id: int,
         prepare: Callable[[], list[Path]],
         *,
         is_ready: Callable[[], bool] = lambda: True,
         finish: Callable[[], None] = lambda: None,
         end_position: int = NULL_POSITION,
-        is_answered: bool = False,
-    ) -> None:
-        """Delete files for a request: OK with their number, DELETE when they are gone.
+    ) -> Deletion:
+        """Delete files of a recording that is free (`SegmentLocks.check_free`).
 
-        Call `allows` first. A missing file counts as deleted; a file that cannot be deleted is
-        reported by an error before the signal.
+        A missing file counts as deleted.
 
         Args:
-            prepare: called as by `submit` before the response, returns the files in the order of
-                their deletion; its StorageError is sent instead, and nothing is deleted.
-            is_ready: nothing is prepared or sent until it returns True.
+            prepare: called in the thread for short work on files; returns the files in the order
+                of their deletion. When it raises StorageError nothing is deleted.
+            is_ready: nothing is prepared until it returns True.
             finish: called in the deleting thread when the files are gone; its StorageError is
                 reported like that of a file.
-            end_position: as `SegmentDeletions.end_position`.
-            is_answered: the request has its response already; only DELETE is sent.
+            end_position: the base position of the last segment that is deleted.
         """
+        deletion = Deletion(recording_id)
 
-        def fail(problem: str, exception: BaseException | None = None) -> None:
-            self._errors.record("segments not deleted", problem, exception=exception)
-            requester.send_error(correlation_id, ErrorCode.GENERIC, problem)
-
-        def deletion() -> Task[None]:
+        def task() -> Task[None]:
             try:
                 while not is_ready():
                     self._is_held_up = True
                     yield
-                paths = yield from outcome(self.submit(prepare))
-                if not is_answered:
-                    requester.send_ok(correlation_id, len(paths))
+                paths = yield from outcome(self._files.submit(prepare))
+                deletion.counted.set_result(len(paths))
                 removing = self._deleter.submit(lambda: _remove(paths, finish))
-                for problem in (yield from outcome(removing)):
-                    fail(problem)
-                requester.send_signal(
-                    correlation_id, recording_id, NULL_VALUE, NULL_POSITION, RecordingSignal.DELETE
-                )
-            except StorageError as error:
-                fail(str(error))
+                problems = yield from outcome(removing)
+                for problem in problems:
+                    self._errors.record("segments not deleted", problem)
+                deletion.deleted.set_result(problems)
             except Exception as error:
-                fail(f"deletion failed: {error}", error)
+                is_known = isinstance(error, StorageError)
+                problem = str(error) if is_known else f"deletion failed: {error}"
+                self._errors.record(
+                    "segments not deleted", problem, exception=None if is_known else error
+                )
+                for each in (deletion.counted, deletion.deleted):
+                    if not each.done():
+                        each.set_exception(ArchiveError(problem))
             finally:
-                del self._deletions[recording_id]
+                self._locks.end_deletion(recording_id)
 
-        self._deletions[recording_id] = end_position
-        self._tasks.start(deletion())
+        self._locks.begin_deletion(recording_id, end_position)
+        self._tasks.start(task())
+        return deletion
 
     def delete_left_over(self, archive_dir: Path, purged: Iterable[int]) -> None:
         """Delete the files whose deletion an earlier run did not complete.
@@ -173,13 +155,8 @@ class SegmentDeletions:
         self._is_held_up = False
         self._tasks.advance()
 
-    def submit(self, call: Callable[[], _Result]) -> Future[_Result]:
-        """Call a function in the thread for short work on files; `do_work` follows."""
-        return self._files.submit(call)
-
     def close(self) -> None:
-        """Complete the deletions that clients have an OK for; cancel the others."""
-        self._files.close()
+        """Complete the deletions that have reported their files; cancel the others."""
         self._deleter.close(is_completed=True)
         self._tasks.close()
 

@@ -1,21 +1,22 @@
-"""Requests for segments: attach, migrate to another recording, delete once detached, purge.
+"""Segments that are detached, attached, migrated to another recording, or deleted.
 
-The thread for work on files looks at the files; the conductor changes the catalog and responds.
-Meanwhile the recordings are held: other changes of their segment files are refused.
+The thread for work on files looks at the files; the conductor changes the catalog. Meanwhile the
+recordings are held: other changes of their segment files are refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
-from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.segment_deletion import SegmentDeletions
-from aerotape.archive.requester import Requester
+from aerotape.archive.background_tasks import Task, outcome
+from aerotape.archive.recording.file_worker import FileWorker
+from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
+from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import remove_indexes
@@ -36,8 +37,8 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.catalog.time_index.upkeep import cut_before, hand_over
 from aerotape.clock import epoch_ms
-from aerotape.errors import AerotapeError, ArchiveError, StorageError
-from aerotape.protocol import NULL_POSITION, ErrorCode
+from aerotape.errors import ArchiveError, StorageError
+from aerotape.protocol import NULL_POSITION
 
 LOGGER = logging.getLogger(__name__)
 
@@ -47,18 +48,18 @@ _MAX_SEGMENTS = 1 << 20
 
 @dataclass(eq=False, kw_only=True)
 class SegmentMoves:
-    """All pending requests for segments. For the conductor's thread.
+    """Changes of the segments of recordings. For the conductor's thread.
 
     Attributes:
-        sync: whether changes of files are synced to storage before the response.
+        sync: whether changes of files are synced to storage before a task returns.
     """
 
     archive_dir: Path
     catalog: Catalog
+    locks: SegmentLocks
+    files: FileWorker
     deletions: SegmentDeletions
-    errors: ErrorLog
     sync: bool
-    _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
     # Recordings with an attach or migrate request in progress.
     _moving: set[int] = field(default_factory=set, init=False)
 
@@ -72,55 +73,56 @@ class SegmentMoves:
             raise ArchiveError(f"segments of recording {recording_id} are being moved")
         self.catalog.set_start_position(recording_id, new_start_position)
 
-    def attach(self, requester: Requester, correlation_id: int, recording_id: int) -> None:
-        """Attach detached segments; respond with their number."""
-        task = self._attach(requester, correlation_id, self.descriptor(recording_id))
-        self._begin(requester, correlation_id, {recording_id}, task)
-
-    def migrate(
-        self, requester: Requester, correlation_id: int, source_id: int, target_id: int
-    ) -> None:
-        """Migrate the segments of one recording to another; respond with their number.
+    def attach(self, recording_id: int) -> Task[tuple[int, None]]:
+        """Attach detached segments; return their number.
 
         Raises:
-            ArchiveError: the two recordings cannot be joined.
+            ArchiveError: the recording is held, or its segments are not those of its descriptor.
+            StorageError: the directory cannot be read.
         """
-        source, target = self.descriptor(source_id), self.descriptor(target_id)
-        _check_migration(source, target)
-        task = self._migrate(requester, correlation_id, source, target)
-        self._begin(requester, correlation_id, {source_id, target_id}, task)
-
-    def delete_detached(self, requester: Requester, correlation_id: int, recording_id: int) -> None:
-        """Delete the segments before a recording's start; respond with their number."""
         descriptor = self.descriptor(recording_id)
-        if self.deletions.allows(requester, correlation_id, recording_id):
-            self.deletions.delete(
-                requester,
-                correlation_id,
-                recording_id,
-                partial(self._detached_paths, descriptor),
-                finish=partial(
-                    cut_before, self.archive_dir, recording_id, descriptor.start_position
-                ),
+        with self._held({recording_id}):
+            found = yield from outcome(
+                self.files.submit(partial(find_detached, self.archive_dir, descriptor))
             )
+            if self.catalog.start_position(recording_id) != descriptor.start_position:
+                raise ArchiveError(
+                    f"the start position of recording {recording_id} was changed while its"
+                    " segments were searched: try again"
+                )
+            if found.count:
+                self.catalog.set_start_position(recording_id, found.start_position)
+            if found.problem:
+                raise ArchiveError(found.problem)
+            return found.count, None
 
-    def purge(
-        self, requester: Requester, correlation_id: int, recording_id: int, new_start_position: int
-    ) -> None:
-        """Detach the segments before a position that has been checked, and delete them."""
+    def delete_detached(self, recording_id: int) -> Deletion:
+        """Delete the segments before a recording's start (ArchiveError: it is held)."""
         descriptor = self.descriptor(recording_id)
-        if self.deletions.allows(requester, correlation_id, recording_id):
-            paths = self._paths(descriptor, descriptor.start_position, new_start_position)
-            # First the catalog: extra files before the start are harmless, missing ones are not.
-            self.catalog.set_start_position(recording_id, new_start_position)
-            self.deletions.delete(
-                requester,
-                correlation_id,
-                recording_id,
-                lambda: paths,
-                finish=partial(cut_before, self.archive_dir, recording_id, new_start_position),
-                end_position=new_start_position - descriptor.segment_file_length,
-            )
+        self.locks.check_free({recording_id})
+        return self.deletions.delete(
+            recording_id,
+            partial(self._detached_paths, descriptor),
+            finish=partial(cut_before, self.archive_dir, recording_id, descriptor.start_position),
+        )
+
+    def purge(self, recording_id: int, new_start_position: int) -> Deletion:
+        """Detach the segments before a position that has been checked, and delete them.
+
+        Raises:
+            ArchiveError: the recording is held.
+        """
+        descriptor = self.descriptor(recording_id)
+        self.locks.check_free({recording_id})
+        paths = self._paths(descriptor, descriptor.start_position, new_start_position)
+        # First the catalog: extra files before the start are harmless, missing ones are not.
+        self.catalog.set_start_position(recording_id, new_start_position)
+        return self.deletions.delete(
+            recording_id,
+            lambda: paths,
+            finish=partial(cut_before, self.archive_dir, recording_id, new_start_position),
+            end_position=new_start_position - descriptor.segment_file_length,
+        )
 
     def descriptor(self, recording_id: int) -> RecordingDescriptor:
         """Return a recording's descriptor.
@@ -135,41 +137,16 @@ class SegmentMoves:
             raise ArchiveError(f"recording {recording_id} has a damaged descriptor: {problem}")
         return descriptor
 
-    @property
-    def wants_within_ns(self) -> int | None:
-        """As `Agent.wants_within_ns`: the file thread wakes the conductor."""
-        return None
-
-    def do_work(self) -> None:
-        """Advance each request by one step."""
-        self._tasks.advance()
-
     # ---- within -------------------------------------------------------------------------------
 
-    def _begin(
-        self, requester: Requester, correlation_id: int, recording_ids: set[int], task: Task[None]
-    ) -> None:
-        for recording_id in sorted(recording_ids):
-            if not self.deletions.allows(requester, correlation_id, recording_id):
-                return
-        self._tasks.start(self._held(requester, correlation_id, recording_ids, task))
-
-    def _held(
-        self, requester: Requester, correlation_id: int, recording_ids: set[int], task: Task[None]
-    ) -> Task[None]:
-        """Hold the recordings during a task; respond to the client if it fails."""
-        self.deletions.hold(recording_ids)
-        self._moving |= recording_ids
-        try:
-            yield from task
-        except AerotapeError as error:
-            requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
-        except Exception as error:
-            self.errors.record("segments not moved", error, exception=error)
-            requester.send_error(correlation_id, ErrorCode.GENERIC, f"segments not moved: {error}")
-        finally:
-            self._moving -= recording_ids
-            self.deletions.release(recording_ids)
+    @contextlib.contextmanager
+    def _held(self, recording_ids: set[int]) -> Iterator[None]:
+        with self.locks.held(recording_ids):
+            self._moving |= recording_ids
+            try:
+                yield
+            finally:
+                self._moving -= recording_ids
 
     def _paths(
         self, descriptor: RecordingDescriptor, position: int, end_position: int
@@ -202,39 +179,32 @@ class SegmentMoves:
             return []
         return self._paths(descriptor, files[0].base_position, first_segment_base(descriptor))
 
-    # ---- the tasks ----------------------------------------------------------------------------
+    def migrate(self, source_id: int, target_id: int) -> Task[tuple[int, Deletion | None]]:
+        """Migrate the segments of one recording to another; return how many they are.
 
-    def _attach(
-        self, requester: Requester, correlation_id: int, descriptor: RecordingDescriptor
-    ) -> Task[None]:
-        recording_id = descriptor.recording_id
-        found = yield from outcome(
-            self.deletions.submit(partial(find_detached, self.archive_dir, descriptor))
+        The order loses nothing in a crash, because each position always has its file: the files
+        get their new names, the catalog assigns them to the target, their old names are removed,
+        and last the source becomes empty. The deletion of what it has past its stop position is
+        returned too, if it has anything.
+
+        Raises:
+            ArchiveError: the two recordings cannot be joined, or one is held.
+            StorageError: files cannot be changed; then nothing is lost.
+        """
+        source, target = self.descriptor(source_id), self.descriptor(target_id)
+        _check_migration(source, target)
+        with self._held({source_id, target_id}):
+            count, next_files = yield from self._migrate(source, target)
+        if not count and not next_files:
+            return count, None
+        deletion = self.deletions.delete(
+            source_id, lambda: next_files, end_position=source.stop_position
         )
-        if self.catalog.start_position(recording_id) != descriptor.start_position:
-            raise ArchiveError(
-                f"the start position of recording {recording_id} was changed while its segments"
-                " were searched: try again"
-            )
-        if found.count:
-            self.catalog.set_start_position(recording_id, found.start_position)
-        if found.problem:
-            requester.send_error(correlation_id, ErrorCode.GENERIC, found.problem)
-        else:
-            requester.send_ok(correlation_id, found.count)
+        return count, deletion
 
     def _migrate(
-        self,
-        requester: Requester,
-        correlation_id: int,
-        source: RecordingDescriptor,
-        target: RecordingDescriptor,
-    ) -> Task[None]:
-        """Migrate in an order that loses nothing in a crash: each position always has its file.
-
-        The files get their new names, the catalog assigns them to the target, their old names are
-        removed, and last the source becomes empty.
-        """
+        self, source: RecordingDescriptor, target: RecordingDescriptor
+    ) -> Task[tuple[int, list[Path]]]:
         from aerotape.catalog.recovery.stale_tail import StaleTail
 
         catalog, folder = self.catalog, self.archive_dir
@@ -276,24 +246,14 @@ class SegmentMoves:
         tail = StaleTail(folder, target_id, source.stop_position, epoch_ms())
         entries = catalog.entry(source_id), catalog.entry(target_id)
         moves: list[SegmentMove] = []
-        count = yield from outcome(self.deletions.submit(link))
+        count = yield from outcome(self.files.submit(link))
         if source.stop_position == target.start_position:
             catalog.set_start_position(target_id, source.start_position)
         else:
             catalog.set_stop_position(target_id, source.stop_position)
-        yield from outcome(self.deletions.submit(unlink))
+        yield from outcome(self.files.submit(unlink))
         catalog.set_stop_position(source_id, source.start_position)
-        requester.send_ok(correlation_id, count)
-        self.deletions.release({source_id, target_id})
-        if count or next_files:
-            self.deletions.delete(
-                requester,
-                correlation_id,
-                source_id,
-                lambda: next_files,
-                end_position=source.stop_position,
-                is_answered=True,
-            )
+        return count, next_files
 
 
 def _is_segment_base(descriptor: RecordingDescriptor, position: int) -> bool:

@@ -1,17 +1,18 @@
-"""Requests for ledgers, of the schema of this package; all are answered by background tasks."""
+"""Handlers of the requests for ledgers: each begins a task, which is or sends the response."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.config.property_names import MIRROR_CHANNELS
-from aerotape.archive.control.requests.handling import Handler, Handlers
+from aerotape.archive.extensions import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
 from aerotape.archive.ledger.mirrors.follower import MirrorSource
 from aerotape.archive.ledger.service import LedgerService
-from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.catalog.scopes.layout import imported_directory, unsigned
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.generated.archive import SourceLocation
@@ -32,7 +33,12 @@ def _ledger(request: Any) -> QualifiedId:
     return QualifiedId.from_signed(request.scope_id, request.ledger_id)
 
 
-def _handler(method: Callable[..., Task[int]], *fields: str, changes: bool = False) -> Handler:
+def _handler(
+    ledgers: LedgerService,
+    method: Callable[..., Task[int]],
+    *fields: str,
+    changes: bool = False,
+) -> Handler:
     """Return the handler of a request that is a task of a ledger and these fields.
 
     Args:
@@ -41,20 +47,22 @@ def _handler(method: Callable[..., Task[int]], *fields: str, changes: bool = Fal
 
     def handle(services: Services, session: ControlSession, request: Any) -> None:
         ledger = _ledger(request)
-        task = method(services.ledgers, ledger, *(getattr(request, name) for name in fields))
-        services.ledgers.requests.begin(
+        task = method(ledger, *(getattr(request, name) for name in fields))
+        ledgers.requests.begin(
             session, request.correlation_id, task, changes=ledger if changes else None
         )
 
     return handle
 
 
-def _check_mirrors(services: Services, session: ControlSession, mirrors: list[str]) -> None:
+def _check_mirrors(
+    services: Services, session: ControlSession, mirrors: list[str], known: frozenset[str]
+) -> None:
     """Refuse mirrors that neither the configuration nor a client that may replace them names.
 
     This archive connects to a mirror as a user of that archive, so not every client may choose it.
     """
-    others = [each for each in mirrors if each not in services.mirror_channels]
+    others = [each for each in mirrors if each not in known]
     if others and not services.authorisation.is_authorised(
         codecs.SCHEMA_ID, codecs.ReplaceMirrorRequest.TEMPLATE_ID, session.principal
     ):
@@ -67,14 +75,18 @@ def _check_mirrors(services: Services, session: ControlSession, mirrors: list[st
 
 
 def _create(
-    services: Services, session: ControlSession, request: codecs.CreateLedgerRequest
+    ledgers: LedgerService,
+    mirror_channels: frozenset[str],
+    services: Services,
+    session: ControlSession,
+    request: codecs.CreateLedgerRequest,
 ) -> None:
     import json
 
     mirrors = json.loads(request.mirrors or "[]")
     if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
         raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")
-    _check_mirrors(services, session, mirrors)
+    _check_mirrors(services, session, mirrors, mirror_channels)
     ledger = _ledger(request)
     if imported_directory(services.archive_dir, ledger).exists():
         raise LedgerExistsError(f"{ledger} is the id of an imported recording", ledger)
@@ -89,35 +101,48 @@ def _create(
         tuple(mirrors),
     )
     check_quorums(metadata)
-    task = services.ledgers.create(metadata)
-    services.ledgers.requests.begin(session, request.correlation_id, task)
+    task = ledgers.create(metadata)
+    ledgers.requests.begin(session, request.correlation_id, task)
 
 
-def _info(services: Services, session: ControlSession, request: codecs.LedgerInfoRequest) -> None:
+def _info(
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.LedgerInfoRequest,
+) -> None:
     correlation_id, ledger = request.correlation_id, _ledger(request)
-    task = services.ledgers.info(session, correlation_id, ledger, request.password_token)
-    services.ledgers.requests.begin(session, correlation_id, task)
+    task = ledgers.info(session, correlation_id, ledger, request.password_token)
+    ledgers.requests.begin(session, correlation_id, task)
 
 
-def _list(services: Services, session: ControlSession, request: codecs.ListLedgersRequest) -> None:
+def _list(
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.ListLedgersRequest,
+) -> None:
     if not 0 < request.count <= _MAX_LISTED:
         raise ConfigurationError(f"count {request.count} is not from 1 to {_MAX_LISTED}", "count")
-    task = services.ledgers.list_scope(
+    task = ledgers.list_scope(
         session,
         request.correlation_id,
         request.scope_id & MAX_UNSIGNED,
         request.from_ledger_id & MAX_UNSIGNED,
         request.count,
     )
-    services.ledgers.requests.begin(session, request.correlation_id, task)
+    ledgers.requests.begin(session, request.correlation_id, task)
 
 
 def _attach(
-    services: Services, session: ControlSession, request: codecs.AttachWriterRequest
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.AttachWriterRequest,
 ) -> None:
     ledger = _ledger(request)
     is_local = request.location is codecs.WriterLocation.LOCAL
-    task = services.ledgers.attach(
+    task = ledgers.attach(
         session,
         request.correlation_id,
         ledger,
@@ -126,17 +151,25 @@ def _attach(
         channel=lambda metadata: with_alias(request.channel, metadata, request.session_id),
         password_token=request.password_token,
     )
-    services.ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
+    ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
 
 
-def _close(services: Services, session: ControlSession, request: codecs.CloseLedgerRequest) -> None:
+def _close(
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.CloseLedgerRequest,
+) -> None:
     ledger = _ledger(request)
-    task = services.ledgers.close_ledger(session, ledger)
-    services.ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
+    task = ledgers.close_ledger(session, ledger)
+    ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
 
 
 def _mirror(
-    services: Services, session: ControlSession, request: codecs.MirrorLedgerRequest
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.MirrorLedgerRequest,
 ) -> None:
     metadata = LedgerMetadata(
         _ledger(request),
@@ -151,25 +184,43 @@ def _mirror(
         request.source_recording_id,
         request.confirmed_position,
     )
-    task = services.ledgers.mirror(metadata, source)
-    services.ledgers.requests.begin(session, request.correlation_id, task, changes=metadata.ledger)
+    task = ledgers.mirror(metadata, source)
+    ledgers.requests.begin(session, request.correlation_id, task, changes=metadata.ledger)
 
 
-HANDLERS: Handlers = {
-    codecs.CreateLedgerRequest: _create,
-    codecs.LedgerInfoRequest: _info,
-    codecs.ListLedgersRequest: _list,
-    codecs.AttachWriterRequest: _attach,
-    codecs.SyncLedgerRequest: _handler(LedgerService.sync),
-    codecs.AwaitLedgerRequest: _handler(
-        LedgerService.await_position, "position", "reach", "timeout_ns"
-    ),
-    codecs.CloseLedgerRequest: _close,
-    codecs.RecoverLedgerRequest: _handler(LedgerService.recover, "password_token", changes=True),
-    codecs.DeleteLedgerRequest: _handler(LedgerService.delete, changes=True),
-    codecs.LocateEntryRequest: _handler(LedgerService.locate, "entry_id"),
-    codecs.MirrorLedgerRequest: _mirror,
-    codecs.ReplaceMirrorRequest: _handler(
-        LedgerService.replace_mirror, "mirror", "replacement", changes=True
-    ),
-}
+def _next_scope(
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.NextScopeRequest,
+) -> None:
+    task = ledgers.next_scope(unsigned(request.scope_id))
+    ledgers.requests.begin(session, request.correlation_id, task)
+
+
+def handlers_of(ledgers: LedgerService, mirror_channels: frozenset[str]) -> Handlers:
+    """Return the handlers of the requests for these ledgers.
+
+    Args:
+        mirror_channels: control channels of archives that any client may name as mirrors.
+    """
+    handler = partial(_handler, ledgers)
+    return {
+        codecs.CreateLedgerRequest: partial(_create, ledgers, mirror_channels),
+        codecs.LedgerInfoRequest: partial(_info, ledgers),
+        codecs.ListLedgersRequest: partial(_list, ledgers),
+        codecs.AttachWriterRequest: partial(_attach, ledgers),
+        codecs.SyncLedgerRequest: handler(ledgers.sync),
+        codecs.AwaitLedgerRequest: handler(
+            ledgers.await_position, "position", "reach", "timeout_ns"
+        ),
+        codecs.CloseLedgerRequest: partial(_close, ledgers),
+        codecs.RecoverLedgerRequest: handler(ledgers.recover, "password_token", changes=True),
+        codecs.DeleteLedgerRequest: handler(ledgers.delete, changes=True),
+        codecs.LocateEntryRequest: handler(ledgers.locate, "entry_id"),
+        codecs.MirrorLedgerRequest: partial(_mirror, ledgers),
+        codecs.ReplaceMirrorRequest: handler(
+            ledgers.replace_mirror, "mirror", "replacement", changes=True
+        ),
+        codecs.NextScopeRequest: partial(_next_scope, ledgers),
+    }

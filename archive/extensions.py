@@ -1,0 +1,111 @@
+"""The interface by which an extension of Aeron Archive plugs into this archive.
+
+The archive names its extensions in `archive.archive`; nothing else in it imports them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aerotape.codecs.runtime import Message
+
+if TYPE_CHECKING:
+    from aerotape.archive.agent import Agent
+    from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
+    from aerotape.archive.recording.durability import Durability
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+Handler = Callable[["Services", "ControlSession", Any], None]
+Handlers = Mapping[type[Message], Handler]
+
+
+class Extension:
+    """An extension of an archive; each method may be overridden. For the conductor's thread.
+
+    Attributes:
+        fragment: contained in each channel that has a meaning for the extension, which is not
+            called for others.
+    """
+
+    fragment: str
+
+    def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
+        """Create it when the archive starts.
+
+        Args:
+            services: the archive's parts; complete once all extensions are created.
+            wake: makes the conductor call `do_work` of the agents soon; for other threads.
+        """
+
+    @property
+    def handlers(self) -> Handlers:
+        """The requests that it adds."""
+        return {}
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """Its agents, by their names in errors."""
+        return {}
+
+    def check_recording(self, recording_id: int) -> None:
+        """Raise ArchiveError if it protects a recording from the requests of Aeron's schema."""
+
+    def check_channel(self, channel: str, stream_id: int) -> None:
+        """Raise ArchiveError if no new recording of a channel and stream may begin."""
+
+    def check_change(self, recording: RecordingDescriptor, channel: str) -> None:
+        """Raise ArchiveError if a recording may not be extended from, or given, a channel."""
+
+    def durability(self, channel: str, stream_id: int) -> Durability | None:
+        """Return the durability of recordings of a channel and stream that does not name one."""
+        return None
+
+    @staticmethod
+    def retained(archive_dir: Path) -> set[int]:
+        """Return the purged recordings whose ids it still uses (AerotapeError)."""
+        return set()
+
+
+class Extensions:
+    """All extensions of an archive, as one."""
+
+    def __init__(self) -> None:
+        """Create it without extensions."""
+        self._extensions: list[Extension] = []
+        self.handlers: dict[type[Message], Handler] = {}
+        self.agents: dict[str, Agent] = {}
+
+    def add(self, extension: Extension) -> None:
+        """Add an extension."""
+        self._extensions.append(extension)
+        self.handlers.update(extension.handlers)
+        self.agents.update(extension.agents)
+
+    def _concerned(self, *channels: str) -> Iterator[Extension]:
+        for each in self._extensions:
+            if any(each.fragment in channel for channel in channels):
+                yield each
+
+    def check_recording(self, recording_id: int) -> None:
+        """As `Extension.check_recording`, of each."""
+        for each in self._extensions:
+            each.check_recording(recording_id)
+
+    def check_channel(self, channel: str, stream_id: int) -> None:
+        """As `Extension.check_channel`, of those concerned."""
+        for each in self._concerned(channel):
+            each.check_channel(channel, stream_id)
+
+    def check_change(self, recording: RecordingDescriptor, channel: str) -> None:
+        """As `Extension.check_change`, of those concerned by the old or the new channel."""
+        for each in self._concerned(recording.original_channel, channel):
+            each.check_change(recording, channel)
+
+    def durability(self, channel: str, stream_id: int) -> Durability | None:
+        """As `Extension.durability`, of the first that names one."""
+        found = (each.durability(channel, stream_id) for each in self._concerned(channel))
+        return next((each for each in found if each is not None), None)

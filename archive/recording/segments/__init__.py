@@ -1,0 +1,1 @@
+"""Segment files of recordings: their locks, deletions, and moves between recordings."""
