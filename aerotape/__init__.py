@@ -75,6 +75,14 @@ if TYPE_CHECKING:
         AsyncArchiveClient as AsyncArchiveClient,
         connect_async as connect_async,
     )
+    from aerotape.archive.client.asynchronous.replays import AsyncReplay as AsyncReplay
+    from aerotape.archive.client.asynchronous.streams import AsyncSignals as AsyncSignals
+    from aerotape.archive.client.blocking.ledgers import (
+        LedgerReader as LedgerReader,
+        LedgerWriter as LedgerWriter,
+    )
+    from aerotape.archive.client.blocking.replays import Replay as Replay
+    from aerotape.archive.client.blocking.streams import Signals as Signals
     from aerotape.archive.client.channels import extension_channel as extension_channel
     from aerotape.archive.client.client import (
         ArchiveClient as ArchiveClient,
@@ -84,10 +92,7 @@ if TYPE_CHECKING:
         Credentials as Credentials,
         UserSecret as UserSecret,
     )
-    from aerotape.archive.client.ledger.handles import (
-        LedgerReader as LedgerReader,
-        LedgerWriter as LedgerWriter,
-    )
+    from aerotape.archive.client.event_loop import AsyncMessages as AsyncMessages
     from aerotape.archive.client.ledger.requests import LedgerInfo as LedgerInfo
     from aerotape.archive.client.live.persistent_subscription import (
         PersistentSubscription as PersistentSubscription,
@@ -101,13 +106,6 @@ if TYPE_CHECKING:
         MergeState as MergeState,
         ReplayMerge as ReplayMerge,
     )
-    from aerotape.archive.client.replay.async_streams import (
-        AsyncMessages as AsyncMessages,
-        AsyncReplay as AsyncReplay,
-        AsyncSignals as AsyncSignals,
-    )
-    from aerotape.archive.client.replay.replay import Replay as Replay
-    from aerotape.archive.client.replay.signal_stream import Signals as Signals
     from aerotape.archive.client.replay.signals import RecordingSignalEvent as RecordingSignalEvent
     from aerotape.archive.client.requests.queries import (
         RecordingSubscription as RecordingSubscription,
@@ -143,24 +141,22 @@ _LAZY = {
     "aerotape.aeron": ("Aeron", "ExclusivePublication", "Publication", "Subscription"),
     "aerotape.archive.archive": ("Archive",),
     "aerotape.archive.client.async_client": ("AsyncArchiveClient", "connect_async"),
+    "aerotape.archive.client.asynchronous.replays": ("AsyncReplay",),
+    "aerotape.archive.client.asynchronous.streams": ("AsyncSignals",),
+    "aerotape.archive.client.blocking.ledgers": ("LedgerReader", "LedgerWriter"),
+    "aerotape.archive.client.blocking.replays": ("Replay",),
+    "aerotape.archive.client.blocking.streams": ("Signals",),
     "aerotape.archive.client.channels": ("extension_channel",),
     "aerotape.archive.client.client": ("ArchiveClient", "connect"),
     "aerotape.archive.client.credentials": ("Credentials", "UserSecret"),
+    "aerotape.archive.client.event_loop": ("AsyncMessages",),
     "aerotape.archive.client.live.persistent_subscription": (
         "PersistentSubscription",
         "persistent_subscription",
     ),
     "aerotape.archive.client.live.persistent_types": ("PersistentEvent", "PersistentState"),
     "aerotape.archive.client.live.replay_merge": ("MergeState", "ReplayMerge"),
-    "aerotape.archive.client.replay.async_streams": (
-        "AsyncMessages",
-        "AsyncReplay",
-        "AsyncSignals",
-    ),
-    "aerotape.archive.client.ledger.handles": ("LedgerReader", "LedgerWriter"),
     "aerotape.archive.client.ledger.requests": ("LedgerInfo",),
-    "aerotape.archive.client.replay.replay": ("Replay",),
-    "aerotape.archive.client.replay.signal_stream": ("Signals",),
     "aerotape.archive.client.replay.signals": ("RecordingSignalEvent",),
     "aerotape.archive.client.requests.queries": ("RecordingSubscription",),
     "aerotape.catalog.descriptor": ("RecordingDescriptor",),

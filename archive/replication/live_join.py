@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.client.executors.driver_steps import wait_for
-from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.archive.driver_tasks import wait_for
 from aerotape.archive.replication.source_requests import source_position
+from aerotape.archive.waiting import Pause, Task
 from aerotape.errors import ArchiveError
 
 if TYPE_CHECKING:
     from aerotape._native import Image, Subscription
+    from aerotape.archive.client.session.client_session import ClientSession
 
 # The greatest distance between replay and live stream at which the live stream is added.
 _MAX_WINDOW_BYTES: Final = 32 * 1024 * 1024
 
 
-def add_destination(subscription: Subscription, channel: str, timeout_ns: int) -> Steps[None]:
+def add_destination(subscription: Subscription, channel: str, timeout_ns: int) -> Task[None]:
     """Add a destination to the recording's subscription.
 
     Raises:
@@ -33,7 +34,7 @@ def add_destination(subscription: Subscription, channel: str, timeout_ns: int) -
     yield from wait_for(lambda: pending.poll() or None, late, timeout_ns)
 
 
-def catch_up(image: Image, position: int) -> Steps[None]:
+def catch_up(image: Image, position: int) -> Task[None]:
     """Wait until an image has reached a position.
 
     Raises:
@@ -41,30 +42,30 @@ def catch_up(image: Image, position: int) -> Steps[None]:
     """
     while image.position < position:
         _check_open(image)
-        yield Pause(0)
+        yield Pause()
 
 
 def join(
+    session: ClientSession,
     recording_id: int,
     image: Image,
     subscription: Subscription,
     live_destination: str,
-    timeout_ns: int,
-) -> Steps[int]:
+) -> Task[int]:
     """Add the live stream; return the position at which the replay can be dropped."""
     window = min(image.term_buffer_length // 4, _MAX_WINDOW_BYTES)
     is_live_added = False
     while True:
-        live_position = yield from source_position(recording_id)
+        live_position = yield from source_position(session, recording_id)
         position = image.position
         if not is_live_added:
             if live_position - position <= window:
-                yield from add_destination(subscription, live_destination, timeout_ns)
+                yield from add_destination(subscription, live_destination, session.timeout_ns)
                 is_live_added = True
         elif live_position <= position and image.active_transport_count >= 2:
             return position
         _check_open(image)
-        yield Pause(0)
+        yield Pause()
 
 
 def _check_open(image: Image) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from aerotape.aeron import ExclusivePublication, Publication
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.arguments import SourceLocationName
-from aerotape.archive.client.executors.driver_steps import added, published
-from aerotape.archive.client.requests.request import (
-    Call,
-    CurrentSession,
-    Steps,
-    nothing,
-    or_false,
-    relevant_id,
-)
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.requests.request import Call, nothing, or_false, relevant_id
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.driver_tasks import add, add_publication
+from aerotape.archive.waiting import Task
 from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import ErrorCode
 
@@ -198,45 +195,40 @@ def update_channel(recording_id: int, channel: str) -> Call[None]:
 
 
 def add_recorded_publication(
-    channel: str, stream_id: int, *, auto_stop: bool = False
-) -> Steps[Publication]:
-    """Add a publication and record its session.
-
-    Raises:
-        ArchiveError: as `start_recording`; the publication is closed again.
-    """
-    session = yield from _checked(channel, stream_id)
+    session: ClientSession, channel: str, stream_id: int, *, auto_stop: bool
+) -> Task[Publication]:
+    """Add a publication and record its session."""
+    _check(channel, stream_id)
     what = f"a publication to {channel} stream {stream_id}"
-    adding = added(
-        lambda: session.aeron.async_add_publication(channel, stream_id), what, session.timeout_ns
-    )
-    publication = Publication((yield from adding))
-    yield from _record(publication, auto_stop)
+    begin = partial(session.aeron.async_add_publication, channel, stream_id)
+    publication = Publication((yield from add(begin, what, session.timeout_ns)))
+    yield from _record(session, publication, auto_stop)
     return publication
 
 
 def add_recorded_exclusive_publication(
-    channel: str, stream_id: int, *, auto_stop: bool = False
-) -> Steps[ExclusivePublication]:
+    session: ClientSession, channel: str, stream_id: int, *, auto_stop: bool
+) -> Task[ExclusivePublication]:
     """As `add_recorded_publication`, for an exclusive publication."""
-    session = yield from _checked(channel, stream_id)
-    adding = published(session.aeron, channel, stream_id, session.timeout_ns)
+    _check(channel, stream_id)
+    adding = add_publication(session.aeron, channel, stream_id, session.timeout_ns)
     publication = ExclusivePublication((yield from adding))
-    yield from _record(publication, auto_stop)
+    yield from _record(session, publication, auto_stop)
     return publication
 
 
-def _checked(channel: str, stream_id: int) -> Steps[ControlSession]:
+def _check(channel: str, stream_id: int) -> None:
     arguments.channel("channel", channel)
     arguments.any_int32("stream_id", stream_id)
-    session: ControlSession = yield CurrentSession()
-    return session
 
 
-def _record(publication: Publication | ExclusivePublication, auto_stop: bool) -> Steps[None]:
+def _record(
+    session: ClientSession, publication: Publication | ExclusivePublication, auto_stop: bool
+) -> Task[None]:
     try:
         own = channels.with_session_id(publication.channel, publication.session_id)
-        yield start_recording(own, publication.stream_id, "local", auto_stop=auto_stop)
+        call = start_recording(own, publication.stream_id, "local", auto_stop=auto_stop)
+        yield from exchange(session, call)
     except BaseException:
         publication.close()
         raise

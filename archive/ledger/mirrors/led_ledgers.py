@@ -14,13 +14,13 @@ from aerotape.archive.ledger.quorum import last_add_confirmed
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.requests.request import Steps
-    from aerotape.archive.client.session.control_session import ControlSession
+    from aerotape.archive.client.session.client_session import ClientSession
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.ledger.metadata import LedgerMetadata
+    from aerotape.archive.waiting import Task
     from aerotape.qualified_id import QualifiedId
 
-Opening = Callable[[str], "Steps[ControlSession]"]
+Opening = Callable[[str], "Task[ClientSession]"]
 """Returns the steps that open a session with the archive of a control channel."""
 
 

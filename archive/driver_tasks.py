@@ -1,4 +1,8 @@
-"""Steps that wait for the media driver: adding publications and subscriptions, bound ports."""
+"""Tasks that wait for the media driver: adding publications, subscriptions, counters; bound ports.
+
+The port or session id of a closed channel is in use until the driver has cleaned up; until then it
+refuses an add with RESOURCE_TEMPORARILY_UNAVAILABLE, and the add is repeated.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Final, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.archive.waiting import Pause, Task
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import AeronError, AeronTimeoutError
 
@@ -30,11 +34,17 @@ class PendingAdd(Protocol[_Added]):
 _T = TypeVar("_T")
 
 
-def added(begin: Callable[[], PendingAdd[_T]], what: str, timeout_ns: int) -> Steps[_T]:
-    """Wait for the driver to add a resource and return it.
+def add(begin: Callable[[], PendingAdd[_T]], what: str, timeout_ns: int) -> Task[_T]:
+    """Add a resource and return it.
 
-    While the driver reports that the resource is temporarily unavailable (a channel of the same
-    address is being closed), the add is repeated.
+    Args:
+        begin: sends the command to the driver; called again after each temporary refusal.
+        what: the resource, for error messages: "a subscription to …".
+
+    Raises:
+        AeronError: the driver refuses it.
+        AeronTimeoutError: the driver has not responded, or has refused it temporarily, in time.
+        ClosedError: the client has been closed, or its driver is lost.
     """
     deadline_ns = time.monotonic_ns() + timeout_ns
     late = f"the media driver has not added {what} within {timeout_ns / 1e9:g} s"
@@ -44,7 +54,7 @@ def added(begin: Callable[[], PendingAdd[_T]], what: str, timeout_ns: int) -> St
             while (resource := pending.poll()) is None:
                 if time.monotonic_ns() >= deadline_ns:
                     raise AeronTimeoutError(late)
-                yield Pause(_DRIVER_POLL_NS, f"add {what}")
+                yield Pause(_DRIVER_POLL_NS)
             return resource
         except AeronError as error:
             if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
@@ -54,35 +64,33 @@ def added(begin: Callable[[], PendingAdd[_T]], what: str, timeout_ns: int) -> St
         except BaseException:
             pending.cancel()
             raise
-        yield Pause(_RETRY_NS, f"add {what}")
+        yield Pause(_RETRY_NS)
 
 
-def subscribed(
+def add_subscription(
     aeron: _native.AeronClient, channel: str, stream_id: int, timeout_ns: int
-) -> Steps[_native.Subscription]:
+) -> Task[_native.Subscription]:
     """Add a subscription."""
-    return added(
+    return add(
         lambda: aeron.async_add_subscription(channel, stream_id),
         f"a subscription to {channel} stream {stream_id}",
         timeout_ns,
     )
 
 
-def published(
+def add_publication(
     aeron: _native.AeronClient, channel: str, stream_id: int, timeout_ns: int
-) -> Steps[_native.ExclusivePublication]:
+) -> Task[_native.ExclusivePublication]:
     """Add an exclusive publication."""
-    return added(
+    return add(
         lambda: aeron.async_add_exclusive_publication(channel, stream_id),
         f"a publication to {channel} stream {stream_id}",
         timeout_ns,
     )
 
 
-def with_bound_port(
-    subscription: _native.Subscription, channel: str, timeout_ns: int
-) -> Steps[str]:
-    """Return `channel` with the port that the driver bound."""
+def bind_port(subscription: _native.Subscription, channel: str, timeout_ns: int) -> Task[str]:
+    """Wait until the driver has bound a port, and return `channel` with it."""
     late = f"the media driver has not bound a port for {subscription.channel} in time"
     endpoint = yield from wait_for(subscription.resolved_endpoint, late, timeout_ns)
     uri = ChannelUri.parse(channel)
@@ -90,7 +98,7 @@ def with_bound_port(
     return str(uri)
 
 
-def wait_for(probe: Callable[[], _T | None], late: str, timeout_ns: int) -> Steps[_T]:
+def wait_for(probe: Callable[[], _T | None], late: str, timeout_ns: int) -> Task[_T]:
     """Wait until `probe` returns something and return it; `late` is the error text at the end."""
     deadline_ns = time.monotonic_ns() + timeout_ns
     while (found := probe()) is None:

@@ -1,0 +1,153 @@
+"""Requests of the asyncio client for segment files, and to replicate recordings."""
+
+from __future__ import annotations
+
+from aerotape.archive.client import channels
+from aerotape.archive.client.event_loop import AsyncRequests
+from aerotape.archive.client.requests import replication, segments
+
+
+class AsyncSegmentMethods(AsyncRequests):
+    """Segment files of recordings, and replication."""
+
+    async def detach_segments(self, recording_id: int, new_start_position: int) -> None:
+        """Move the start position of a recording; the files preceding it stay in the directory.
+
+        Args:
+            new_start_position: the beginning of a segment, bytes.
+
+        Raises:
+            UnknownRecordingError: there is no such recording.
+            InvalidPositionError: no segment begins there, it precedes the start position, or
+                replays or the recording itself have not reached it.
+        """
+        return await self._run(segments.detach_segments(recording_id, new_start_position))
+
+    async def delete_detached_segments(self, recording_id: int) -> int:
+        """Delete the files of a recording that have been detached.
+
+        Returns:
+            The number of files to be deleted; a DELETE signal reports the end.
+
+        Raises:
+            UnknownRecordingError: there is no such recording.
+        """
+        return await self._run(segments.delete_detached_segments(recording_id))
+
+    async def purge_segments(self, recording_id: int, new_start_position: int) -> int:
+        """Move the start position of a recording and delete the preceding files.
+
+        Args:
+            new_start_position: as in `detach_segments`, with the same errors.
+
+        Returns:
+            The number of files to be deleted; a DELETE signal reports the end.
+        """
+        return await self._run(segments.purge_segments(recording_id, new_start_position))
+
+    async def attach_segments(self, recording_id: int) -> int:
+        """Move the start position of a recording back to its earliest detached file.
+
+        Returns:
+            How many files were attached.
+
+        Raises:
+            UnknownRecordingError: there is no such recording.
+            ArchiveError: a file does not belong to the recording.
+        """
+        return await self._run(segments.attach_segments(recording_id))
+
+    async def migrate_segments(self, src_recording_id: int, dst_recording_id: int) -> int:
+        """Move the files of one recording to the front or the end of another.
+
+        Both must have stopped, meet at a segment's boundary, and agree on initial term id, stream
+        id, and the lengths of terms, segments and MTU. The source is left empty.
+
+        Returns:
+            How many files were moved.
+
+        Raises:
+            UnknownRecordingError: there is no such recording.
+            ArchiveError: the source has not stopped, or the two do not fit together.
+        """
+        return await self._run(segments.migrate_segments(src_recording_id, dst_recording_id))
+
+    async def replicate(
+        self,
+        src_recording_id: int,
+        src_control_channel: str,
+        src_control_stream_id: int = channels.DEFAULT_CONTROL_STREAM_ID,
+        *,
+        dst_recording_id: int | None = None,
+        stop_position: int | None = None,
+        live_destination: str | None = None,
+        replication_channel: str | None = None,
+        channel_tag_id: int | None = None,
+        subscription_tag_id: int | None = None,
+        file_io_max_length: int | None = None,
+        replication_session_id: int | None = None,
+        encoded_credentials: bytes = b"",
+        src_response_channel: str | None = None,
+    ) -> int:
+        """Replicate a recording from another archive, the source.
+
+        The archive reports progress in signals whose `correlation_id` is the replication's id:
+        REPLICATE when it created a recording or EXTEND when it extends one, SYNC at the end of a
+        stopped source, MERGE when it joined the live stream, REPLICATE_END when the replication has
+        ended for any reason; an error that ends it arrives before (`poll_for_errors`).
+
+        Args:
+            src_recording_id: the recording at the source.
+            src_control_channel: where the source listens, as this archive reaches it.
+            src_control_stream_id: stream on that channel.
+            dst_recording_id: the stopped recording to extend. None: a new one.
+            stop_position: where to end, bytes. None: at the end of the recording, which is
+                followed while it is live.
+            live_destination: where this archive can receive the live stream of the source's
+                recording, to join it once it has caught up.
+            replication_channel: where the source replays to. None: the archive's default.
+            channel_tag_id: tag of the channel of the archive's subscription, so that other clients
+                can add destinations to it.
+            subscription_tag_id: tag of that subscription.
+            file_io_max_length: the longest single read of the source, bytes.
+            replication_session_id: session of the replay. None: any. Not with `live_destination`.
+            encoded_credentials: for a source that requires authentication.
+            src_response_channel: the response channel for the source's responses.
+
+        Returns:
+            The replication's id, for `stop_replication`.
+
+        Raises:
+            UnknownRecordingError: there is no recording to extend with this id.
+            ActiveRecordingError: it has not stopped.
+            ConfigurationError: the arguments contradict each other, or cannot be sent.
+        """
+        return await self._run(
+            replication.replicate(
+                src_recording_id,
+                src_control_channel,
+                src_control_stream_id,
+                dst_recording_id=dst_recording_id,
+                stop_position=stop_position,
+                live_destination=live_destination,
+                replication_channel=replication_channel,
+                channel_tag_id=channel_tag_id,
+                subscription_tag_id=subscription_tag_id,
+                file_io_max_length=file_io_max_length,
+                replication_session_id=replication_session_id,
+                encoded_credentials=encoded_credentials,
+                src_response_channel=src_response_channel,
+            )
+        )
+
+    async def stop_replication(self, replication_id: int) -> None:
+        """Stop a replication.
+
+        Raises:
+            UnknownReplicationError: there is no replication with this id.
+        """
+        return await self._run(replication.stop_replication(replication_id))
+
+    async def try_stop_replication(self, replication_id: int) -> bool:
+        """As `stop_replication`, but return False when there is none."""
+        return await self._run(replication.try_stop_replication(replication_id))
