@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aerotape.archive.waiting import Completed, Running
+from aerotape.archive.waiting import Running, Until
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -55,7 +55,7 @@ def outcome(future: Future[T]) -> Task[T]:
     """
     try:
         if not future.done():
-            yield Completed(future)
+            yield Until(future.done)
     finally:
         future.cancel()
     return future.result()

@@ -12,13 +12,11 @@ from typing import Final, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive.waiting import Pause, Task
+from aerotape.archive.waiting import Pause, Task, Until
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import AeronError, AeronTimeoutError
 
 _DRIVER_POLL_NS: Final = 100_000
-# A client that waits for an archive to start must not take the processor from it.
-_WAIT_POLL_NS: Final = 1_000_000
 _RETRY_NS: Final = 10_000_000
 
 _Added = TypeVar("_Added", covariant=True)
@@ -34,37 +32,42 @@ class PendingAdd(Protocol[_Added]):
 _T = TypeVar("_T")
 
 
-def add(begin: Callable[[], PendingAdd[_T]], what: str, timeout_ns: int) -> Task[_T]:
+def add(begin: Callable[[], PendingAdd[_T]], what: str, timeout_ns: int | None) -> Task[_T]:
     """Add a resource and return it.
 
     Args:
         begin: sends the command to the driver; called again after each temporary refusal.
         what: the resource, for error messages: "a subscription to …".
+        timeout_ns: None: no limit.
 
     Raises:
         AeronError: the driver refuses it.
         AeronTimeoutError: the driver has not responded, or has refused it temporarily, in time.
         ClosedError: the client has been closed, or its driver is lost.
     """
-    deadline_ns = time.monotonic_ns() + timeout_ns
-    late = f"the media driver has not added {what} within {timeout_ns / 1e9:g} s"
+    deadline_ns = None if timeout_ns is None else time.monotonic_ns() + timeout_ns
     while True:
         pending = begin()
         try:
-            while (resource := pending.poll()) is None:
-                if time.monotonic_ns() >= deadline_ns:
-                    raise AeronTimeoutError(late)
-                yield Pause(_DRIVER_POLL_NS)
-            return resource
+            adding = Until(pending.poll, deadline_ns, _DRIVER_POLL_NS)
+            yield adding
+            if adding.value is None:
+                raise _late(what, timeout_ns)
+            return adding.value
         except AeronError as error:
             if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
                 raise
-            if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(f"{late}: {error}") from error
+            if deadline_ns is not None and time.monotonic_ns() >= deadline_ns:
+                raise _late(what, timeout_ns, f": {error}") from error
         except BaseException:
             pending.cancel()
             raise
         yield Pause(_RETRY_NS)
+
+
+def _late(what: str, timeout_ns: int | None, why: str = "") -> AeronTimeoutError:
+    in_time = "" if timeout_ns is None else f" within {timeout_ns / 1e9:g} s"
+    return AeronTimeoutError(f"the media driver has not added {what}{in_time}{why}")
 
 
 def add_subscription(
@@ -100,9 +103,8 @@ def bind_port(subscription: _native.Subscription, channel: str, timeout_ns: int)
 
 def wait_for(probe: Callable[[], _T | None], late: str, timeout_ns: int) -> Task[_T]:
     """Wait until `probe` returns something and return it; `late` is the error text at the end."""
-    deadline_ns = time.monotonic_ns() + timeout_ns
-    while (found := probe()) is None:
-        if time.monotonic_ns() >= deadline_ns:
-            raise AeronTimeoutError(late)
-        yield Pause(_WAIT_POLL_NS)
-    return found
+    found = Until(probe, time.monotonic_ns() + timeout_ns)
+    yield found
+    if found.value is None:
+        raise AeronTimeoutError(late)
+    return found.value

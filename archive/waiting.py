@@ -20,8 +20,6 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, assert_never, cast
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from aerotape._native import CountersReader, Subscription
     from aerotape.message import MessageBuffer
 
@@ -29,7 +27,6 @@ T = TypeVar("T")
 
 # The longest single native call, so that Ctrl-C and a close take effect.
 SLICE_NS: Final = 50_000_000
-_FUTURE_POLL_S: Final = 0.001
 
 
 class ResponseStream(Protocol):
@@ -173,18 +170,32 @@ class CounterValue:
         return value is None or value >= self.least or time.monotonic_ns() >= self.deadline_ns
 
 
-class Completed:
-    """The end of a call in another thread, or a time that passes. No deadline: no limit."""
+class Until(Generic[T]):
+    """A condition that only a repeated call can tell, or a time that passes.
 
-    __slots__ = ("deadline_ns", "future")
+    Attributes:
+        value: what the call has returned at last: not None and not False, unless it is late.
+        every_ns: between two calls, where nothing else decides.
+    """
 
-    def __init__(self, future: Future[T], deadline_ns: int | None = None) -> None:
-        self.future = future
+    __slots__ = ("_probe", "deadline_ns", "every_ns", "value")
+
+    def __init__(
+        self,
+        probe: Callable[[], T | None],
+        deadline_ns: int | None = None,
+        every_ns: int = 1_000_000,
+    ) -> None:
+        """Wait until `probe` returns something, or until a time of the monotonic clock."""
+        self._probe = probe
         self.deadline_ns = deadline_ns
+        self.every_ns = every_ns
+        self.value: T | None = None
 
     def is_over(self) -> bool:
-        """Whether the call has ended, or the time has passed."""
-        if self.future.done():
+        """Call once, and return whether the condition holds or the time has passed."""
+        self.value = self._probe()
+        if self.value is not None and self.value is not False:
             return True
         return self.deadline_ns is not None and time.monotonic_ns() >= self.deadline_ns
 
@@ -215,7 +226,7 @@ class Attempt(Generic[T]):
         return True
 
 
-Wait = Pause | Responses | Fragments | CounterValue | Completed | Attempt[Any]
+Wait = Pause | Responses | Fragments | CounterValue | Until[Any] | Attempt[Any]
 Task = Generator[Wait, None, T]
 
 
@@ -246,9 +257,9 @@ def _block(wait: Wait) -> None:
             wait.take(wait.timeout_ns)
         case Pause():
             time.sleep(max(wait.deadline_ns - time.monotonic_ns(), 0) / 1e9)
-        case Completed():
+        case Until():
             while not wait.is_over():
-                time.sleep(_FUTURE_POLL_S)
+                time.sleep(wait.every_ns / 1e9)
         case _:
             assert_never(wait)
 

@@ -21,12 +21,12 @@ from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.archive.waiting import (
     Attempt,
-    Completed,
     CounterValue,
     Fragments,
     Pause,
     Responses,
     Task,
+    Until,
     Wait,
 )
 from aerotape.message import Message
@@ -82,7 +82,7 @@ class AsyncRequests:
                 # Before the poll: other tasks run, and a cancellation loses no polled message.
                 await asyncio.sleep(0)
                 await _poll(wait)
-            case CounterValue() | Completed() | Attempt():
+            case CounterValue() | Until() | Attempt():
                 await _poll(wait)
             case _:
                 assert_never(wait)

@@ -4,11 +4,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from aerotape.aeron import ExclusivePublication, Publication
+from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.arguments import SourceLocationName
 from aerotape.archive.client.blocking_requests import BlockingRequests
 from aerotape.archive.client.requests import recordings
+from aerotape.archive.client.requests.request import Call, nothing, relevant_id
+from aerotape.archive.driver_tasks import add, add_publication
 from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import UnknownSubscriptionError
 
 
 class RecordingMethods(BlockingRequests):
@@ -38,8 +44,14 @@ class RecordingMethods(BlockingRequests):
             LimitError: the archive has reached its maximum number of recordings.
             StorageSpaceError: the archive is low on storage space.
         """
+        request = codecs.StartRecordingRequest2(
+            stream_id=arguments.any_int32("stream_id", stream_id),
+            source_location=arguments.source_location(source_location),
+            auto_stop=codecs.BooleanType(bool(auto_stop)),
+            channel=arguments.channel("channel", channel),
+        )
         return self._run(
-            recordings.start_recording(channel, stream_id, source_location, auto_stop=auto_stop)
+            Call(request, f"start recording {channel} stream {stream_id}", relevant_id)
         )
 
     def extend_recording(
@@ -67,11 +79,15 @@ class RecordingMethods(BlockingRequests):
             ActiveRecordingError: it has not stopped.
             InvalidExtensionError: the stream is not the recording's.
         """
-        return self._run(
-            recordings.extend_recording(
-                recording_id, channel, stream_id, source_location, auto_stop=auto_stop
-            )
+        request = codecs.ExtendRecordingRequest2(
+            recording_id=arguments.natural("recording_id", recording_id),
+            stream_id=arguments.any_int32("stream_id", stream_id),
+            source_location=arguments.source_location(source_location),
+            auto_stop=codecs.BooleanType(bool(auto_stop)),
+            channel=arguments.channel("channel", channel),
         )
+        what = f"extend recording {recording_id} from {channel} stream {stream_id}"
+        return self._run(Call(request, what, relevant_id))
 
     def stop_recording(self, channel: str, stream_id: int) -> None:
         """Stop the recording that `start_recording` started with this channel and stream id.
@@ -79,11 +95,19 @@ class RecordingMethods(BlockingRequests):
         Raises:
             UnknownSubscriptionError: there is no such recording subscription.
         """
-        return self._run(recordings.stop_recording(channel, stream_id))
+        request = codecs.StopRecordingRequest(
+            stream_id=arguments.any_int32("stream_id", stream_id),
+            channel=arguments.channel("channel", channel),
+        )
+        return self._run(Call(request, f"stop recording {channel} stream {stream_id}", nothing))
 
     def try_stop_recording(self, channel: str, stream_id: int) -> bool:
         """As `stop_recording`, but return False when there is no such subscription."""
-        return self._run(recordings.try_stop_recording(channel, stream_id))
+        try:
+            self.stop_recording(channel, stream_id)
+        except UnknownSubscriptionError:
+            return False
+        return True
 
     def stop_recording_session(self, channel: str, stream_id: int, session_id: int) -> None:
         """Stop recording one session, as of a publication of `add_recorded_publication`.
@@ -91,7 +115,10 @@ class RecordingMethods(BlockingRequests):
         Raises:
             UnknownSubscriptionError: there is no recording subscription for this session alone.
         """
-        return self._run(recordings.stop_recording_session(channel, stream_id, session_id))
+        arguments.channel("channel", channel)
+        arguments.any_int32("session_id", session_id)
+        own = channels.with_session_id(channel, session_id)
+        self.stop_recording(own, stream_id)
 
     def stop_recording_subscription(self, subscription_id: int) -> None:
         """Stop the recording subscription with this id.
@@ -99,11 +126,18 @@ class RecordingMethods(BlockingRequests):
         Raises:
             UnknownSubscriptionError: there is none.
         """
-        return self._run(recordings.stop_recording_subscription(subscription_id))
+        request = codecs.StopRecordingSubscriptionRequest(
+            subscription_id=arguments.any_int64("subscription_id", subscription_id)
+        )
+        return self._run(Call(request, f"stop recording subscription {subscription_id}", nothing))
 
     def try_stop_recording_subscription(self, subscription_id: int) -> bool:
         """As `stop_recording_subscription`, but return False when there is none."""
-        return self._run(recordings.try_stop_recording_subscription(subscription_id))
+        try:
+            self.stop_recording_subscription(subscription_id)
+        except UnknownSubscriptionError:
+            return False
+        return True
 
     def stop_recording_by_identity(self, recording_id: int) -> bool:
         """Stop a live recording by its id; return False when it was not live.
@@ -129,7 +163,13 @@ class RecordingMethods(BlockingRequests):
             ActiveRecordingError: it has not stopped.
             InvalidPositionError: no frame begins there, or it is not within the recording.
         """
-        return self._run(recordings.truncate_recording(recording_id, position))
+        request = codecs.TruncateRecordingRequest(
+            recording_id=arguments.natural("recording_id", recording_id),
+            position=arguments.natural("position", position),
+        )
+        return self._run(
+            Call(request, f"truncate recording {recording_id} at {position}", relevant_id)
+        )
 
     def purge_recording(self, recording_id: int) -> int:
         """Delete a stopped recording with all its segment files.
@@ -142,7 +182,10 @@ class RecordingMethods(BlockingRequests):
             ActiveRecordingError: it has not stopped.
             ArchiveError: it is being replayed.
         """
-        return self._run(recordings.purge_recording(recording_id))
+        request = codecs.PurgeRecordingRequest(
+            recording_id=arguments.natural("recording_id", recording_id)
+        )
+        return self._run(Call(request, f"purge recording {recording_id}", relevant_id))
 
     def update_channel(self, recording_id: int, channel: str) -> None:
         """Change the channel in a recording's descriptor; the recorded data is unchanged.
@@ -150,7 +193,13 @@ class RecordingMethods(BlockingRequests):
         Raises:
             UnknownRecordingError: there is no such recording.
         """
-        return self._run(recordings.update_channel(recording_id, channel))
+        request = codecs.UpdateChannelRequest(
+            recording_id=arguments.natural("recording_id", recording_id),
+            channel=arguments.channel("channel", channel),
+        )
+        return self._run(
+            Call(request, f"update the channel of recording {recording_id} to {channel}", nothing)
+        )
 
     def add_recorded_publication(
         self, channel: str, stream_id: int, *, auto_stop: bool = False
@@ -160,18 +209,34 @@ class RecordingMethods(BlockingRequests):
         Raises:
             ArchiveError: as `start_recording`; the publication is closed again.
         """
-        return self._run(
-            recordings.add_recorded_publication(
-                self._session, channel, stream_id, auto_stop=auto_stop
-            )
-        )
+        _check(channel, stream_id)
+        session = self._session
+        begin = partial(session.aeron.async_add_publication, channel, stream_id)
+        adding = add(begin, f"a publication to {channel} stream {stream_id}", session.timeout_ns)
+        publication = Publication(self._run(adding))
+        self._record(publication, auto_stop)
+        return publication
 
     def add_recorded_exclusive_publication(
         self, channel: str, stream_id: int, *, auto_stop: bool = False
     ) -> ExclusivePublication:
         """As `add_recorded_publication`, for an exclusive publication."""
-        return self._run(
-            recordings.add_recorded_exclusive_publication(
-                self._session, channel, stream_id, auto_stop=auto_stop
-            )
-        )
+        _check(channel, stream_id)
+        session = self._session
+        adding = add_publication(session.aeron, channel, stream_id, session.timeout_ns)
+        publication = ExclusivePublication(self._run(adding))
+        self._record(publication, auto_stop)
+        return publication
+
+    def _record(self, publication: Publication | ExclusivePublication, auto_stop: bool) -> None:
+        try:
+            own = channels.with_session_id(publication.channel, publication.session_id)
+            self.start_recording(own, publication.stream_id, auto_stop=auto_stop)
+        except BaseException:
+            publication.close()
+            raise
+
+
+def _check(channel: str, stream_id: int) -> None:
+    arguments.channel("channel", channel)
+    arguments.any_int32("stream_id", stream_id)

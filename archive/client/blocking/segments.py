@@ -1,12 +1,20 @@
 # Generated from asynchronous/segments.py: do not edit.
 # Regenerate: python -m aerotape.archive.client.generate
-"""Requests of the blocking client for segment files, and to replicate recordings."""
+"""Requests of the blocking client for segment files, and to replicate recordings.
+
+A recording is stored in segment files of one length. Its start position may be moved to the start
+of any of them: the preceding files are then *detached*, and stay in the directory until they are
+deleted, moved away, or attached again. `segment_base_position` returns where a segment begins.
+"""
 
 from __future__ import annotations
 
-from aerotape.archive.client import channels
+from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.blocking_requests import BlockingRequests
-from aerotape.archive.client.requests import replication, segments
+from aerotape.archive.client.requests.request import Call, nothing, relevant_id
+from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import ConfigurationError, UnknownReplicationError
+from aerotape.protocol import NULL_VALUE
 
 
 class SegmentMethods(BlockingRequests):
@@ -23,7 +31,12 @@ class SegmentMethods(BlockingRequests):
             InvalidPositionError: no segment begins there, it precedes the start position, or
                 replays or the recording itself have not reached it.
         """
-        return self._run(segments.detach_segments(recording_id, new_start_position))
+        request = codecs.DetachSegmentsRequest(
+            recording_id=arguments.natural("recording_id", recording_id),
+            new_start_position=arguments.natural("new_start_position", new_start_position),
+        )
+        what = f"detach the segments of recording {recording_id} before {new_start_position}"
+        return self._run(Call(request, what, nothing))
 
     def delete_detached_segments(self, recording_id: int) -> int:
         """Delete the files of a recording that have been detached.
@@ -34,7 +47,12 @@ class SegmentMethods(BlockingRequests):
         Raises:
             UnknownRecordingError: there is no such recording.
         """
-        return self._run(segments.delete_detached_segments(recording_id))
+        request = codecs.DeleteDetachedSegmentsRequest(
+            recording_id=arguments.natural("recording_id", recording_id)
+        )
+        return self._run(
+            Call(request, f"delete the detached segments of recording {recording_id}", relevant_id)
+        )
 
     def purge_segments(self, recording_id: int, new_start_position: int) -> int:
         """Move the start position of a recording and delete the preceding files.
@@ -45,7 +63,12 @@ class SegmentMethods(BlockingRequests):
         Returns:
             The number of files to be deleted; a DELETE signal reports the end.
         """
-        return self._run(segments.purge_segments(recording_id, new_start_position))
+        request = codecs.PurgeSegmentsRequest(
+            recording_id=arguments.natural("recording_id", recording_id),
+            new_start_position=arguments.natural("new_start_position", new_start_position),
+        )
+        what = f"purge the segments of recording {recording_id} before {new_start_position}"
+        return self._run(Call(request, what, relevant_id))
 
     def attach_segments(self, recording_id: int) -> int:
         """Move the start position of a recording back to its earliest detached file.
@@ -57,7 +80,12 @@ class SegmentMethods(BlockingRequests):
             UnknownRecordingError: there is no such recording.
             ArchiveError: a file does not belong to the recording.
         """
-        return self._run(segments.attach_segments(recording_id))
+        request = codecs.AttachSegmentsRequest(
+            recording_id=arguments.natural("recording_id", recording_id)
+        )
+        return self._run(
+            Call(request, f"attach the segments of recording {recording_id}", relevant_id)
+        )
 
     def migrate_segments(self, src_recording_id: int, dst_recording_id: int) -> int:
         """Move the files of one recording to the front or the end of another.
@@ -72,7 +100,12 @@ class SegmentMethods(BlockingRequests):
             UnknownRecordingError: there is no such recording.
             ArchiveError: the source has not stopped, or the two do not fit together.
         """
-        return self._run(segments.migrate_segments(src_recording_id, dst_recording_id))
+        request = codecs.MigrateSegmentsRequest(
+            src_recording_id=arguments.natural("src_recording_id", src_recording_id),
+            dst_recording_id=arguments.natural("dst_recording_id", dst_recording_id),
+        )
+        what = f"migrate the segments of recording {src_recording_id} to {dst_recording_id}"
+        return self._run(Call(request, what, relevant_id))
 
     def replicate(
         self,
@@ -124,23 +157,42 @@ class SegmentMethods(BlockingRequests):
             ActiveRecordingError: it has not stopped.
             ConfigurationError: the arguments contradict each other, or cannot be sent.
         """
-        return self._run(
-            replication.replicate(
-                src_recording_id,
-                src_control_channel,
-                src_control_stream_id,
-                dst_recording_id=dst_recording_id,
-                stop_position=stop_position,
-                live_destination=live_destination,
-                replication_channel=replication_channel,
-                channel_tag_id=channel_tag_id,
-                subscription_tag_id=subscription_tag_id,
-                file_io_max_length=file_io_max_length,
-                replication_session_id=replication_session_id,
-                encoded_credentials=encoded_credentials,
-                src_response_channel=src_response_channel,
+        if live_destination is not None and replication_session_id is not None:
+            raise ConfigurationError(
+                "give either live_destination or replication_session_id, not both: the live stream "
+                "has its own session id",
+                "replication_session_id",
             )
+        if not isinstance(encoded_credentials, bytes):
+            raise ConfigurationError("encoded_credentials must be bytes", "encoded_credentials")
+        session_id = NULL_VALUE
+        if replication_session_id is not None:
+            session_id = arguments.any_int32("replication_session_id", replication_session_id)
+        request = codecs.ReplicateRequest2(
+            src_recording_id=arguments.natural("src_recording_id", src_recording_id),
+            dst_recording_id=arguments.optional_natural("dst_recording_id", dst_recording_id),
+            stop_position=arguments.optional_natural("stop_position", stop_position),
+            channel_tag_id=arguments.optional_natural("channel_tag_id", channel_tag_id),
+            subscription_tag_id=arguments.optional_natural(
+                "subscription_tag_id", subscription_tag_id
+            ),
+            src_control_stream_id=arguments.any_int32(
+                "src_control_stream_id", src_control_stream_id
+            ),
+            file_io_max_length=arguments.optional_length("file_io_max_length", file_io_max_length),
+            replication_session_id=session_id,
+            src_control_channel=arguments.channel("src_control_channel", src_control_channel),
+            live_destination=arguments.optional_channel("live_destination", live_destination),
+            replication_channel=arguments.optional_channel(
+                "replication_channel", replication_channel
+            ),
+            encoded_credentials=encoded_credentials,
+            src_response_channel=arguments.optional_channel(
+                "src_response_channel", src_response_channel
+            ),
         )
+        what = f"replicate recording {src_recording_id} from {src_control_channel}"
+        return self._run(Call(request, what, relevant_id))
 
     def stop_replication(self, replication_id: int) -> None:
         """Stop a replication.
@@ -148,8 +200,15 @@ class SegmentMethods(BlockingRequests):
         Raises:
             UnknownReplicationError: there is no replication with this id.
         """
-        return self._run(replication.stop_replication(replication_id))
+        request = codecs.StopReplicationRequest(
+            replication_id=arguments.any_int64("replication_id", replication_id)
+        )
+        return self._run(Call(request, f"stop replication {replication_id}", nothing))
 
     def try_stop_replication(self, replication_id: int) -> bool:
         """As `stop_replication`, but return False when there is none."""
-        return self._run(replication.try_stop_replication(replication_id))
+        try:
+            self.stop_replication(replication_id)
+        except UnknownReplicationError:
+            return False
+        return True

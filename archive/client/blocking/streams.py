@@ -25,6 +25,7 @@ from aerotape.archive.client.live.persistent_types import (
 from aerotape.archive.client.live.replay_merge import (
     DEFAULT_PROGRESS_TIMEOUT_NS,
     ReplayMerge,
+    default_destination,
     open_replay_merge,
 )
 from aerotape.archive.client.replay.signal_stream import SignalReader, await_signal
@@ -186,7 +187,7 @@ class StreamMethods(BlockingRequests):
             position,
             subscription=subscription,
             replay_channel=replay_channel,
-            replay_destination=replay_destination or self._replay_channel,
+            replay_destination=replay_destination or default_destination(self._replay_channel),
             progress_timeout_ns=progress_timeout_ns,
         )
         return self._open_stream(begin)

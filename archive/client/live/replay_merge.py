@@ -400,6 +400,12 @@ class ReplayMerge(ImageReader, Closing):
         return shown(self, *options, "state", "position")
 
 
+def default_destination(replay_channel: str) -> str:
+    """Return where to receive a replay if the archive replays to a channel by default."""
+    is_ipc = ChannelUri.parse(replay_channel).is_ipc
+    return "aeron:udp?endpoint=localhost:0" if is_ipc else replay_channel
+
+
 def open_replay_merge(
     session: ClientSession,
     aeron: Aeron,

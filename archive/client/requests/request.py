@@ -7,13 +7,12 @@ another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.ledger_control import LedgerDescriptor
-from aerotape.protocol import ErrorCode
 
 T = TypeVar("T")
 
@@ -38,7 +37,6 @@ class Call(Generic[T]):
         message: the request, sent once.
         what: the operation, for error messages: "start recording".
         result: returns the result from the response, whose code is OK.
-        allowed: results for expected error codes.
         undo: returns the request that undoes it, if the caller was cancelled or interrupted
             before the response.
     """
@@ -46,7 +44,6 @@ class Call(Generic[T]):
     message: Request
     what: str
     result: Callable[[codecs.ControlResponse], T]
-    allowed: Mapping[int, T] = field(default_factory=dict)
     undo: Callable[[codecs.ControlResponse], Call[Any]] | None = None
 
 
@@ -57,11 +54,6 @@ class Listing:
     message: Request
     what: str
     count: int
-
-
-def or_false(stop: Call[None], code: ErrorCode) -> Call[bool]:
-    """Return a call whose result is True, or False for an error code that means "none"."""
-    return Call(stop.message, stop.what, lambda _: True, {code: False})
 
 
 def relevant_id(answer: codecs.ControlResponse) -> int:

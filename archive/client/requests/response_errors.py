@@ -67,9 +67,6 @@ def result_of(call: Call[T], pending: PendingRequest) -> T:
     answer = pending.response()
     if answer.code == codecs.ControlResponseCode.OK:
         return call.result(answer)
-    is_error = answer.code == codecs.ControlResponseCode.ERROR
-    if is_error and answer.relevant_id in call.allowed:
-        return call.allowed[answer.relevant_id]
     raise _refusal(answer, call)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from aerotape.archive.waiting import Completed, Task
+from aerotape.archive.waiting import Task, Until
 from aerotape.errors import AeronTimeoutError
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def in_thread(work: Callable[[], T], deadline_ns: int) -> Task[T]:
         AeronTimeoutError: it has not ended by the deadline, of the monotonic clock.
     """
     future = begin_in_thread(work, "aerotape-connect")
-    yield Completed(future, deadline_ns)
+    yield Until(future.done, deadline_ns)
     if not future.done():
         raise AeronTimeoutError("cannot connect: the credentials were not computed in time")
     return future.result()
