@@ -45,11 +45,11 @@ class Pause:
     __slots__ = ("deadline_ns",)
 
     def __init__(self, duration_ns: int = 0) -> None:
-        self.deadline_ns = time.monotonic_ns() + duration_ns
+        self.deadline_ns = time.monotonic_ns() + duration_ns if duration_ns else 0
 
     def is_over(self) -> bool:
         """Whether the time has passed."""
-        return time.monotonic_ns() >= self.deadline_ns
+        return self.deadline_ns == 0 or time.monotonic_ns() >= self.deadline_ns
 
 
 def _never() -> bool:
