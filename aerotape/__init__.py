@@ -106,7 +106,7 @@ if TYPE_CHECKING:
         MergeState as MergeState,
         ReplayMerge as ReplayMerge,
     )
-    from aerotape.archive.client.replay.signals import RecordingSignalEvent as RecordingSignalEvent
+    from aerotape.archive.client.session.signals import RecordingSignalEvent as RecordingSignalEvent
     from aerotape.archive.client.requests.queries import (
         RecordingSubscription as RecordingSubscription,
     )
@@ -157,7 +157,7 @@ _LAZY = {
     "aerotape.archive.client.live.persistent_types": ("PersistentEvent", "PersistentState"),
     "aerotape.archive.client.live.replay_merge": ("MergeState", "ReplayMerge"),
     "aerotape.archive.client.ledger.requests": ("LedgerInfo",),
-    "aerotape.archive.client.replay.signals": ("RecordingSignalEvent",),
+    "aerotape.archive.client.session.signals": ("RecordingSignalEvent",),
     "aerotape.archive.client.requests.queries": ("RecordingSubscription",),
     "aerotape.catalog.descriptor": ("RecordingDescriptor",),
     "aerotape.codecs.generated.archive": ("RecordingSignal", "SourceLocation"),

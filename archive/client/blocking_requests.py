@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from aerotape.archive.client.requests.queries import Pages
-from aerotape.archive.client.requests.request import Call
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call
 from aerotape.archive.waiting import Task, run
 
 S = TypeVar("S")

@@ -15,10 +15,10 @@ from typing import Final, Generic, Protocol, TypeVar, assert_never, cast
 
 from aerotape.archive.client.closing import AsyncClosing, Opening
 from aerotape.archive.client.requests.queries import Pages
-from aerotape.archive.client.requests.request import Call
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.keep_alive import IdleReader
+from aerotape.archive.client.session.request import Call
 from aerotape.archive.waiting import (
     Attempt,
     CounterValue,

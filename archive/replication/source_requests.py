@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from aerotape.archive.client.requests.queries import descriptor_of, recording_position
-from aerotape.archive.client.requests.request import Listing
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange, list_items
+from aerotape.archive.client.session.request import Listing
 from aerotape.archive.waiting import Task
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.codecs.generated import archive as codecs

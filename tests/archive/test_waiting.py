@@ -11,8 +11,8 @@ import pytest
 from support.daemon.scripted_session import ScriptedStreams, ok, session_over
 
 from aerotape.archive.client.event_loop import AsyncRequests
-from aerotape.archive.client.requests.request import Call, relevant_id
 from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call, relevant_id
 from aerotape.archive.waiting import (
     Attempt,
     CounterValue,

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from aerotape.archive.client.event_loop import AsyncRequests
 from aerotape.archive.client.requests import messages, queries, scopes
 from aerotape.archive.client.requests.queries import RecordingSubscription
+from aerotape.archive.client.session.request import get_archive_id
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ArchiveError
 
@@ -119,7 +120,7 @@ class AsyncQueryMethods(AsyncRequests):
 
     async def get_archive_id(self) -> int:
         """Return the archive's id."""
-        return await self._run(queries.get_archive_id())
+        return await self._run(get_archive_id())
 
     async def scopes(self) -> list[int]:
         """Return the scopes that have recordings or ledgers, ascending and unsigned.

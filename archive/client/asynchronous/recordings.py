@@ -9,7 +9,7 @@ from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.arguments import SourceLocationName
 from aerotape.archive.client.event_loop import AsyncRequests
 from aerotape.archive.client.requests import recordings
-from aerotape.archive.client.requests.request import Call, nothing, relevant_id
+from aerotape.archive.client.session.request import Call, nothing, relevant_id
 from aerotape.archive.driver_tasks import add, add_publication
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import UnknownSubscriptionError

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from aerotape.archive.client.blocking_requests import BlockingRequests
 from aerotape.archive.client.requests import messages, queries, scopes
 from aerotape.archive.client.requests.queries import RecordingSubscription
+from aerotape.archive.client.session.request import get_archive_id
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ArchiveError
 
@@ -121,7 +122,7 @@ class QueryMethods(BlockingRequests):
 
     def get_archive_id(self) -> int:
         """Return the archive's id."""
-        return self._run(queries.get_archive_id())
+        return self._run(get_archive_id())
 
     def scopes(self) -> list[int]:
         """Return the scopes that have recordings or ledgers, ascending and unsigned.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.blocking_requests import BlockingRequests
-from aerotape.archive.client.requests.request import Call, nothing, relevant_id
+from aerotape.archive.client.session.request import Call, nothing, relevant_id
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError, UnknownReplicationError
 from aerotape.protocol import NULL_VALUE

@@ -29,12 +29,12 @@ from aerotape.archive.client.live.replay_merge import (
     open_replay_merge,
 )
 from aerotape.archive.client.replay.signal_stream import SignalReader, await_signal
-from aerotape.archive.client.replay.signals import (
+from aerotape.archive.client.requests import messages
+from aerotape.archive.client.session.signals import (
     RecordingSignalEvent,
     SignalFilter,
     signal_filter,
 )
-from aerotape.archive.client.requests import messages
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.context import Closing
 

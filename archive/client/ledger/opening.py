@@ -10,9 +10,9 @@ from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.reading import LedgerReading
 from aerotape.archive.client.ledger.requests import AnyLedger, LedgerTypeName
 from aerotape.archive.client.ledger.writing import LedgerWriting, attach
-from aerotape.archive.client.requests.request import Call, nothing
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call, nothing
 from aerotape.archive.waiting import Task
 from aerotape.codecs.entry import DigestType
 from aerotape.codecs.generated import ledger_control as codecs

@@ -9,9 +9,9 @@ from typing import Final, Literal, cast
 
 from aerotape.archive.client import arguments
 from aerotape.archive.client.requests.queries import Pages
-from aerotape.archive.client.requests.request import Call, Listing, nothing, relevant_id
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import list_items
+from aerotape.archive.client.session.request import Call, Listing, nothing, relevant_id
 from aerotape.archive.waiting import Task
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs

@@ -21,9 +21,9 @@ from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.archive.client.requests.queries import list_recording
 from aerotape.archive.client.requests.recordings import stop_recording_by_identity
-from aerotape.archive.client.requests.request import Listing
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Listing
 from aerotape.archive.counters import CounterType
 from aerotape.archive.driver_tasks import add_publication
 from aerotape.archive.waiting import SLICE_NS, Attempt, CounterValue, Pause, Task

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from aerotape.archive.client.replay.signals import (
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.signals import (
     RecordingSignalEvent,
     SignalFilter,
     SignalQueue,
 )
-from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.waiting import Responses, Task
 from aerotape.errors import AeronTimeoutError, ClosedError
 

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
 from aerotape.archive.client import arguments
-from aerotape.archive.client.requests.request import Call, Item, Listing, Request, relevant_id
 from aerotape.archive.client.requests.scopes import check_scope, listing_request
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange, list_items
+from aerotape.archive.client.session.request import (
+    Call,
+    Item,
+    Listing,
+    Request,
+    get_archive_id,
+    relevant_id,
+)
 from aerotape.archive.waiting import Task
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.codecs.generated import archive as codecs
@@ -190,11 +197,6 @@ def max_recorded_position(recording_id: int) -> Call[int]:
 def _position(kind: Callable[..., Request], recording_id: int, what: str) -> Call[int]:
     request = kind(recording_id=arguments.natural("recording_id", recording_id))
     return Call(request, f"get the {what} of recording {recording_id}", relevant_id)
-
-
-def get_archive_id() -> Call[int]:
-    """Return the archive's id."""
-    return Call(codecs.ArchiveIdRequest(), "get the archive's id", relevant_id)
 
 
 def ping(session: ClientSession) -> Task[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aerotape.archive.client import arguments
-from aerotape.archive.client.requests.request import Call
+from aerotape.archive.client.session.request import Call
 from aerotape.codecs.generated import archive as codecs
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.requests.request import Call, Request, nothing, relevant_id
 from aerotape.archive.client.requests.scopes import check_scope
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call, Request, nothing, relevant_id
 from aerotape.archive.client.session.response_channel import exchange_over_response_channel
 from aerotape.archive.waiting import Task
 from aerotape.codecs.generated import archive as codecs

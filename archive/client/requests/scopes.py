@@ -6,9 +6,9 @@ the session does not send others to an archive that knows no others.
 
 from __future__ import annotations
 
-from aerotape.archive.client.requests.request import Call, Request, relevant_id
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call, Request, relevant_id
 from aerotape.archive.waiting import Task
 from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs

@@ -7,12 +7,14 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from aerotape import _native
-from aerotape.archive.client.requests.request import Call, Item, Listing
-from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.pending_request import PendingRequest
+from aerotape.archive.client.session.request import Call, Item, Listing
+from aerotape.archive.client.session.response_errors import items_of, result_of
 from aerotape.archive.waiting import Pause, Responses, Task
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import AeronTimeoutError
+from aerotape.protocol import NULL_VALUE
 
 T = TypeVar("T")
 
@@ -97,3 +99,14 @@ def _await_done(session: ClientSession, pending: PendingRequest, timeout_ns: int
             raise session.no_answer(pending)
         seen = len(pending.items)
         yield Responses(session, pending.what, timeout_ns, lambda: pending.is_done)
+
+
+def send_keep_alive(
+    session: ClientSession, what: str, deadline_ns: int | None = None
+) -> Task[None]:
+    """Send a keep-alive, waiting for room (AeronTimeoutError)."""
+    assert session.control_session_id is not None, "after the handshake"
+    message = codecs.KeepAliveRequest(
+        control_session_id=session.control_session_id, correlation_id=NULL_VALUE
+    )
+    yield from send(session, PendingRequest(NULL_VALUE, what, message.encode()), deadline_ns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aerotape.archive.client.requests.request import Item
+from aerotape.archive.client.session.request import Item
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ClosedError
 

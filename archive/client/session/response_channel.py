@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from aerotape.archive.client import channels
-from aerotape.archive.client.requests.request import Call, relevant_id
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call, relevant_id
 from aerotape.archive.driver_tasks import add_publication
 from aerotape.archive.waiting import Task
 from aerotape.codecs.generated import archive as codecs

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.client.ledger.requests import await_ledger, close_ledger, sync_ledger
-from aerotape.archive.client.requests.request import Call, nothing
 from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call, nothing
 from aerotape.archive.waiting import Pause, Running, Task
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest, Reach
 from aerotape.errors import AerotapeError, LedgerError

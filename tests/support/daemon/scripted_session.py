@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from aerotape.archive.client.requests.request import Call, Listing, relevant_id
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange, list_items
+from aerotape.archive.client.session.request import Call, Listing, relevant_id
 from aerotape.archive.waiting import run
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import Message

@@ -12,8 +12,8 @@ from support.daemon.archives import ServedArchive
 
 import aerotape
 from aerotape.archive.client.ledger import requests
-from aerotape.archive.client.requests.request import Call, Listing, nothing
 from aerotape.archive.client.session.exchange import list_items
+from aerotape.archive.client.session.request import Call, Listing, nothing
 from aerotape.archive.ledger.metadata import (
     PASSWORD_LOST,
     LedgerMetadata,

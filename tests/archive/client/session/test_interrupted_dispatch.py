@@ -11,7 +11,7 @@ from typing import Any
 
 from support.daemon.scripted_session import ScriptedStreams, descriptor, ok, session_over
 
-from aerotape.archive.client.requests.request import Call, Listing, relevant_id
+from aerotape.archive.client.session.request import Call, Listing, relevant_id
 from aerotape.codecs.generated import archive as codecs
 
 

@@ -63,3 +63,8 @@ def relevant_id(answer: codecs.ControlResponse) -> int:
 
 def nothing(answer: codecs.ControlResponse) -> None:
     """Return None, for a request whose response carries no result."""
+
+
+def get_archive_id() -> Call[int]:
+    """Return the archive's id."""
+    return Call(codecs.ArchiveIdRequest(), "get the archive's id", relevant_id)
