@@ -94,13 +94,16 @@ class AsyncRequests:
         future: asyncio.Future[None] = self._loop.create_future()
         self._waiting[future] = wait
         self._reader.wake()
-        timeout_s = None
+        late = None
         if wait.deadline_ns is not None:
             timeout_s = max(wait.deadline_ns - time.monotonic_ns(), 0) / 1e9
+            late = self._loop.call_later(timeout_s, _set_done, future)
         try:
-            await asyncio.wait((future,), timeout=timeout_s)
+            await future
         finally:
             del self._waiting[future]
+            if late is not None:
+                late.cancel()
         if not wait.is_enough():
             wait.session.ensure_open(wait.what)
 
@@ -138,6 +141,11 @@ async def _poll(wait: Wait) -> None:
     while not wait.is_over():
         await asyncio.sleep(delay_s)
         delay_s = min(2 * delay_s, MAX_POLL_S)
+
+
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 _Waiting = dict["asyncio.Future[None]", Responses]
