@@ -13,6 +13,8 @@ from aerotape.archive.client.replay import opening
 from aerotape.archive.client.replay.replay import ReplayProperties
 from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.requests import replays
+from aerotape.archive.client.session.request import Call, nothing
+from aerotape.codecs.generated import archive as codecs
 from aerotape.message import Message
 
 
@@ -152,7 +154,10 @@ class AsyncReplayMethods(AsyncRequests):
 
     async def stop_all_replays(self, recording_id: int | None = None) -> None:
         """Stop all replays of a recording, or of all recordings, of every client."""
-        return await self._run(replays.stop_all_replays(recording_id))
+        request = codecs.StopAllReplaysRequest(
+            recording_id=arguments.optional_natural("recording_id", recording_id)
+        )
+        return await self._run(Call(request, "stop all replays", nothing))
 
     def replay(
         self,

@@ -28,7 +28,7 @@ from aerotape.archive.client.live.replay_merge import (
     open_replay_merge,
 )
 from aerotape.archive.client.replay.signal_stream import SignalReader, await_signal
-from aerotape.archive.client.requests import messages
+from aerotape.archive.client.session.exchange import poll
 from aerotape.archive.client.session.signals import (
     RecordingSignalEvent,
     SignalFilter,
@@ -91,7 +91,8 @@ class AsyncStreamMethods(AsyncRequests):
         Raises:
             ClosedError: the archive went away.
         """
-        return await self._run(messages.poll_for_recording_signals(self._session))
+        await self._run(poll(self._session, "poll for recording signals"))
+        return self._session.signals.take_all()
 
     def signals(
         self,

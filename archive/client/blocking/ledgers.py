@@ -8,13 +8,16 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from aerotape.archive.client import arguments
 from aerotape.archive.client.blocking.replays import ReplayMethods
 from aerotape.archive.client.ledger import opening, requests
 from aerotape.archive.client.ledger.handles import ReaderProperties, WriterBase
 from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan
 from aerotape.archive.client.ledger.requests import AnyLedger, LedgerInfo, LedgerTypeName
 from aerotape.archive.client.ledger.writing import LedgerWriting
+from aerotape.archive.client.session.request import Call, nothing
 from aerotape.codecs.entry import Data, DigestType, Entry
+from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.context import Closing
 from aerotape.qualified_id import QualifiedId
 
@@ -300,7 +303,9 @@ class LedgerMethods(ReplayMethods):
             LedgerInUseError: it has a writer.
             ArchiveError: it is being read.
         """
-        return self._run(requests.delete_ledger(ledger))
+        found = requests.qualified_id(ledger)
+        request = codecs.DeleteLedgerRequest(**requests.id_fields(found))
+        return self._run(Call(request, f"delete ledger {found}", nothing))
 
     def replace_mirror(self, ledger: AnyLedger, mirror: str, replacement: str) -> None:
         """Mirror a PD_JOURNAL ledger on another archive instead of one that has failed.
@@ -318,4 +323,10 @@ class LedgerMethods(ReplayMethods):
             ArchiveError: it is a VD_JOURNAL ledger, whose mirrors never change, or does not have
                 this mirror.
         """
-        return self._run(requests.replace_mirror(ledger, mirror, replacement))
+        found = requests.qualified_id(ledger)
+        request = codecs.ReplaceMirrorRequest(
+            **requests.id_fields(found),
+            mirror=arguments.channel("mirror", mirror),
+            replacement=arguments.channel("replacement", replacement),
+        )
+        return self._run(Call(request, f"replace a mirror of ledger {found}", nothing))

@@ -4,13 +4,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
+from aerotape.archive.client import arguments
 from aerotape.archive.client.blocking_requests import BlockingRequests
-from aerotape.archive.client.requests import messages, queries, scopes
+from aerotape.archive.client.requests import queries
 from aerotape.archive.client.requests.queries import RecordingSubscription
-from aerotape.archive.client.session.request import get_archive_id
+from aerotape.archive.client.session.exchange import poll, send_keep_alive
+from aerotape.archive.client.session.request import Call, get_archive_id, relevant_id
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ArchiveError
 
 
@@ -98,11 +104,14 @@ class QueryMethods(BlockingRequests):
             min_recording_id: the least id that counts.
             channel_fragment: as in `list_recordings_for_uri`.
         """
-        return self._run(
-            queries.find_last_matching_recording(
-                min_recording_id, channel_fragment, stream_id, session_id
-            )
+        request = codecs.FindLastMatchingRecordingRequest(
+            min_recording_id=arguments.natural("min_recording_id", min_recording_id),
+            session_id=arguments.any_int32("session_id", session_id),
+            stream_id=arguments.any_int32("stream_id", stream_id),
+            channel=arguments.text("channel_fragment", channel_fragment),
         )
+        what = f"find a recording of {channel_fragment!r} stream {stream_id}"
+        return self._run(Call(request, what, relevant_id))
 
     def start_position(self, recording_id: int) -> int:
         """Return where a recording starts, bytes."""
@@ -133,11 +142,20 @@ class QueryMethods(BlockingRequests):
         Raises:
             IllegalOperationError: the archive knows no other scope than its own.
         """
-        return self._run(scopes.scopes(self._session))
+        found = {scope_of_archive(self._session.archive_id)}
+        scope_id = 0
+        while True:
+            request = ledger_control.NextScopeRequest(scope_id=scope_id)
+            scope_id = self._run(Call(request, "list scopes", relevant_id))
+            if scope_id == 0:
+                return sorted(found)
+            found.add(unsigned(scope_id))
 
     def ping(self) -> int:
         """Return the round-trip time of a request to the archive, nanoseconds."""
-        return self._run(queries.ping(self._session))
+        begin_ns = time.monotonic_ns()
+        self.get_archive_id()
+        return time.monotonic_ns() - begin_ns
 
     def poll_for_errors(self) -> list[ArchiveError]:
         """Return the errors that belong to no pending request, oldest first.
@@ -145,8 +163,11 @@ class QueryMethods(BlockingRequests):
         Raises:
             ClosedError: the archive went away.
         """
-        return self._run(messages.poll_for_errors(self._session))
+        self._run(poll(self._session, "poll for errors"))
+        return self._session.take_errors()
 
     def keep_alive(self) -> None:
         """Send a keep-alive to the archive."""
-        return self._run(messages.keep_alive(self._session))
+        what = "keep the session alive"
+        self._run(poll(self._session, what))
+        self._run(send_keep_alive(self._session, what))

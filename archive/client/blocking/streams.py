@@ -29,7 +29,7 @@ from aerotape.archive.client.live.replay_merge import (
     open_replay_merge,
 )
 from aerotape.archive.client.replay.signal_stream import SignalReader, await_signal
-from aerotape.archive.client.requests import messages
+from aerotape.archive.client.session.exchange import poll
 from aerotape.archive.client.session.signals import (
     RecordingSignalEvent,
     SignalFilter,
@@ -93,7 +93,8 @@ class StreamMethods(BlockingRequests):
         Raises:
             ClosedError: the archive went away.
         """
-        return self._run(messages.poll_for_recording_signals(self._session))
+        self._run(poll(self._session, "poll for recording signals"))
+        return self._session.signals.take_all()
 
     def signals(
         self,

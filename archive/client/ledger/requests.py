@@ -11,7 +11,7 @@ from aerotape.archive.client import arguments
 from aerotape.archive.client.requests.queries import Pages
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import list_items
-from aerotape.archive.client.session.request import Call, Listing, nothing, relevant_id
+from aerotape.archive.client.session.request import Call, Listing, relevant_id
 from aerotape.archive.waiting import Task
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs
@@ -173,24 +173,6 @@ def recover_ledger(ledger: QualifiedId, password: bytes) -> Call[int]:
         password_token=password_token(password),
     )
     return Call(request, f"recover ledger {ledger}", relevant_id)
-
-
-def delete_ledger(ledger: AnyLedger) -> Call[None]:
-    """Delete a ledger with its recording."""
-    found = qualified_id(ledger)
-    request = codecs.DeleteLedgerRequest(**id_fields(found))
-    return Call(request, f"delete ledger {found}", nothing)
-
-
-def replace_mirror(ledger: AnyLedger, mirror: str, replacement: str) -> Call[None]:
-    """Mirror a PD_JOURNAL ledger on another archive instead of one that has failed."""
-    found = qualified_id(ledger)
-    request = codecs.ReplaceMirrorRequest(
-        **id_fields(found),
-        mirror=arguments.channel("mirror", mirror),
-        replacement=arguments.channel("replacement", replacement),
-    )
-    return Call(request, f"replace a mirror of ledger {found}", nothing)
 
 
 def locate_entry(ledger: QualifiedId, entry_id: int) -> Call[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar, cast
@@ -10,13 +9,12 @@ from typing import ClassVar, Final, Generic, TypeVar, cast
 from aerotape.archive.client import arguments
 from aerotape.archive.client.requests.scopes import check_scope, listing_request
 from aerotape.archive.client.session.client_session import ClientSession
-from aerotape.archive.client.session.exchange import exchange, list_items
+from aerotape.archive.client.session.exchange import list_items
 from aerotape.archive.client.session.request import (
     Call,
     Item,
     Listing,
     Request,
-    get_archive_id,
     relevant_id,
 )
 from aerotape.archive.waiting import Task
@@ -160,20 +158,6 @@ def list_recording_subscriptions(
     )
 
 
-def find_last_matching_recording(
-    min_recording_id: int, channel_fragment: str, stream_id: int, session_id: int
-) -> Call[int]:
-    """Return the id of the last recording of a session, -1 when there is none."""
-    request = codecs.FindLastMatchingRecordingRequest(
-        min_recording_id=arguments.natural("min_recording_id", min_recording_id),
-        session_id=arguments.any_int32("session_id", session_id),
-        stream_id=arguments.any_int32("stream_id", stream_id),
-        channel=arguments.text("channel_fragment", channel_fragment),
-    )
-    what = f"find a recording of {channel_fragment!r} stream {stream_id}"
-    return Call(request, what, relevant_id)
-
-
 def start_position(recording_id: int) -> Call[int]:
     """Return where a recording starts, bytes."""
     return _position(codecs.StartPositionRequest, recording_id, "start position")
@@ -197,13 +181,6 @@ def max_recorded_position(recording_id: int) -> Call[int]:
 def _position(kind: Callable[..., Request], recording_id: int, what: str) -> Call[int]:
     request = kind(recording_id=arguments.natural("recording_id", recording_id))
     return Call(request, f"get the {what} of recording {recording_id}", relevant_id)
-
-
-def ping(session: ClientSession) -> Task[int]:
-    """Return the round-trip time of a request to the archive, nanoseconds."""
-    begin_ns = time.monotonic_ns()
-    yield from exchange(session, get_archive_id())
-    return time.monotonic_ns() - begin_ns
 
 
 def _recordings(

@@ -8,7 +8,7 @@ from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.requests.scopes import check_scope
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
-from aerotape.archive.client.session.request import Call, Request, nothing, relevant_id
+from aerotape.archive.client.session.request import Call, Request, relevant_id
 from aerotape.archive.client.session.response_channel import exchange_over_response_channel
 from aerotape.archive.waiting import Task
 from aerotape.codecs.generated import archive as codecs
@@ -69,14 +69,6 @@ def stop_replay(replay_session_id: int) -> Call[bool]:
     )
     what = f"stop replay {replay_session_id}"
     return Call(request, what, lambda answer: answer.relevant_id != NULL_VALUE)
-
-
-def stop_all_replays(recording_id: int | None = None) -> Call[None]:
-    """Stop all replays of a recording, or of all recordings, of every client."""
-    request = codecs.StopAllReplaysRequest(
-        recording_id=arguments.optional_natural("recording_id", recording_id)
-    )
-    return Call(request, "stop all replays", nothing)
 
 
 def replay_request(

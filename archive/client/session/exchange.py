@@ -110,3 +110,8 @@ def send_keep_alive(
         control_session_id=session.control_session_id, correlation_id=NULL_VALUE
     )
     yield from send(session, PendingRequest(NULL_VALUE, what, message.encode()), deadline_ns)
+
+
+def poll(session: ClientSession, what: str) -> Task[None]:
+    """Read the response stream once."""
+    yield Responses(session, what)
