@@ -6,6 +6,8 @@
 
 from aerotape.archive.client.async_client import AsyncArchiveClient
 from aerotape.archive.client.async_client import connect_async as connect
-from aerotape.archive.client.replay.async_streams import AsyncMessages, AsyncReplay, AsyncSignals
+from aerotape.archive.client.asynchronous.replays import AsyncReplay
+from aerotape.archive.client.asynchronous.streams import AsyncSignals
+from aerotape.archive.client.event_loop import AsyncMessages
 
 __all__ = ["AsyncArchiveClient", "AsyncMessages", "AsyncReplay", "AsyncSignals", "connect"]

@@ -3,48 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from aerotape.archive.client.asynchronous.ledgers import AsyncLedgerMethods
+from aerotape.archive.client.asynchronous.queries import AsyncQueryMethods
+from aerotape.archive.client.asynchronous.recordings import AsyncRecordingMethods
+from aerotape.archive.client.asynchronous.segments import AsyncSegmentMethods
+from aerotape.archive.client.asynchronous.streams import AsyncStreamMethods
 from aerotape.archive.client.client import ArchiveClient, connect
+from aerotape.archive.client.closing import AsyncClosing, Opening
 from aerotape.archive.client.connection import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ConnectOptions
-from aerotape.archive.client.executors.blocking import describe_as
-from aerotape.archive.client.executors.event_loop import (
-    AsyncClosing,
-    Opening,
-    asynchronous,
-    asynchronous_pages,
-)
-from aerotape.archive.client.ledger.async_client_methods import AsyncLedgerMethods
-from aerotape.archive.client.replay import opening
-from aerotape.archive.client.replay.async_streams import AsyncMessages, AsyncReplay, AsyncSignals
-from aerotape.archive.client.replay.signal_stream import await_signal
-from aerotape.archive.client.replay.signals import signal_filter
-from aerotape.archive.client.replay.stream import ReplayStream
-from aerotape.archive.client.requests import (
-    messages,
-    queries,
-    recordings,
-    replays,
-    replication,
-    scopes,
-    segments,
-)
-from aerotape.archive.client.requests.request import Steps
 from aerotape.archive.client.session.client_properties import ClientProperties
-from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.context import Closing
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.async_entities import AsyncEntities
-    from aerotape.archive.entity.entities import Entities
+    from aerotape.archive.entity.records import EntityOptions
+    from aerotape.archive.entity.stores.store import Store
 
-P = ParamSpec("P")
-A = TypeVar("A", bound=AsyncClosing)
 C = TypeVar("C", bound=Closing)
 
 
@@ -88,60 +67,15 @@ def _close_unwanted(opening: asyncio.Future[C]) -> None:
         opening.result().close()
 
 
-def _wrapping(
-    open_it: Callable[Concatenate[ArchiveClient, P], C],
-    wrap: Callable[[C, AsyncArchiveClient], A],
-    returns: str,
-) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[A]]:
-    """Return a method that opens a resource of the blocking client, for use in the loop.
-
-    Args:
-        open_it: the method of the blocking client.
-        wrap: creates the resource for use in the loop.
-        returns: the name of its class.
-    """
-
-    def method(self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs) -> Opening[A]:
-        async def begin() -> A:
-            opened = await _in_thread(lambda: open_it(self._client, *args, **kwargs))
-            return wrap(opened, self)
-
-        return Opening(begin)
-
-    functools.update_wrapper(method, open_it)
-    method.__signature__ = inspect.signature(open_it).replace(  # type: ignore[attr-defined]
-        return_annotation=f"Opening[{returns}]"
-    )
-    return method
-
-
-def _wrap_entities(entities: Entities, _: object) -> AsyncEntities:
-    from aerotape.archive.entity.async_entities import AsyncEntities
-
-    return AsyncEntities(entities)
-
-
-def _replaying(
-    request: Callable[P, Steps[ReplayStream]],
-) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[AsyncReplay]]:
-    """Return a method that opens a replay, iterated in the loop."""
-
-    def method(
-        self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs
-    ) -> Opening[AsyncReplay]:
-        kwargs["channel"] = kwargs.get("channel") or self._client._replay_channel
-        steps = request(*args, **kwargs)
-
-        async def open_it() -> AsyncReplay:
-            return AsyncReplay(await self._run(steps), self)
-
-        return Opening(open_it)
-
-    describe_as(method, request, returns="Opening[AsyncReplay]")
-    return method
-
-
-class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
+class AsyncArchiveClient(
+    AsyncRecordingMethods,
+    AsyncSegmentMethods,
+    AsyncQueryMethods,
+    AsyncStreamMethods,
+    AsyncLedgerMethods,
+    ClientProperties,
+    AsyncClosing,
+):
     """A connection to an archive. Created by `connect_async`; belongs to one event loop.
 
     It has the requests of `ArchiveClient`, with the same arguments, results and errors. Any number
@@ -155,92 +89,25 @@ class AsyncArchiveClient(AsyncLedgerMethods, ClientProperties, AsyncClosing):
         super().__init__(client._session, idle_interval_ns)
         self._client = client
         # For the sessions of persistent subscriptions; the client's own is read by this object.
-        client._connecting = replace(client._connecting, keep_alive_interval_ns=idle_interval_ns)
+        self._connecting = replace(client._connecting, keep_alive_interval_ns=idle_interval_ns)
         self._aeron = client.aeron
+        self._replay_channel = client._replay_channel
 
-    # -- recordings ----------------------------------------------------------------------------
-
-    start_recording = asynchronous(recordings.start_recording)
-    extend_recording = asynchronous(recordings.extend_recording)
-    stop_recording = asynchronous(recordings.stop_recording)
-    try_stop_recording = asynchronous(recordings.try_stop_recording)
-    stop_recording_session = asynchronous(recordings.stop_recording_session)
-    stop_recording_subscription = asynchronous(recordings.stop_recording_subscription)
-    try_stop_recording_subscription = asynchronous(recordings.try_stop_recording_subscription)
-    stop_recording_by_identity = asynchronous(recordings.stop_recording_by_identity)
-    truncate_recording = asynchronous(recordings.truncate_recording)
-    purge_recording = asynchronous(recordings.purge_recording)
-    update_channel = asynchronous(recordings.update_channel)
-    add_recorded_publication = asynchronous(recordings.add_recorded_publication)
-    add_recorded_exclusive_publication = asynchronous(recordings.add_recorded_exclusive_publication)
-
-    # -- segments and replication --------------------------------------------------------------
-
-    detach_segments = asynchronous(segments.detach_segments)
-    delete_detached_segments = asynchronous(segments.delete_detached_segments)
-    purge_segments = asynchronous(segments.purge_segments)
-    attach_segments = asynchronous(segments.attach_segments)
-    migrate_segments = asynchronous(segments.migrate_segments)
-
-    replicate = asynchronous(replication.replicate)
-    stop_replication = asynchronous(replication.stop_replication)
-    try_stop_replication = asynchronous(replication.try_stop_replication)
-
-    # -- queries -------------------------------------------------------------------------------
-
-    list_recordings = asynchronous_pages(queries.list_recordings)
-    list_recordings_for_uri = asynchronous_pages(queries.list_recordings_for_uri)
-    list_recording = asynchronous(queries.list_recording)
-    list_recording_subscriptions = asynchronous_pages(queries.list_recording_subscriptions)
-    find_last_matching_recording = asynchronous(queries.find_last_matching_recording)
-    start_position = asynchronous(queries.start_position)
-    stop_position = asynchronous(queries.stop_position)
-    recording_position = asynchronous(queries.recording_position)
-    max_recorded_position = asynchronous(queries.max_recorded_position)
-    get_archive_id = asynchronous(queries.get_archive_id)
-    scopes = asynchronous(scopes.scopes)
-
-    # -- replays -------------------------------------------------------------------------------
-
-    start_replay = asynchronous(replays.start_replay)
-    start_bounded_replay = asynchronous(replays.start_bounded_replay)
-    stop_replay = asynchronous(replays.stop_replay)
-    stop_all_replays = asynchronous(replays.stop_all_replays)
-
-    replay = _replaying(opening.replay)
-    replay_merge = _wrapping(ArchiveClient.replay_merge, AsyncMessages, "AsyncMessages")
-    persistent_subscription = _wrapping(
-        ArchiveClient.persistent_subscription, AsyncMessages, "AsyncMessages"
-    )
-
-    # -- journals of entities ------------------------------------------------------------------
-
-    entities = _wrapping(ArchiveClient.entities, _wrap_entities, "AsyncEntities")
-
-    # -- asynchronous messages -----------------------------------------------------------------
-
-    poll_for_errors = asynchronous(messages.poll_for_errors)
-    poll_for_recording_signals = asynchronous(messages.poll_for_recording_signals)
-
-    def signals(
+    def entities(
         self,
-        *signals: RecordingSignal,
-        recording_id: int | None = None,
-        correlation_id: int | None = None,
-        timeout_ns: int | None = None,
-    ) -> AsyncSignals:
-        """Return an asynchronous iterator over the signals that arrive from now on.
+        topic: str,
+        partitions: int | None = None,
+        store: Store | None = None,
+        **options: Unpack[EntityOptions],
+    ) -> Opening[AsyncEntities]:
+        """Open a topic. Arguments and errors as of `ArchiveClient.entities`."""
+        from aerotape.archive.entity.async_entities import AsyncEntities
 
-        Arguments and errors as of `ArchiveClient.signals`.
-        """
-        return AsyncSignals(self, signal_filter(signals, recording_id, correlation_id), timeout_ns)
+        async def open_it() -> AsyncEntities:
+            opened = partial(self._client.entities, topic, partitions, store, **options)
+            return AsyncEntities(await _in_thread(opened))
 
-    await_signal = asynchronous(await_signal)
-
-    # -- the session ---------------------------------------------------------------------------
-
-    ping = asynchronous(queries.ping)
-    keep_alive = asynchronous(messages.keep_alive)
+        return Opening(open_it)
 
     async def close(self) -> None:
         """End the session; requests that are still awaited raise ClosedError. Idempotent."""

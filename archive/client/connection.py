@@ -11,9 +11,9 @@ from typing import Final, TypedDict
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.credentials import Credentials, Login, UserSecret
-from aerotape.archive.client.executors.blocking import run_pauses
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.handshake import open_session
+from aerotape.archive.waiting import run
 
 # A driver updates its heartbeat about once a second.
 _MIN_DRIVER_TIMEOUT_NS: Final = 3_000_000_000
@@ -50,7 +50,7 @@ class ConnectionSettings:
 
     aeron: Aeron
     owned_aeron: Aeron | None
-    open: Callable[[], ControlSession]
+    open: Callable[[], ClientSession]
     replay_channel: str
     timeout_ns: int
     keep_alive_interval_ns: int
@@ -110,7 +110,7 @@ def prepare(options: ConnectOptions) -> ConnectionSettings:
     return ConnectionSettings(
         aeron,
         owned,
-        lambda: run_pauses(opening()),
+        lambda: run(opening()),
         replay_channel,
         timeout_ns,
         keep_alive_interval_ns,

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.control import responses
 from aerotape.archive.control.response_sender import RESPONSE_NOT_CONNECTED, ResponseSender
-from aerotape.archive.retrying import Retrying
+from aerotape.archive.driver_tasks import add
 from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
+from aerotape.archive.waiting import Running
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, ErrorCode
@@ -111,7 +112,7 @@ class ControlSession(ResponseSender):
         self._correlation_id = correlation_id
         self._description = description
         self._add_publication = add_publication
-        self._pending_publication: Retrying[ExclusivePublication] | None = None
+        self._pending_publication: Running[ExclusivePublication] | None = None
         self._pending_counter: PendingCounter | None = counter
         self._counter: Counter | None = None
         self._authenticator = authenticator
@@ -218,7 +219,7 @@ class ControlSession(ResponseSender):
         if self._publication is not None:
             self._publication.revoke()
         elif self._pending_publication is not None:
-            self._pending_publication.cancel()
+            self._pending_publication.close()
         if self._counter is not None:
             self._counter.close()
         elif self._pending_counter is not None:
@@ -268,9 +269,11 @@ class ControlSession(ResponseSender):
     def _init(self) -> None:
         if self._publication is None:
             if self._pending_publication is None:
-                self._pending_publication = Retrying(self._add_publication)
-            self._publication = self._pending_publication.poll()
-            if self._publication is not None:
+                adding = add(self._add_publication, "the response stream", None)
+                self._pending_publication = Running(adding)
+            self._pending_publication.advance()
+            if self._pending_publication.is_done:
+                self._publication = self._pending_publication.result
                 self._pending_publication = None
         if self._pending_counter is not None:
             self._counter = self._pending_counter.poll()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from aerotape.archive.retrying import Retrying
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.driver_tasks import add
+from aerotape.archive.waiting import run
 from aerotape.channel_uri import ChannelUri
-from aerotape.errors import AeronError
+from aerotape.errors import AeronError, AeronTimeoutError
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, Subscription
@@ -27,27 +28,23 @@ def add_control_subscriptions(
         AeronError: the driver refuses a control channel, or does not add it in time.
     """
 
-    def add(channel: str, stream_id: int) -> Subscription:
+    def subscribe(channel: str, stream_id: int) -> Subscription:
         # The driver may still be releasing the channel of an archive that has just stopped.
-        retrying = Retrying(
-            partial(client.async_add_subscription, channel, stream_id, mailbox),
-            time.monotonic_ns() + config.driver_timeout_ms * 1_000_000,
-        )
-        while (added := retrying.poll()) is None:
-            time.sleep(0.001)
-        return added
+        begin = partial(client.async_add_subscription, channel, stream_id, mailbox)
+        what = f"a subscription to {channel} stream {stream_id}"
+        return run(add(begin, what, config.driver_timeout_ms * 1_000_000))
 
     subscriptions = []
     if config.control_channel_enabled:
         uri = ChannelUri.parse(config.control_channel)
         uri.put("sparse", str(config.control_term_buffer_sparse).lower())
         try:
-            subscriptions.append(add(str(uri), config.control_stream_id))
-        except AeronError as error:
+            subscriptions.append(subscribe(str(uri), config.control_stream_id))
+        except (AeronError, AeronTimeoutError) as error:
             raise AeronError(
                 f"cannot listen on aeron.archive.control.channel={config.control_channel}: is "
                 f"its port free, and its address one of this machine? {error}",
-                error.code,
+                getattr(error, "code", RESOURCE_TEMPORARILY_UNAVAILABLE),
             ) from error
-    subscriptions.append(add(config.local_control_channel, config.local_control_stream_id))
+    subscriptions.append(subscribe(config.local_control_channel, config.local_control_stream_id))
     return {subscription.registration_id: subscription for subscription in subscriptions}

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
+from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.control.requests.handling import send_failure
+from aerotape.archive.waiting import Task, await_future
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
@@ -46,7 +47,7 @@ class LaterResponses:
             session.send_ok(correlation_id, count)
             if deletion is None:
                 return
-            for problem in (yield from outcome(deletion.deleted)):
+            for problem in (yield from await_future(deletion.deleted)):
                 session.send_error(correlation_id, ErrorCode.GENERIC, problem)
             session.send_signal(
                 correlation_id,

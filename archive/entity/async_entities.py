@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from aerotape.archive.client.executors.event_loop import AsyncClosing
+from aerotape.archive.client.closing import AsyncClosing
 from aerotape.archive.entity.entities import Entities
 from aerotape.archive.entity.log import LogStatistics
 from aerotape.archive.entity.records import EventRecord

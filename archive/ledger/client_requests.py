@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.background_tasks import BackgroundTasks, Task
+from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.control.requests.handling import send_failure
+from aerotape.archive.waiting import Pause, Task
 from aerotape.errors import ArchiveError
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class ClientRequests:
     def _run_alone(self, session: _Session, ledger: QualifiedId, task: Task[None]) -> Task[None]:
         """Run a task, to its end, while no other one changes the ledger."""
         while ledger in self._changing:
-            yield
+            yield Pause()
         self._changing.add(ledger)
         ended: list[bool] = []
 
@@ -122,4 +123,4 @@ class ClientRequests:
 
         session.changes.start(change())
         while not ended:
-            yield
+            yield Pause()

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from aerotape.archive.background_tasks import Task, outcome
 from aerotape.archive.ledger.alias import ledger_of_channel, mark_closed
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
@@ -19,6 +18,7 @@ from aerotape.archive.ledger.status import LedgerStatus
 from aerotape.archive.ledger.writer_recording import WriterRecording
 from aerotape.archive.recording.durability import force_recording
 from aerotape.archive.recording.recording_session import RecordingSession, State
+from aerotape.archive.waiting import Pause, Task, await_future
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import ArchiveError, LedgerError, LedgerInUseError
@@ -157,7 +157,7 @@ class LedgerRecordings:
         """Stop the recording of a writer, and wait for its end."""
         self._recordings.stop_identity(writer.recording_id)
         while writer.is_active:
-            yield
+            yield Pause()
 
     def fail_writer(self, writer: WriterRecording, failure: str) -> None:
         """Stop the recording of a writer because of an error, which its client receives."""
@@ -198,7 +198,7 @@ class LedgerRecordings:
         )
         assert is_requested, "a session that records a ledger has a durability"
         while not done:
-            yield
+            yield Pause()
         position, failure = done[0]
         if failure is not None:
             raise LedgerError(f"ledger {metadata.ledger} has failed: {failure}", metadata.ledger)
@@ -213,7 +213,7 @@ class LedgerRecordings:
         """
         recording_id = metadata.recording_id
         while self._recordings.session(recording_id) is not None:
-            yield
+            yield Pause()
         if recording_id not in self._forced:
             recording = self.recording(metadata)
             end = recording.descriptor.stop_position
@@ -235,7 +235,7 @@ class LedgerRecordings:
         recording_id = metadata.recording_id
         while recording_id != NULL_VALUE and self.session(recording_id) is None:
             if self._recordings.session(recording_id) is not None:
-                yield
+                yield Pause()
             elif recording_id not in self._forced:
                 yield from self.settle(metadata)
             else:
@@ -259,7 +259,7 @@ class LedgerRecordings:
             return
         yield from self._recordings.gate.await_open()
         try:
-            yield from outcome(self._purge(metadata.recording_id).counted)
+            yield from await_future(self._purge(metadata.recording_id).counted)
         except ArchiveError as error:
             raise ArchiveError(
                 f"ledger {metadata.ledger} is not deleted: {error}", error.error_code
@@ -269,7 +269,7 @@ class LedgerRecordings:
         """Truncate the recording of a ledger, and wait until its files are (ArchiveError)."""
         yield from self._recordings.gate.await_open()
         try:
-            yield from outcome(self._truncate(metadata.recording_id, position).deleted)
+            yield from await_future(self._truncate(metadata.recording_id, position).deleted)
         except ArchiveError as error:
             raise ArchiveError(
                 f"cannot mirror ledger {metadata.ledger}: {error}", error.error_code

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from aerotape.archive.background_tasks import Task, outcome
 from aerotape.archive.ledger.metadata import FILE_NAME, LedgerMetadata, unknown_ledger
 from aerotape.archive.recording.durability import force_catalog
 from aerotape.archive.recording.file_worker import FileWorker
+from aerotape.archive.waiting import Pause, Task, await_future
 from aerotape.catalog.scopes.layout import imported_directory, imported_ids
 from aerotape.errors import AerotapeError, UnknownLedgerError
 from aerotape.qualified_id import QualifiedId
@@ -76,10 +76,10 @@ class LedgerWorker:
         """Call a function in the thread."""
         caller = self.caller
         while caller in self._callers:
-            yield
+            yield Pause()
         self._callers.add(caller)
         try:
-            return (yield from outcome(self._files.submit(call)))
+            return (yield from await_future(self._files.submit(call)))
         finally:
             self._callers.discard(caller)
             self.do_work()

@@ -21,9 +21,9 @@ from aerotape.protocol import ErrorCode
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
 if TYPE_CHECKING:
-    from aerotape.archive.background_tasks import Task
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
+    from aerotape.archive.waiting import Task
 
 _MAX_LISTED: Final = 1_000
 

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.agent import SOON_NS
-from aerotape.archive.background_tasks import Task
 from aerotape.archive.ledger.client_requests import ClientRequests
 from aerotape.archive.ledger.entry_lookup import EntryMark
 from aerotape.archive.ledger.ledger_recordings import LedgerRecordings, Purge, Truncate
@@ -36,6 +35,7 @@ from aerotape.archive.ledger.mirrors.follower import Followers, MirrorSource
 from aerotape.archive.ledger.mirrors.leader import Leader
 from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
 from aerotape.archive.ledger.writer_recording import Client, WriterRecording
+from aerotape.archive.waiting import Pause, Task
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import LedgerType, Reach
 from aerotape.errors import (
@@ -215,7 +215,7 @@ class LedgerService:
                 reached = self._leader.recorded(ledger, session.position)
             if reached >= position or time.monotonic_ns() >= deadline_ns:
                 return reached
-            yield
+            yield Pause()
         metadata = yield from self._recordings.metadata(ledger)
         status = yield from self._status(metadata, with_entries=False)
         return status.confirmed_position

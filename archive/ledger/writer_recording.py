@@ -11,14 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.control_session import ControlSession
+from aerotape.archive.waiting import Pause
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import ArchiveError, LedgerError
 from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
-    from aerotape.archive.background_tasks import Task
     from aerotape.archive.ledger.metadata import LedgerMetadata
     from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.waiting import Task
 
 
 Client = ControlSession
@@ -102,7 +103,7 @@ class WriterRecording:
                     f" publish to stream {stream_id} of {channel}",
                     ledger,
                 )
-            yield
+            yield Pause()
         if self.refusal is not None:
             raise self._refused(*self.refusal)
 

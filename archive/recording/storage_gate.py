@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.background_tasks import Task
 from aerotape.archive.recording.file_worker import FileWorker
+from aerotape.archive.waiting import Pause, Task
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class StorageGate:
     def await_open(self) -> Task[None]:
         """Wait until the disk responds."""
         while not self.is_open():
-            yield
+            yield Pause()
 
     def run(self, change: Callable[[], None]) -> None:
         """Call a function now, or after those that wait once the disk responds."""

@@ -7,14 +7,14 @@ it is stopped.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from aerotape.archive.agent import SOON_NS
+from aerotape.archive.driver_tasks import add
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.retrying import Retrying
+from aerotape.archive.waiting import Running
 from aerotape.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.errors import AerotapeError, ArchiveError
@@ -53,7 +53,7 @@ class RecordingSubscription:
     channel: str = field(init=False)
     stripped_channel: str = field(init=False)
     registration_id: int = NULL_VALUE
-    pending: Retrying[Subscription] | None = None
+    pending: Running[Subscription] | None = None
     subscription: Subscription | None = None
     references: int = 1
     is_stopping: bool = False
@@ -68,7 +68,7 @@ class RecordingSubscription:
         """Close the Aeron subscription, or cancel its request."""
         self.is_stopping = True
         if self.pending is not None:
-            self.pending.cancel()
+            self.pending.close()
             self.pending = None
         if self.subscription is not None:
             self.subscription.close()
@@ -137,9 +137,10 @@ class RecordingSubscriptions:
                 f" channel={subscription.original_channel}",
                 ErrorCode.ACTIVE_SUBSCRIPTION,
             )
-        subscription.pending = Retrying(
-            partial(self._subscribe, subscription), time.monotonic_ns() + self.retry_timeout_ns
-        )
+        what = f"a subscription to {subscription.channel} stream {subscription.stream_id}"
+        begin = partial(self._subscribe, subscription)
+        subscription.pending = Running(add(begin, what, self.retry_timeout_ns))
+        subscription.pending.advance()
         self._by_key[subscription.key] = subscription
         self._pending.append(subscription)
 
@@ -162,7 +163,7 @@ class RecordingSubscriptions:
         if subscription.pending is None:
             return
         try:
-            added = subscription.pending.poll()
+            subscription.pending.advance()
         except AerotapeError as error:
             subscription.pending = None
             self.close_one(subscription)
@@ -170,9 +171,9 @@ class RecordingSubscriptions:
             self.errors.record("recording not started", what)
             subscription.observer.on_failed(ErrorCode.GENERIC, what)
             return
-        if added is not None:
+        if subscription.pending.is_done:
+            subscription.subscription = subscription.pending.result
             subscription.pending = None
-            subscription.subscription = added
             self._pending.remove(subscription)
             subscription.observer.on_subscribed(subscription.registration_id)
 

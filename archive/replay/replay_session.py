@@ -8,15 +8,13 @@ streams the recording, and reports the end.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.agent import SOON_NS
+from aerotape.archive.driver_tasks import add_publication
 from aerotape.archive.replay.request import (
     ReplayPlan,
     ReplayRequest,
@@ -26,11 +24,10 @@ from aerotape.archive.replay.request import (
     replay_channel,
     replay_session_id,
 )
-from aerotape.archive.retrying import Retrying
+from aerotape.archive.waiting import Running
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import (
-    AeronError,
     AerotapeError,
     ArchiveError,
     ClosedError,
@@ -80,7 +77,7 @@ class ReplaySession:
     descriptor: RecordingDescriptor
     channel: str
     limit_counter: Counter | BoundingCounter | None
-    pending: Retrying[ExclusivePublication]
+    pending: Running[ExclusivePublication]
     session_id: int = NULL_VALUE
     progress: ReplayProgress | None = None
     is_answered: bool = False
@@ -215,11 +212,13 @@ class Replays:
             descriptor,
             channel,
             limit_counter,
-            Retrying(
-                partial(self.client.async_add_exclusive_publication, channel, request.stream_id),
-                time.monotonic_ns() + self.config.connect_timeout_ns,
+            Running(
+                add_publication(
+                    self.client, channel, request.stream_id, self.config.connect_timeout_ns
+                )
             ),
         )
+        session.pending.advance()
         self._pending.append(session)
 
     def _bound(self, counter_id: int) -> BoundingCounter:
@@ -238,19 +237,17 @@ class Replays:
             self.start(*self._waiting.popleft())
         for session in list(self._pending):
             try:
-                publication = session.pending.poll()
+                session.pending.advance()
             except AerotapeError as error:
                 self._pending.remove(session)
                 self._fail(session, error)
                 continue
-            if publication is not None:
+            if session.pending.is_done:
                 self._pending.remove(session)
-                self._begin(session, publication)
+                self._begin(session, session.pending.result)
 
     def _fail(self, session: ReplaySession, error: AerotapeError) -> None:
         what = f"failed to create replay publication: {error}"
-        if isinstance(error, AeronError) and error.code == RESOURCE_TEMPORARILY_UNAVAILABLE:
-            what += f", tried for {self.config.connect_timeout_ns / 1e9:g} s"
         self.errors.record("replay not started", what)
         session.requester.send_error(session.correlation_id, ErrorCode.GENERIC, what)
 
@@ -353,7 +350,7 @@ class Replays:
         for session in list(self._pending):
             if session.key == recording_id:
                 self._pending.remove(session)
-                session.pending.cancel()
+                session.pending.close()
                 session.requester.send_error(
                     session.correlation_id,
                     ErrorCode.GENERIC,
@@ -388,6 +385,6 @@ class Replays:
     def close(self) -> None:
         """Cancel the publications that the replayer does not own."""
         for session in self._pending:
-            session.pending.cancel()
+            session.pending.close()
         self._pending.clear()
         self._sessions.clear()

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.client.executors.driver_steps import wait_for
 from aerotape.archive.client.live.join_rule import is_joined, is_near_live
-from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.archive.driver_tasks import wait_for
 from aerotape.archive.replication.source_requests import source_position
+from aerotape.archive.waiting import Pause, Task
 from aerotape.errors import ArchiveError
 
 if TYPE_CHECKING:
     from aerotape._native import Image, Subscription
+    from aerotape.archive.client.session.client_session import ClientSession
 
 
-def add_destination(subscription: Subscription, channel: str, timeout_ns: int) -> Steps[None]:
+def add_destination(subscription: Subscription, channel: str, timeout_ns: int) -> Task[None]:
     """Add a destination to the recording's subscription.
 
     Raises:
@@ -31,7 +32,7 @@ def add_destination(subscription: Subscription, channel: str, timeout_ns: int) -
     yield from wait_for(lambda: pending.poll() or None, late, timeout_ns)
 
 
-def catch_up(image: Image, position: int) -> Steps[None]:
+def catch_up(image: Image, position: int) -> Task[None]:
     """Wait until an image has reached a position.
 
     Raises:
@@ -39,29 +40,29 @@ def catch_up(image: Image, position: int) -> Steps[None]:
     """
     while image.position < position:
         _check_open(image)
-        yield Pause(0)
+        yield Pause()
 
 
 def join(
+    session: ClientSession,
     recording_id: int,
     image: Image,
     subscription: Subscription,
     live_destination: str,
-    timeout_ns: int,
-) -> Steps[int]:
+) -> Task[int]:
     """Add the live stream; return the position at which the replay can be dropped."""
     is_live_added = False
     while True:
-        live_position = yield from source_position(recording_id)
+        live_position = yield from source_position(session, recording_id)
         position = image.position
         if not is_live_added:
             if is_near_live(image, live_position - position):
-                yield from add_destination(subscription, live_destination, timeout_ns)
+                yield from add_destination(subscription, live_destination, session.timeout_ns)
                 is_live_added = True
         elif is_joined(image, live_position - position):
             return position
         _check_open(image)
-        yield Pause(0)
+        yield Pause()
 
 
 def _check_open(image: Image) -> None:

@@ -13,8 +13,8 @@ In capitals: the signals that the client receives; SYNC only at the end of the s
 REPLICATE only for a new recording. An error, a stop or the end of the recording leads from any
 step to REPLICATE_END, which `close` sends.
 
-The session with the source is a client's (`archive.client`): the steps are one generator of the
-client's steps, which the polling executor advances in each duty cycle.
+The session with the source is a client's (`archive.client`): the replication is one task, which is
+advanced in each duty cycle.
 """
 
 from __future__ import annotations
@@ -22,18 +22,11 @@ from __future__ import annotations
 from dataclasses import InitVar, asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from aerotape.archive.agent import SOON_NS
-from aerotape.archive.client.executors.driver_steps import wait_for
-from aerotape.archive.client.executors.polling import PollingExecutor
 from aerotape.archive.client.requests.replays import stop_replay
-from aerotape.archive.client.requests.request import (
-    Call,
-    Pause,
-    Steps,
-    performed,
-    relevant_id,
-)
-from aerotape.archive.client.session.response_channel import sent_back
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call, relevant_id
+from aerotape.archive.client.session.response_channel import exchange_over_response_channel
+from aerotape.archive.driver_tasks import wait_for
 from aerotape.archive.replication import live_join
 from aerotape.archive.replication.request import (
     ReplicationRequest,
@@ -43,12 +36,13 @@ from aerotape.archive.replication.request import (
 )
 from aerotape.archive.replication.source_requests import (
     ReplicationError,
-    connected,
+    connect,
     in_time,
     no_live_source,
     source_descriptor,
     source_position,
 )
+from aerotape.archive.waiting import Pause, Running, Task
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.generated import archive as codecs
@@ -59,7 +53,7 @@ from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image, Subscription
-    from aerotape.archive.client.session.control_session import ControlSession
+    from aerotape.archive.client.session.client_session import ClientSession
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.subscriptions import RecordingSubscription
@@ -74,7 +68,7 @@ class ReplicationSession:
 
     Attributes:
         observer: is notified of signals and errors, also of those of the recording.
-        opening: the steps of `open_session` to the source archive.
+        opening: the task that opens the session with the source archive.
         replication_id: the id for clients.
         dst_recording_id: the recording of this archive; -1 until there is one.
         is_done: whether only `close` is left to do.
@@ -85,7 +79,7 @@ class ReplicationSession:
     replication_id: int
     request: ReplicationRequest
     observer: RecordingObserver
-    opening: InitVar[Steps[ControlSession]]
+    opening: InitVar[Task[ClientSession]]
     aeron: AeronClient
     catalog: Catalog
     recordings: Recordings
@@ -95,13 +89,13 @@ class ReplicationSession:
     _recording: RecordingSubscription | None = field(default=None, init=False)
     _src_stop_position: int = field(default=NULL_POSITION, init=False)
     _src_replay_id: int | None = field(default=None, init=False)
-    # The session with the source, and the steps after the connect.
-    _source: ControlSession | None = field(default=None, init=False)
-    _replicating: PollingExecutor[None] | None = field(default=None, init=False)
+    # The session with the source, and what follows the connect.
+    _source: ClientSession | None = field(default=None, init=False)
+    _replicating: Running[None] | None = field(default=None, init=False)
 
-    def __post_init__(self, opening: Steps[ControlSession]) -> None:
+    def __post_init__(self, opening: Task[ClientSession]) -> None:
         self.dst_recording_id = self.request.dst_recording_id
-        self._opening = PollingExecutor(connected(opening))
+        self._opening = Running(connect(opening))
 
     def do_work(self) -> None:
         """Advance by one step. An error ends the session; only a lost driver is raised."""
@@ -123,8 +117,9 @@ class ReplicationSession:
             self._opening.advance()
             if self._opening.is_done:
                 self._source = self._opening.result
-                self._replicating = PollingExecutor(self._replicate(self._source), self._source)
+                self._replicating = Running(self._replicate(self._source))
             return
+        self._source.service(what="continue")
         self._replicating.advance()
         self.is_done = self._replicating.is_done
         if not self.is_done:
@@ -168,13 +163,12 @@ class ReplicationSession:
             self._source.close()
         self._signal(NULL_POSITION, RecordingSignal.REPLICATE_END)
 
-    # ---- the steps ----------------------------------------------------------------------------
+    # ---- the task -----------------------------------------------------------------------------
 
-    def _replicate(self, session: ControlSession) -> Steps[None]:
-        source = yield from source_descriptor(self.request.src_recording_id)
+    def _replicate(self, session: ClientSession) -> Task[None]:
+        source = yield from source_descriptor(session, self.request.src_recording_id)
         self._src_stop_position = source.stop_position
-        while not self.recordings.gate.is_open():
-            yield Pause(SOON_NS, "the disk")
+        yield from self.recordings.gate.await_open()
         begin = self._prepare(source)
         if self.request.live_destination and not source.is_active:
             raise no_live_source()
@@ -186,7 +180,7 @@ class ReplicationSession:
             return
         live_position = None
         if self.request.live_destination:
-            live_position = yield from source_position(source.recording_id)
+            live_position = yield from source_position(session, source.recording_id)
         session_id = self.request.replication_session_id
         if self.request.live_destination or session_id == NULL_VALUE:
             session_id = source.session_id
@@ -217,7 +211,7 @@ class ReplicationSession:
                 yield from self._follow(image)
             else:
                 yield from live_join.catch_up(image, live_position)
-                yield from self._join_live(image, subscription, session.timeout_ns)
+                yield from self._join_live(session, image, subscription)
         finally:
             image.release()
 
@@ -257,12 +251,12 @@ class ReplicationSession:
 
     def _replay(
         self,
-        session: ControlSession,
+        session: ClientSession,
         source: RecordingDescriptor,
         begin: int,
         session_id: int,
         subscription: Subscription,
-    ) -> Steps[Image]:
+    ) -> Task[Image]:
         """Request a replay from `begin` and wait for its image and recording."""
         request, timeout_ns = self.request, session.timeout_ns
         endpoint = None
@@ -291,9 +285,9 @@ class ReplicationSession:
             f"replay recording {source.recording_id}",
             relevant_id,
         )
-        asked = performed(call)
+        asked = exchange(session, call)
         if request.uses_response_channel:
-            asked = sent_back(session, call, subscription.registration_id)
+            asked = exchange_over_response_channel(session, call, subscription.registration_id)
         what = f"get acknowledgement of replay request to: {request.replication_channel}"
         replay_id = self._src_replay_id = yield from in_time(asked, what)
         image_session_id = to_int32(replay_id)
@@ -308,7 +302,7 @@ class ReplicationSession:
         yield from wait_for(lambda: self._is_recorded() or None, late, timeout_ns)
         return image
 
-    def _follow(self, image: Image) -> Steps[None]:
+    def _follow(self, image: Image) -> Task[None]:
         """Wait for the end of the replay."""
         stop = self.request.stop_position
         position = NULL_POSITION
@@ -319,17 +313,19 @@ class ReplicationSession:
             if self._is_synced(position):
                 self._signal(position, RecordingSignal.SYNC)
             elif not has_ended and not NULL_POSITION < stop <= position:
-                yield Pause(0)
+                yield Pause()
                 continue
             # The source ends the replay without a request.
             self._src_replay_id = None
             return
 
-    def _join_live(self, image: Image, subscription: Subscription, timeout_ns: int) -> Steps[None]:
+    def _join_live(
+        self, session: ClientSession, image: Image, subscription: Subscription
+    ) -> Task[None]:
         """Join the live stream; the recording then continues without the replication."""
         request = self.request
         position = yield from live_join.join(
-            request.src_recording_id, image, subscription, request.live_destination, timeout_ns
+            session, request.src_recording_id, image, subscription, request.live_destination
         )
         # Not awaited: the driver removes it whether it is polled or not.
         subscription.async_remove_destination(replay_destination(request))

@@ -14,13 +14,13 @@ from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient
-    from aerotape.archive.client.requests.request import Steps
-    from aerotape.archive.client.session.control_session import ControlSession
+    from aerotape.archive.client.session.client_session import ClientSession
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replication_session import ReplicationSession
+    from aerotape.archive.waiting import Task
     from aerotape.catalog.file.catalog import Catalog
 
 _QUIET_NS: Final = 10_000_000
@@ -98,16 +98,14 @@ class Replications:
         self._by_id[replication_id] = session
         self._sessions.append(session)
 
-    def open_mirror(self, control_channel: str) -> Steps[ControlSession]:
+    def open_mirror(self, control_channel: str) -> Task[ClientSession]:
         """Open a session with an archive that mirrors a ledger of this one."""
         stream_id = self.config.control_stream_id
         return self._open_source(
             ReplicationRequest(NULL_VALUE, control_channel, stream_id, is_mirroring=True), 0
         )
 
-    def _open_source(
-        self, request: ReplicationRequest, replication_id: int
-    ) -> Steps[ControlSession]:
+    def _open_source(self, request: ReplicationRequest, replication_id: int) -> Task[ClientSession]:
         from aerotape.archive.client.credentials import Login, user_of_file
         from aerotape.archive.client.session.handshake import open_session
 

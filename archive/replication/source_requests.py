@@ -1,4 +1,4 @@
-"""Steps that ask the source archive, with the errors that the reference reports to the client.
+"""Requests to the source archive, with the errors that the reference reports to the client.
 
 The client's own pieces speak the protocol (`archive.client`); this module adds the error codes of
 a replication and the texts that clients match on.
@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from aerotape.archive.client.requests.queries import descriptor_of, recording_position
-from aerotape.archive.client.requests.request import Item, Listing, Steps, performed
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange, list_items
+from aerotape.archive.client.session.request import Listing
+from aerotape.archive.waiting import Task
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import (
@@ -27,7 +30,7 @@ class ReplicationError(ArchiveError):
     """A failure with a specific error code; all others are GENERIC to the client."""
 
 
-def connected(opening: Steps[T]) -> Steps[T]:
+def connect(opening: Task[T]) -> Task[T]:
     """Open the session with the source archive.
 
     Raises:
@@ -48,7 +51,7 @@ def connected(opening: Steps[T]) -> Steps[T]:
         ) from error
 
 
-def in_time(request: Steps[T], what: str) -> Steps[T]:
+def in_time(request: Task[T], what: str) -> Task[T]:
     """Perform a request; a timeout is reported as "failed {what}", as the reference does."""
     try:
         return (yield from request)
@@ -56,7 +59,7 @@ def in_time(request: Steps[T], what: str) -> Steps[T]:
         raise AeronTimeoutError(f"failed {what}: {error}") from error
 
 
-def source_descriptor(recording_id: int) -> Steps[RecordingDescriptor]:
+def source_descriptor(session: ClientSession, recording_id: int) -> Task[RecordingDescriptor]:
     """Return the descriptor of the source recording.
 
     Raises:
@@ -69,7 +72,7 @@ def source_descriptor(recording_id: int) -> Steps[RecordingDescriptor]:
         codecs.ListRecordingRequest(recording_id=recording_id), f"list recording {recording_id}", 1
     )
     what = f"to fetch remote recording descriptor: recordingId={recording_id}"
-    found = yield from in_time(_listed(listing), what)
+    found = yield from in_time(list_items(session, listing), what)
     if not found:
         raise ReplicationError(
             f"unknown src recording id {recording_id}", ErrorCode.UNKNOWN_RECORDING
@@ -80,14 +83,14 @@ def source_descriptor(recording_id: int) -> Steps[RecordingDescriptor]:
     return descriptor
 
 
-def source_position(recording_id: int) -> Steps[int]:
+def source_position(session: ClientSession, recording_id: int) -> Task[int]:
     """Return the recorded position of the live source recording, bytes.
 
     Raises:
         ArchiveError: the recording has stopped, or the source responds with an error.
         AeronTimeoutError: the source does not respond.
     """
-    asked = performed(recording_position(recording_id))
+    asked = exchange(session, recording_position(recording_id))
     position = yield from in_time(asked, "to get recording position of the source")
     if position == NULL_POSITION:
         raise no_live_source()
@@ -97,8 +100,3 @@ def source_position(recording_id: int) -> Steps[int]:
 def no_live_source() -> ArchiveError:
     """Return the error of a source recording that has stopped."""
     return ArchiveError("cannot live merge without active source recording")
-
-
-def _listed(listing: Listing) -> Steps[list[Item]]:
-    found: list[Item] = yield listing
-    return found

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.agent import SOON_NS
-from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
+from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.control import responses
 from aerotape.archive.error_log import LOGGER
 from aerotape.archive.recording.file_worker import FileWorker
@@ -24,6 +24,7 @@ from aerotape.archive.retention.locked_segments import plan_directory
 from aerotape.archive.retention.plan import Removal, RetentionPlan
 from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.retention.survey import Usage
+from aerotape.archive.waiting import Pause, Task, await_future
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
@@ -88,20 +89,20 @@ class Retention:
         try:
             usage, now_ns = self._usage(), self.epoch_ns()
             planning = self._worker.submit(lambda: self._plan(usage, now_ns))
-            yield  # no removal in the duty cycle that starts a pass
-            plan = yield from outcome(planning)
+            yield Pause()  # no removal in the duty cycle that starts a pass
+            plan = yield from await_future(planning)
             for each in plan.retained:
                 LOGGER.debug("retention: recording %d stays: %s", each.recording_id, each.in_use)
             self._is_removing = True
             for removal in plan.removals:
                 while len(self._removals) >= _MAX_UNDER_WAY or not self.services.gate.is_open():
-                    yield
+                    yield Pause()
                 if self._is_as_planned(removal):
                     self._removals.start(self._remove(removal))
-                    yield
+                    yield Pause()
             self._is_removing = False
             while len(self._removals):
-                yield
+                yield Pause()
         except AerotapeError as error:
             self.services.errors.record("retention failed", error)
         finally:
@@ -150,10 +151,10 @@ class Retention:
                     recording_id, removal.new_start_position
                 )
             segments, size = self.counters
-            segments.add((yield from outcome(deletion.counted)))
+            segments.add((yield from await_future(deletion.counted)))
             size.add(removal.size_bytes)
             LOGGER.info("retention deletes of %s", removal)
-            for problem in (yield from outcome(deletion.deleted)):
+            for problem in (yield from await_future(deletion.deleted)):
                 LOGGER.info("retention: recording %d: %s", recording_id, problem)
             self._signal_deletion(recording_id)
         except ArchiveError as error:

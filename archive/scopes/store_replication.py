@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape import _native, errors
 from aerotape.archive.client import channels
-from aerotape.archive.client.executors.driver_steps import subscribed, wait_for, with_bound_port
 from aerotape.archive.client.requests.replays import start_replay
-from aerotape.archive.client.requests.request import Steps
+from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.counters import CounterType
+from aerotape.archive.driver_tasks import add_subscription, bind_port, wait_for
 from aerotape.archive.ledger.metadata_store import ledgers_of
 from aerotape.archive.recording.durability import force_segments
+from aerotape.archive.waiting import Task, run
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.no_follow import DIRECTORY_MODE
@@ -175,9 +176,7 @@ def _replicate(
             CounterType.STORE_REPLICATION, b"", f"store-replication: recording {recording_id}"
         )
         exits.callback(counter.close)
-        subscription, image = client._run(
-            _replayed(aeron, source, channel, begin, client._session.timeout_ns)
-        )
+        subscription, image = run(_replay(client._session, source, channel, begin))
         exits.callback(subscription.close)
         worker = _native.SessionWorker(
             mailbox, name="store-replication", archive_dir=str(directory)
@@ -227,20 +226,18 @@ def _stopped(events: list[_native.Event]) -> tuple[int, str | None] | None:
     return None
 
 
-def _replayed(
-    aeron: _native.AeronClient,
-    source: RecordingDescriptor,
-    channel: str,
-    begin: int,
-    timeout_ns: int,
-) -> Steps[tuple[_native.Subscription, _native.Image]]:
+def _replay(
+    session: ClientSession, source: RecordingDescriptor, channel: str, begin: int
+) -> Task[tuple[_native.Subscription, _native.Image]]:
     """Request a replay whose frames are those of the recording, and wait for its stream."""
+    timeout_ns = session.timeout_ns
     channel = channels.with_session_id(channel, source.session_id)
-    subscription = yield from subscribed(aeron, channel, source.stream_id, timeout_ns)
+    subscription = yield from add_subscription(session.aeron, channel, source.stream_id, timeout_ns)
     try:
         if channels.has_wildcard_port(channel):
-            channel = yield from with_bound_port(subscription, channel, timeout_ns)
+            channel = yield from bind_port(subscription, channel, timeout_ns)
         replay_id = yield from start_replay(
+            session,
             source.recording_id,
             channel,
             source.stream_id,

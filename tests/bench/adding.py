@@ -24,8 +24,8 @@ from typing import Protocol
 
 from aerotape import _native
 from aerotape.aeron import Aeron
+from aerotape.archive.client.blocking.ledgers import LedgerWriter
 from aerotape.archive.client.client import ArchiveClient, connect
-from aerotape.archive.client.ledger.handles import LedgerWriter
 from aerotape.archive.counters import CounterType
 from aerotape.codecs.journal_type import JournalType
 

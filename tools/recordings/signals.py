@@ -23,7 +23,7 @@ from aerotape.tools._cli.output import emit_line, note
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
-    from aerotape.archive.client.replay.signals import RecordingSignalEvent
+    from aerotape.archive.client.session.signals import RecordingSignalEvent
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.requests import LedgerInfo
-from aerotape.archive.client.requests.request import Steps
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.waiting import Task
 from aerotape.codecs import entry as entries
 from aerotape.codecs.entry import Entry
 from aerotape.errors import ConfigurationError, LedgerError, UnconfirmedEntryError
@@ -32,16 +34,17 @@ class ReadPlan:
 class LedgerReading:
     """A ledger that is read, as it was when it was last requested, and its password."""
 
+    session: ClientSession
     info: LedgerInfo
     password: bytes
 
-    def refresh(self) -> Steps[LedgerInfo]:
+    def refresh(self) -> Task[LedgerInfo]:
         """Request the state of the ledger unless it is closed, and return it."""
         if not self.info.is_closed:
-            self.info = yield from requests.ledger_info(self.info.id)
+            self.info = yield from requests.ledger_info(self.session, self.info.id)
         return self.info
 
-    def plan(self, first: int, last: int | None, *, unconfirmed: bool) -> Steps[ReadPlan]:
+    def plan(self, first: int, last: int | None, *, unconfirmed: bool) -> Task[ReadPlan]:
         """Return what to replay for some entries.
 
         Args:
@@ -76,7 +79,8 @@ class LedgerReading:
             )
         position = end
         if first <= last:
-            position = yield requests.locate_entry(info.id, first)
+            located = requests.locate_entry(info.id, first)
+            position = yield from exchange(self.session, located)
         return ReadPlan(range(first, last + 1), position, end - position)
 
     def entry(self, entry_id: int, message: Message | None) -> Entry:

@@ -9,14 +9,10 @@ from typing import Final, Literal, cast
 
 from aerotape.archive.client import arguments
 from aerotape.archive.client.requests.queries import Pages
-from aerotape.archive.client.requests.request import (
-    Call,
-    Item,
-    Listing,
-    Steps,
-    nothing,
-    relevant_id,
-)
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import list_items
+from aerotape.archive.client.session.request import Call, Listing, relevant_id
+from aerotape.archive.waiting import Task
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.journal_type import JournalType
@@ -104,39 +100,28 @@ def id_fields(ledger: QualifiedId) -> dict[str, int]:
     return {"scope_id": ledger.signed[0], "ledger_id": ledger.signed[1]}
 
 
-def ledger_info(ledger: AnyLedger) -> Steps[LedgerInfo]:
-    """Return what the archive knows of a ledger.
-
-    Raises:
-        UnknownLedgerError: there is no such ledger.
-    """
-    return info_of((yield from described(qualified_id(ledger))))
+def ledger_info(session: ClientSession, ledger: AnyLedger) -> Task[LedgerInfo]:
+    """Return what the archive knows of a ledger."""
+    return info_of((yield from describe(session, qualified_id(ledger))))
 
 
-def described(ledger: QualifiedId, token: bytes = b"") -> Steps[codecs.LedgerDescriptor]:
+def describe(
+    session: ClientSession, ledger: QualifiedId, token: bytes = b""
+) -> Task[codecs.LedgerDescriptor]:
     """Return the descriptor of a ledger. Raises as `ledger_info`.
 
     Args:
         token: of a password that the archive has to check (LedgerPasswordError); empty: none.
     """
     request = codecs.LedgerInfoRequest(**id_fields(ledger), password_token=token)
-    return (
-        yield from described_by(ledger, Listing(request, f"get the state of ledger {ledger}", 1))
-    )
+    listing = Listing(request, f"get the state of ledger {ledger}", 1)
+    return (yield from describe_by(session, ledger, listing))
 
 
 def list_ledgers(
-    scope_id: int = 0, from_ledger_id: int = 0, count: int | None = None
+    session: ClientSession, scope_id: int, from_ledger_id: int, count: int | None
 ) -> Pages[LedgerInfo]:
-    """Iterate over the ledgers of a scope in the order of their ids, page by page.
-
-    Entry ids of ledgers that are open are not looked up: `ledger_info` returns them.
-
-    Args:
-        scope_id: unsigned.
-        from_ledger_id: the first id to be listed, unsigned.
-        count: the maximum number; None: no limit.
-    """
+    """List the ledgers of a scope in the order of their ids, page by page."""
     for name, value in (("scope_id", scope_id), ("from_ledger_id", from_ledger_id)):
         arguments.integer(name, value, 0, MAX_UNSIGNED)
 
@@ -147,6 +132,7 @@ def list_ledgers(
         return Listing(request, f"list the ledgers of scope {scope_id}", length)
 
     return Pages(
+        session,
         ask,
         lambda item: info_of(cast(codecs.LedgerDescriptor, item)),
         lambda _, last, __: min(last.id.ledger_id + 1, MAX_UNSIGNED),
@@ -189,44 +175,6 @@ def recover_ledger(ledger: QualifiedId, password: bytes) -> Call[int]:
     return Call(request, f"recover ledger {ledger}", relevant_id)
 
 
-def delete_ledger(ledger: AnyLedger) -> Call[None]:
-    """Delete a ledger with its recording.
-
-    Raises:
-        UnknownLedgerError: there is no such ledger.
-        LedgerInUseError: it has a writer.
-        ArchiveError: it is being read.
-    """
-    found = qualified_id(ledger)
-    request = codecs.DeleteLedgerRequest(**id_fields(found))
-    return Call(request, f"delete ledger {found}", nothing)
-
-
-def replace_mirror(ledger: AnyLedger, mirror: str, replacement: str) -> Call[None]:
-    """Mirror a PD_JOURNAL ledger on another archive instead of one that has failed.
-
-    The other archive replicates all of the ledger. What the first one has stays there.
-
-    Args:
-        ledger: an open ledger.
-        mirror: control channel of the one that is replaced.
-        replacement: control channel of the other one.
-
-    Raises:
-        UnknownLedgerError: there is no such ledger.
-        LedgerClosedError: it is closed.
-        ArchiveError: it is a VD_JOURNAL ledger, whose mirrors never change, or does not have
-            this mirror.
-    """
-    found = qualified_id(ledger)
-    request = codecs.ReplaceMirrorRequest(
-        **id_fields(found),
-        mirror=arguments.channel("mirror", mirror),
-        replacement=arguments.channel("replacement", replacement),
-    )
-    return Call(request, f"replace a mirror of ledger {found}", nothing)
-
-
 def locate_entry(ledger: QualifiedId, entry_id: int) -> Call[int]:
     """Return the position of the first frame of an entry, bytes."""
     request = codecs.LocateEntryRequest(**id_fields(ledger), entry_id=entry_id)
@@ -256,10 +204,12 @@ def info_of(found: codecs.LedgerDescriptor) -> LedgerInfo:
     )
 
 
-def described_by(ledger: QualifiedId, listing: Listing) -> Steps[codecs.LedgerDescriptor]:
+def describe_by(
+    session: ClientSession, ledger: QualifiedId, listing: Listing
+) -> Task[codecs.LedgerDescriptor]:
     """Return the one descriptor that a request returns."""
     try:
-        found: list[Item] = yield listing
+        found = yield from list_items(session, listing)
     except LedgerError as error:
         error.ledger = ledger
         raise

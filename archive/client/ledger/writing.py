@@ -1,4 +1,4 @@
-"""Writing to a ledger, as steps for either front end.
+"""Writing to a ledger, for either front end.
 
 An add is acknowledged when the archive's counter of the confirmed (PD_JOURNAL) or the recorded
 position (VD_JOURNAL) passes its entry. A writer on another media driver has no counters; its
@@ -11,25 +11,22 @@ import struct
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from aerotape import _native, errors
 from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
 from aerotape.archive.client import channels
-from aerotape.archive.client.executors.driver_steps import published
 from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.archive.client.requests.queries import list_recording
 from aerotape.archive.client.requests.recordings import stop_recording_by_identity
-from aerotape.archive.client.requests.request import (
-    AwaitCounter,
-    CurrentSession,
-    Listing,
-    Pause,
-    Steps,
-)
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Listing
 from aerotape.archive.counters import CounterType
+from aerotape.archive.driver_tasks import add_publication
+from aerotape.archive.waiting import SLICE_NS, Attempt, CounterValue, Pause, Task
 from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.entry import Data
 from aerotape.codecs.generated import ledger_control as codecs
@@ -38,14 +35,13 @@ from aerotape.qualified_id import QualifiedId
 
 STREAM_ID: Final = 1_018
 """The stream on which writers publish; their sessions differ."""
-# So that Ctrl-C takes effect.
-_SLICE_NS: Final = 50_000_000
 _PAUSE_NS: Final = 100_000
+_ROOM_WAIT_NS: Final = 20_000_000
 _NOT_NOW: Final = (BACK_PRESSURED, ADMIN_ACTION, NOT_CONNECTED)
 
 
 class LedgerWriting:
-    """The state of a writer that the archive records. Created by `attached`.
+    """The state of a writer that the archive records. Created by `attach`.
 
     Attributes:
         info: the ledger when the writer was attached.
@@ -55,7 +51,7 @@ class LedgerWriting:
 
     def __init__(
         self,
-        session: ControlSession,
+        session: ClientSession,
         publication: _native.ExclusivePublication,
         found: codecs.LedgerDescriptor,
         password: bytes,
@@ -113,20 +109,29 @@ class LedgerWriting:
 
     # -- adding --------------------------------------------------------------------------------
 
-    def push(self, payloads: Sequence[Data], wait_ns: int = 0) -> Steps[int]:
+    def try_push(self, payloads: Sequence[Data]) -> int | None:
+        """Publish one entry and return its id, if there is room; None: use `push`."""
+        if len(payloads) == 1 and self.failure is None:
+            entry_id, result = self.native.add(payloads[0])
+            if result >= 0:
+                return entry_id
+        return None
+
+    def push(self, payloads: Sequence[Data]) -> Task[int]:
         """Publish entries, waiting for room; return the last one's id.
 
         After an error some of them may be added.
-
-        Args:
-            wait_ns: how long a native call may wait.
         """
+        if not payloads:
+            return self.native.last_add_pushed
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         rest = payloads
         while True:
             self.check_writable()
             before = self.native.last_add_pushed
-            last, result = self.native.add_many(rest, wait_ns)
+            adding = Attempt(partial(self.native.add_many, rest), _ROOM_WAIT_NS)
+            yield adding
+            last, result = adding.value
             if result >= 0:
                 return last
             if result not in _NOT_NOW:
@@ -149,7 +154,7 @@ class LedgerWriting:
                     f"cannot add to ledger {self.info.id}: the archive has not taken entries for"
                     f" {self._session.timeout_ns / 1e9:g} s (back pressure)"
                 )
-            yield Pause(_PAUSE_NS, f"add to ledger {self.info.id}")
+            yield Pause(_PAUSE_NS)
 
     def check_writable(self) -> None:
         """Raise the error after which nothing can be added."""
@@ -160,7 +165,7 @@ class LedgerWriting:
 
     # -- waiting -------------------------------------------------------------------------------
 
-    def flush(self) -> Steps[int]:
+    def flush(self) -> Task[int]:
         """Wait until all adds are acknowledged; return the last entry id."""
         last, position = self.native.last_add_pushed, self.native.position
         if position < 0:
@@ -168,7 +173,7 @@ class LedgerWriting:
         yield from self.acknowledged(position)
         return last
 
-    def acknowledged(self, position: int) -> Steps[None]:
+    def acknowledged(self, position: int) -> Task[None]:
         """Wait until entries up to a position are acknowledged."""
         counter = self._confirmed_counter if self.is_durable else self._recording_counter
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
@@ -178,12 +183,15 @@ class LedgerWriting:
                 raise self.failure
             value: int | None
             if counter is not None:
-                value = yield AwaitCounter(self._counters, *counter, position, _SLICE_NS)
+                reaching = CounterValue(self._counters, counter, position, SLICE_NS)
+                yield reaching
+                value = reaching.value
             else:
-                value = yield requests.await_ledger(
+                asked = requests.await_ledger(
                     self.info.id, position, codecs.Reach.ACKNOWLEDGED, self._session.timeout_ns // 2
                 )
-                if value is not None and value < position:
+                value = yield from exchange(self._session, asked)
+                if value < position:
                     yield from self._check_attached(position)
             if value is None:
                 yield from self._check_attached(position)
@@ -201,14 +209,14 @@ class LedgerWriting:
                     f" {position}"
                 )
 
-    def _check_attached(self, position: int = -1) -> Steps[None]:
+    def _check_attached(self, position: int = -1) -> Task[None]:
         """Raise the reason if the archive no longer records this writer.
 
         Args:
             position: what is safe up to there counts as acknowledged nevertheless.
         """
         ledger = self.info.id
-        found = requests.info_of((yield from requests.described(ledger)))
+        found = requests.info_of((yield from requests.describe(self._session, ledger)))
         is_same = (
             found.has_writer
             and found.confirmed_counter_id == self.info.confirmed_counter_id
@@ -235,14 +243,14 @@ class LedgerWriting:
         if position < 0 or position > self._safe_position:
             raise self.failure
 
-    def sync(self) -> Steps[int]:
+    def sync(self) -> Task[int]:
         """Force what was added to storage; return the last entry that is."""
         if self.failure is not None:
             raise self.failure
         yield from self.flush()
         if not self.is_durable:
             try:
-                position = yield requests.sync_ledger(self.info.id)
+                position = yield from exchange(self._session, requests.sync_ledger(self.info.id))
             except errors.LedgerError:
                 yield from self._check_attached()
                 raise
@@ -251,26 +259,27 @@ class LedgerWriting:
 
     # -- the end -------------------------------------------------------------------------------
 
-    def close(self) -> Steps[None]:
+    def close(self) -> Task[None]:
         """Wait for acknowledgements, then sync and close the ledger. Idempotent."""
         if self._publication.is_closed:
             return
         try:
             if self.failure is None:
                 yield from self.flush()
-                yield requests.close_ledger(self.info.id)
+                yield from exchange(self._session, requests.close_ledger(self.info.id))
                 self.native.confirm(self.native.position)
         finally:
             self.release()
 
-    def detach(self) -> Steps[None]:
+    def detach(self) -> Task[None]:
         """Wait for acknowledgements, and leave the ledger open without a writer. Idempotent."""
         if self._publication.is_closed:
             return
         try:
             if self.failure is None:
                 yield from self.flush()
-                yield stop_recording_by_identity(self.info.recording_id)
+                stopping = stop_recording_by_identity(self.info.recording_id)
+                yield from exchange(self._session, stopping)
         finally:
             self.release()
 
@@ -279,18 +288,19 @@ class LedgerWriting:
         self._publication.close()
 
 
-def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps[LedgerWriting]:
+def attach(
+    session: ClientSession, ledger: QualifiedId, password: bytes, channel: str | None
+) -> Task[LedgerWriting]:
     """Publish to a ledger, by default to `default_channel`, and let the archive record that."""
-    session: ControlSession = yield CurrentSession()
     if channel is None:
         channel = default_channel(session.request_channel)
-    info = requests.info_of((yield from requests.described(ledger)))
+    info = requests.info_of((yield from requests.describe(session, ledger)))
     if info.has_writer:
         raise errors.LedgerInUseError.of_ledger(ledger)
     if info.recording_id != NULL_VALUE:
         channel = yield from _extension_channel(session, info, channel)
     is_local = ChannelUri.parse(channel).is_ipc
-    publication = yield from published(session.aeron, channel, STREAM_ID, session.timeout_ns)
+    publication = yield from add_publication(session.aeron, channel, STREAM_ID, session.timeout_ns)
     try:
         request = codecs.AttachWriterRequest(
             **requests.id_fields(ledger),
@@ -301,25 +311,25 @@ def attached(ledger: QualifiedId, password: bytes, channel: str | None) -> Steps
             password_token=requests.password_token(password),
         )
         listing = Listing(request, f"write to ledger {ledger}", 1)
-        found = yield from requests.described_by(ledger, listing)
+        found = yield from requests.describe_by(session, ledger, listing)
         return LedgerWriting(session, publication, found, password)
     except BaseException:
         publication.close()
         raise
 
 
-def _extension_channel(session: ControlSession, info: LedgerInfo, channel: str) -> Steps[str]:
+def _extension_channel(session: ClientSession, info: LedgerInfo, channel: str) -> Task[str]:
     """Return the channel of a publication that begins where the ledger's recording ends."""
     deadline_ns = time.monotonic_ns() + session.timeout_ns
     while True:
-        recording = yield from list_recording(info.recording_id)
+        recording = yield from list_recording(session, info.recording_id)
         if recording is None:
             raise errors.LedgerError.lost_recording(info.id, info.recording_id)
         if not recording.is_active:
             return channels.extension_channel(recording, channel)
         if time.monotonic_ns() >= deadline_ns:
             raise errors.LedgerInUseError(f"ledger {info.id} still has a writer", info.id)
-        yield Pause(_PAUSE_NS, f"write to ledger {info.id}")
+        yield Pause(_PAUSE_NS)
 
 
 def default_channel(control_channel: str) -> str:

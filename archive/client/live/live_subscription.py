@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
-from aerotape.archive.client.executors.driver_steps import subscribed
-from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.archive.driver_tasks import add_subscription
+from aerotape.archive.waiting import Running
 from aerotape.errors import AeronTimeoutError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class LiveSubscription:
     timeout_ns: int
     on_error: Callable[[Exception], None]
     _recording: RecordingDescriptor | None = field(default=None, init=False)
-    _adding: PollingExecutor[_native.Subscription] | None = field(default=None, init=False)
+    _adding: Running[_native.Subscription] | None = field(default=None, init=False)
     _subscription: _native.Subscription | None = field(default=None, init=False)
     _image: _native.Image | None = field(default=None, init=False)
     _deadline_ns: int | None = field(default=None, init=False)
@@ -60,8 +60,8 @@ class LiveSubscription:
         if time.monotonic_ns() < self._retry_at_ns:
             return
         self._recording = recording
-        self._adding = PollingExecutor(
-            subscribed(self.aeron, self.channel, recording.stream_id, self.timeout_ns)
+        self._adding = Running(
+            add_subscription(self.aeron, self.channel, recording.stream_id, self.timeout_ns)
         )
         self._adding.advance()
 
@@ -84,7 +84,7 @@ class LiveSubscription:
     def _is_recorded(self, image: _native.Image) -> bool:
         return self._recording is None or is_same_stream(image, self._recording)
 
-    def _await_subscription(self, adding: PollingExecutor[_native.Subscription]) -> None:
+    def _await_subscription(self, adding: Running[_native.Subscription]) -> None:
         try:
             adding.advance()
         except AeronTimeoutError as error:

@@ -1,7 +1,7 @@
 """The state machine of a persistent subscription: replay, join the live stream, fall back, repeat.
 
-It is a generator that its user advances once a duty cycle. It never blocks, except for the slice
-of time that it is given to wait for a message. Each phase closes its resources however it ends.
+It is a task that its user advances once a duty cycle. It never blocks, except for the slice of
+time that it is given to wait for a message. Each phase closes its resources however it ends.
 
 Both images have positions of the same stream. Close to the end of the recording, the live stream
 is subscribed to. Where it begins at a lower position than the replay, it is skipped up to the
@@ -11,13 +11,11 @@ both are at the same position, switching to the live stream neither loses nor du
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 from aerotape import _native, errors
-from aerotape.archive.client.executors.polling import PollingExecutor
 from aerotape.archive.client.live.live_subscription import LiveSubscription, is_same_stream
 from aerotape.archive.client.live.persistent_types import (
     FROM_LIVE,
@@ -28,20 +26,18 @@ from aerotape.archive.client.live.persistent_types import (
 )
 from aerotape.archive.client.replay.opening import start_stream
 from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
-from aerotape.archive.client.requests.request import Pause, Steps, performed
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
+from aerotape.archive.waiting import Pause, Responses, Running, Task
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.message import MessageBuffer
 from aerotape.protocol import NULL_POSITION
 
-T = TypeVar("T")
-DutyCycles = Generator[None, None, T]
-
 # In a duty cycle that skips in the live stream.
 _SKIPPED_FRAGMENTS: Final = 4096
 # While there is other work than reading the stream.
-_BUSY_SLICE_NS: Final = 1_000_000
+BUSY_SLICE_NS: Final = 1_000_000
 # Between two requests for how far the archive has recorded.
 _RECORDER_LATE_NS: Final = 10_000_000
 
@@ -92,14 +88,14 @@ class PersistentStateMachine:
 
     # -- duty cycles ---------------------------------------------------------------------------
 
-    def duty_cycles_after_interrupt(self) -> DutyCycles[None]:
+    def duty_cycles_after_interrupt(self) -> Task[None]:
         """As `duty_cycles`, after an exception of a signal handler ended the previous ones."""
         # All that was read is in the backlog, or part of an incomplete message.
         if self._reader.position >= 0:
             self.position = max(self.position, self._reader.position)
         return self.duty_cycles()
 
-    def duty_cycles(self) -> DutyCycles[None]:
+    def duty_cycles(self) -> Task[None]:
         """Run until a permanent error, which is raised; each yield ends a duty cycle."""
         try:
             while True:
@@ -110,14 +106,14 @@ class PersistentStateMachine:
                         raise
                     if isinstance(error, errors.AeronTimeoutError):
                         self.report(error)
-                    yield from self._wait_a_cycle()
+                    yield Pause(BUSY_SLICE_NS)
                     continue
                 if image is not None:
                     yield from self._read_live(image)
         finally:
             self._live.close()
 
-    def _until_live(self) -> DutyCycles[_native.Image | None]:
+    def _until_live(self) -> Task[_native.Image | None]:
         """Read from the recording until the live stream is joined; None: start again."""
         session = yield from self._connected()
         recording = yield from self._look_up(session)
@@ -138,18 +134,18 @@ class PersistentStateMachine:
             self.report(error)
             return None
 
-    def _connected(self) -> DutyCycles[ControlSession]:
+    def _connected(self) -> Task[ClientSession]:
         while (session := self.connection.session) is None:
             if self.aeron.is_closed:
                 raise errors.ClosedError("cannot continue: the Aeron client is closed")
             self._enter(PersistentState.AWAIT_ARCHIVE_CONNECTION)
-            yield from self._wait_a_cycle()
+            yield Pause(BUSY_SLICE_NS)
         return session
 
-    def _look_up(self, session: ControlSession) -> DutyCycles[RecordingDescriptor]:
+    def _look_up(self, session: ClientSession) -> Task[RecordingDescriptor]:
         self._enter(PersistentState.AWAIT_LIST_RECORDING_RESPONSE)
         recording_id = self.options.recording_id
-        recording = yield from self._perform(session, list_recording(recording_id))
+        recording = yield from list_recording(session, recording_id)
         if recording is None:
             raise self._terminal(Reason.RECORDING_NOT_FOUND, "there is no such recording")
         live_stream_id = self.options.live_stream_id
@@ -181,30 +177,27 @@ class PersistentStateMachine:
                 )
         return recording
 
-    def _waits_for_recorder(self, session: ControlSession) -> DutyCycles[bool]:
+    def _waits_for_recorder(self, session: ClientSession) -> Task[bool]:
         """Whether more has been read live than is recorded yet; waits a little if so.
 
         The archive would refuse a replay from there as an invalid position.
         """
         if not 0 <= self.position <= self._seen_live:
             return False
-        asked = performed(max_recorded_position(self.options.recording_id))
-        end = yield from self._perform(session, asked)
+        end = yield from exchange(session, max_recorded_position(self.options.recording_id))
         if end >= self.position:
             return False
-        now_ns = time.monotonic_ns()
-        while time.monotonic_ns() < now_ns + _RECORDER_LATE_NS:
-            yield from self._wait_a_cycle()
+        yield Pause(_RECORDER_LATE_NS)
         return True
 
     # -- from the recording --------------------------------------------------------------------
 
     def _replay(
-        self, session: ControlSession, recording: RecordingDescriptor
-    ) -> DutyCycles[_native.Image | None]:
+        self, session: ClientSession, recording: RecordingDescriptor
+    ) -> Task[_native.Image | None]:
         self._enter(PersistentState.AWAIT_REPLAY_RESPONSE)
         self._set_join_difference(None)
-        opening = start_stream(
+        replay = yield from start_stream(
             session,
             recording,
             self.position,
@@ -212,9 +205,8 @@ class PersistentStateMachine:
             channel=self.options.replay_channel,
             stream_id=self.options.replay_stream_id,
         )
-        replay = yield from self._perform(session, opening)
         joined: _native.Image | None = None
-        watch = PollingExecutor(self._near_the_end(recording), session)
+        watch = Running(self._near_the_end(session, recording))
         try:
             self._enter(PersistentState.REPLAY)
             while (image := replay.image) is not None and not image.is_closed:
@@ -228,11 +220,11 @@ class PersistentStateMachine:
                         joined = live
                         break
                     self._live.close()
-                    watch = PollingExecutor(self._near_the_end(recording), session)
+                    watch = Running(self._near_the_end(session, recording))
                     self._enter(PersistentState.REPLAY)
                     continue
-                self._read(image, None, _BUSY_SLICE_NS, replay.parameters.recorded_as)
-                yield
+                self._read(image, None, BUSY_SLICE_NS, replay.parameters.recorded_as)
+                yield Pause()
                 self._ensure_connected(session)
                 watch.advance()
                 if watch.is_done and not self._live.is_wanted:
@@ -244,25 +236,26 @@ class PersistentStateMachine:
                 self._live.close()
         return joined
 
-    def _near_the_end(self, recording: RecordingDescriptor) -> Steps[None]:
+    def _near_the_end(self, session: ClientSession, recording: RecordingDescriptor) -> Task[None]:
         """Return when no more than a quarter of a term is left of the recording."""
         distance = recording.term_buffer_length // 4
         while True:
             try:
-                end: int = yield max_recorded_position(self.options.recording_id)
+                asked = max_recorded_position(self.options.recording_id)
+                end = yield from exchange(session, asked)
             except errors.AeronTimeoutError:
                 continue
             if self.position >= end - distance:
                 return
             while self.position < end:
-                yield Pause(0, "follow the recording")
+                yield Responses(session, "follow the recording")
 
     def _switch(
         self,
         replay: _native.Image,
         live: _native.Image,
         recorded_as: tuple[int, int] | None,
-    ) -> DutyCycles[bool]:
+    ) -> Task[bool]:
         """Return whether the live stream is joined; False when either of the two has ended."""
         self._enter(PersistentState.ATTEMPT_SWITCH)
         self._set_join_difference(live.position - replay.position)
@@ -276,14 +269,14 @@ class PersistentStateMachine:
             if replay.is_closed or live.is_closed:
                 return False
             limit = live.position if live.position > replay.position else None
-            self._read(replay, limit, _BUSY_SLICE_NS, recorded_as)
-            yield
+            self._read(replay, limit, BUSY_SLICE_NS, recorded_as)
+            yield Pause()
 
     # -- from the publisher --------------------------------------------------------------------
 
     def _join_live(
-        self, session: ControlSession, recording: RecordingDescriptor
-    ) -> DutyCycles[_native.Image | None]:
+        self, session: ClientSession, recording: RecordingDescriptor
+    ) -> Task[_native.Image | None]:
         """Wait for the live stream at the end of the recording."""
         joined = False
         try:
@@ -291,7 +284,7 @@ class PersistentStateMachine:
                 if not self._live.is_wanted:
                     self._live.begin(recording)
                     self._enter(PersistentState.AWAIT_LIVE)
-                yield from self._wait_a_cycle()
+                yield Pause(BUSY_SLICE_NS)
                 self._ensure_connected(session)
                 image = self._live.image()
                 if image is None:
@@ -322,10 +315,10 @@ class PersistentStateMachine:
             if not joined:
                 self._live.close()
 
-    def _read_live(self, image: _native.Image) -> DutyCycles[None]:
+    def _read_live(self, image: _native.Image) -> Task[None]:
         self._enter(PersistentState.LIVE)
         self._emit("live-joined")
-        yield
+        yield Pause()
         try:
             while True:
                 self._live.image()
@@ -333,7 +326,7 @@ class PersistentStateMachine:
                 self._read(image, None, self.slice_ns)
                 if not self.backlog and self.position == before and image.is_closed:
                     break
-                yield
+                yield Pause()
         finally:
             self._live.close()
         self._see_live(self.position)
@@ -355,22 +348,7 @@ class PersistentStateMachine:
         # The position of an image that was closed during a poll may be too low.
         self.position = max(self.position, image.position, self._reader.position)
 
-    def _wait_a_cycle(self) -> DutyCycles[None]:
-        if self.slice_ns > 0:
-            time.sleep(min(self.slice_ns, _BUSY_SLICE_NS) / 1e9)
-        yield
-
-    def _perform(self, session: ControlSession, steps: Steps[T]) -> DutyCycles[T]:
-        executor = PollingExecutor(steps, session)
-        try:
-            while not executor.is_done:
-                if not executor.advance():
-                    yield from self._wait_a_cycle()
-            return executor.result
-        finally:
-            executor.close()
-
-    def _ensure_connected(self, session: ControlSession) -> None:
+    def _ensure_connected(self, session: ClientSession) -> None:
         if self.connection.session is not session:
             raise errors.ClosedError("the archive went away")
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, Unpack
 
 from aerotape import _native
 from aerotape.aeron import Aeron
 from aerotape.archive.client import channels
 from aerotape.archive.client.connection import ConnectionSettings, ConnectOptions, prepare
-from aerotape.archive.client.live.persistent_state_machine import PersistentStateMachine
+from aerotape.archive.client.live.persistent_state_machine import (
+    BUSY_SLICE_NS,
+    PersistentStateMachine,
+)
 from aerotape.archive.client.live.persistent_types import (
     PersistentEvent,
     PersistentOptions,
@@ -23,6 +27,8 @@ from aerotape.archive.client.live.persistent_types import (
     start_position,
 )
 from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
+from aerotape.archive.driver_tasks import add
+from aerotape.archive.waiting import Running, Task, run
 from aerotape.cnc import MAX_LABEL_LENGTH
 from aerotape.context import Closing
 from aerotape.errors import AerotapeError, ClosedError
@@ -75,10 +81,37 @@ def persistent_subscription(
             replay_channel or connecting.replay_channel,
             replay_stream_id,
         )
-        return PersistentSubscription(connecting, subscription, on_event, connecting.owned_aeron)
+        opening = open_persistent_subscription(
+            connecting, subscription, on_event, connecting.owned_aeron
+        )
+        return run(opening)
     except BaseException:
         if connecting.owned_aeron is not None:
             connecting.owned_aeron.close()
+        raise
+
+
+def open_persistent_subscription(
+    connecting: ConnectionSettings,
+    options: PersistentOptions,
+    on_event: Callable[[PersistentEvent], None] | None,
+    owned_aeron: Aeron | None = None,
+) -> Task[PersistentSubscription]:
+    """Add the counters of a persistent subscription, and start it."""
+    what = (
+        f"{options.replay_stream_id} {options.replay_channel} "
+        f"{options.live_stream_id or ''} {options.live_channel}"
+    )
+    counters: dict[str, _native.Counter] = {}
+    try:
+        for type_id, name in enumerate(_COUNTERS, 114):
+            label = f"Persistent Subscription {name}: {what}"[:MAX_LABEL_LENGTH]
+            begin = partial(connecting.aeron.native.async_add_counter, type_id, b"", label)
+            counters[name] = yield from add(begin, f"counter {label!r}", connecting.timeout_ns)
+        return PersistentSubscription(connecting, options, on_event, counters, owned_aeron)
+    except BaseException:
+        for counter in counters.values():
+            counter.close()
         raise
 
 
@@ -101,16 +134,16 @@ class PersistentSubscription(Closing):
         connecting: ConnectionSettings,
         options: PersistentOptions,
         on_event: Callable[[PersistentEvent], None] | None,
+        counters: dict[str, _native.Counter],
         owned_aeron: Aeron | None = None,
     ) -> None:
         """Start. Created by the function and the `ArchiveClient` method of its name."""
-        self._aeron = connecting.aeron
         self._owned_aeron = owned_aeron
         self._on_event = on_event
         self._events: list[PersistentEvent] = []
         self._failure: Exception | None = None
         self._is_closed = False
-        self._counters = self._add_counters(options)
+        self._counters = counters
         self._connection = ReconnectingSession(
             connecting.open,
             lambda error: self._machine.report(error),
@@ -125,7 +158,7 @@ class PersistentSubscription(Closing):
             self._show,
             self._take_event,
         )
-        self._cycles = self._machine.duty_cycles()
+        self._cycles = Running(self._machine.duty_cycles())
         self._show()
 
     # -- state ---------------------------------------------------------------------------------
@@ -213,7 +246,9 @@ class PersistentSubscription(Closing):
     def _do_work(self) -> None:
         try:
             self._connection.service()
-            next(self._cycles)
+            slice_ns = min(self._machine.slice_ns, BUSY_SLICE_NS)
+            if not self._cycles.advance() and slice_ns > 0:
+                time.sleep(slice_ns / 1e9)
         except AerotapeError as error:
             self._failure = error
             self._cycles.close()
@@ -222,7 +257,7 @@ class PersistentSubscription(Closing):
         except BaseException:
             # Raised by a signal handler: the caller may continue.
             self._cycles.close()
-            self._cycles = self._machine.duty_cycles_after_interrupt()
+            self._cycles = Running(self._machine.duty_cycles_after_interrupt())
             raise
 
     def _deliver_events(self) -> None:
@@ -239,17 +274,6 @@ class PersistentSubscription(Closing):
             self._counters[name].add(1)
 
     # -- counters ------------------------------------------------------------------------------
-
-    def _add_counters(self, options: PersistentOptions) -> dict[str, _native.Counter]:
-        what = (
-            f"{options.replay_stream_id} {options.replay_channel} "
-            f"{options.live_stream_id or ''} {options.live_channel}"
-        )
-        add = self._aeron.native.add_counter
-        return {
-            name: add(type_id, b"", f"Persistent Subscription {name}: {what}"[:MAX_LABEL_LENGTH])
-            for type_id, name in enumerate(_COUNTERS, 114)
-        }
 
     def _show(self) -> None:
         difference = self._machine.join_difference

@@ -15,19 +15,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from aerotape import _native, errors
-from aerotape.aeron import Subscription
+from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.client import channels
-from aerotape.archive.client.executors.polling import PollingExecutor
 from aerotape.archive.client.live.join_rule import is_joined, is_near_live
 from aerotape.archive.client.replay.image_reader import ImageReader
-from aerotape.archive.client.requests.queries import max_recorded_position
+from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
 from aerotape.archive.client.requests.replays import (
     replay_request,
     start_replay_for_reader,
     stop_replay,
 )
-from aerotape.archive.client.requests.request import Pause, Steps
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.driver_tasks import add_subscription
+from aerotape.archive.waiting import Responses, Running, Task
 from aerotape.channel_uri import ChannelUri
 from aerotape.context import Closing
 from aerotape.formatting import shown
@@ -125,7 +126,7 @@ class ReplayMerge(ImageReader, Closing):
 
     def __init__(
         self,
-        session: ControlSession,
+        session: ClientSession,
         options: ReplayMergeOptions,
         subscription: Subscription,
         owns_subscription: bool,
@@ -146,7 +147,7 @@ class ReplayMerge(ImageReader, Closing):
         self._target = NULL_POSITION
         self._progress_ns = time.monotonic_ns()
         self._progress_position = options.position
-        self._executor = PollingExecutor(self._merge(), session)
+        self._running = Running(self._merge())
 
     @property
     def state(self) -> MergeState:
@@ -185,11 +186,11 @@ class ReplayMerge(ImageReader, Closing):
             ReplayError: the replay ended before the live stream arrived.
             ClosedError: the archive went away.
         """
-        if self._executor.is_done or self.has_failed:
+        if self._running.is_done or self.has_failed:
             return False
         try:
-            has_worked = self._executor.advance()
-            if not self._executor.is_done:
+            has_worked = self._running.advance()
+            if not self._running.is_done:
                 self._check_progress()
             return has_worked
         except BaseException:
@@ -249,7 +250,7 @@ class ReplayMerge(ImageReader, Closing):
 
     # -- merging -------------------------------------------------------------------------------
 
-    def _merge(self) -> Steps[None]:
+    def _merge(self) -> Task[None]:
         channel = yield from self._ready_to_receive()
         self._enter(MergeState.GET_RECORDING_POSITION)
         yield from self._ask_target(0)
@@ -260,7 +261,7 @@ class ReplayMerge(ImageReader, Closing):
         while True:
             while self.position < self._target:
                 self._check_image(image)
-                yield Pause(0, self._what())
+                yield Responses(self._session, self._what())
             self._enter(MergeState.ATTEMPT_LIVE_JOIN)
             ask_again_ns = yield from self._ask_target(ask_again_ns)
             self._check_image(image)
@@ -276,7 +277,7 @@ class ReplayMerge(ImageReader, Closing):
         self._end_replay()
         self._enter(MergeState.MERGED)
 
-    def _ready_to_receive(self) -> Steps[ChannelUri]:
+    def _ready_to_receive(self) -> Task[ChannelUri]:
         """Add the replay's destination and return the channel that reaches it."""
         destination = self._options.replay_destination
         channel = ChannelUri.parse(self._options.replay_channel)
@@ -288,28 +289,29 @@ class ReplayMerge(ImageReader, Closing):
         endpoint = ChannelUri.parse(destination).get("endpoint")
         if channels.has_wildcard_port(destination):
             while (endpoint := self._subscription.resolved_endpoint()) is None:
-                yield Pause(0, self._what())
+                yield Responses(self._session, self._what())
         assert endpoint is not None, "checked at the beginning"
         channel.put("endpoint", endpoint)
         return channel
 
-    def _add_destination(self, destination: str) -> Steps[None]:
+    def _add_destination(self, destination: str) -> Task[None]:
         pending = self._subscription.native.async_add_destination(destination)
         while not pending.poll():
-            yield Pause(0, self._what())
+            yield Responses(self._session, self._what())
 
-    def _ask_target(self, wait_ns: int) -> Steps[int]:
+    def _ask_target(self, wait_ns: int) -> Task[int]:
         """Request the position of the recording; return how long to wait before the next time."""
         while True:
             if wait_ns:
-                yield Pause(wait_ns, self._what())
-            self._target = yield max_recorded_position(self._options.recording_id)
+                yield Responses(self._session, self._what(), wait_ns)
+            asked = max_recorded_position(self._options.recording_id)
+            self._target = yield from exchange(self._session, asked)
             self._progress_ns = time.monotonic_ns()
             wait_ns = min(max(2 * wait_ns, _FIRST_ASK_AGAIN_NS), _LAST_ASK_AGAIN_NS)
             if self._target != NULL_POSITION:
                 return wait_ns
 
-    def _replay(self, channel: ChannelUri) -> Steps[_native.Image]:
+    def _replay(self, channel: ChannelUri) -> Task[_native.Image]:
         recording_id, stream_id = self._options.recording_id, self._subscription.stream_id
         request = replay_request(
             recording_id,
@@ -320,13 +322,14 @@ class ReplayMerge(ImageReader, Closing):
             None,
             None,
         )
-        answer = yield start_replay_for_reader(request, recording_id, str(channel), stream_id)
+        call = start_replay_for_reader(request, recording_id, str(channel), stream_id)
+        answer = yield from exchange(self._session, call)
         self._replay_session_id = answer.relevant_id
         self._progress_ns = time.monotonic_ns()
         session_id = to_int32(answer.relevant_id)
         native = self._subscription.native
         while (image := native.image_by_session_id(session_id)) is None:
-            yield Pause(0, self._what())
+            yield Responses(self._session, self._what())
         self._image = image
         return image
 
@@ -384,7 +387,7 @@ class ReplayMerge(ImageReader, Closing):
         if self._state is MergeState.CLOSED:
             return
         with contextlib.suppress(errors.AerotapeError):
-            self._executor.close()
+            self._running.close()
         self._end_replay()
         self._state = MergeState.CLOSED
         self._detach_image()
@@ -394,3 +397,47 @@ class ReplayMerge(ImageReader, Closing):
     def __repr__(self) -> str:
         options = ("_options.recording_id", "_options.live_destination")
         return shown(self, *options, "state", "position")
+
+
+def default_destination(replay_channel: str) -> str:
+    """Return where to receive a replay if the archive replays to a channel by default."""
+    is_ipc = ChannelUri.parse(replay_channel).is_ipc
+    return "aeron:udp?endpoint=localhost:0" if is_ipc else replay_channel
+
+
+def open_replay_merge(
+    session: ClientSession,
+    aeron: Aeron,
+    recording_id: int,
+    live_destination: str,
+    position: int | None,
+    *,
+    subscription: Subscription | None,
+    replay_channel: str | None,
+    replay_destination: str,
+    progress_timeout_ns: int,
+) -> Task[ReplayMerge]:
+    """Look up a recording and start to merge a replay of it."""
+    descriptor = yield from list_recording(session, recording_id)
+    if descriptor is None:
+        raise errors.UnknownRecordingError(
+            f"cannot merge a replay of recording {recording_id}: there is no such recording",
+            recording_id,
+        )
+    session_id = descriptor.session_id
+    options = ReplayMergeOptions(
+        recording_id,
+        descriptor.start_position if position is None else position,
+        replay_channel or f"aeron:udp?session-id={session_id}",
+        replay_destination,
+        live_destination,
+        progress_timeout_ns,
+    )
+    if subscription is not None:
+        return ReplayMerge(session, options, subscription, False)
+    channel = f"aeron:udp?control-mode=manual|session-id={session_id}"
+    options.check(channel)
+    added = yield from add_subscription(
+        aeron.native, channel, descriptor.stream_id, session.timeout_ns
+    )
+    return ReplayMerge(session, options, Subscription(added), True)

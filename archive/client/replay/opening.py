@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.executors.driver_steps import subscribed, with_bound_port
 from aerotape.archive.client.replay.stream import ReplayParameters, ReplayStream
 from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
 from aerotape.archive.client.requests.replays import replay_request, start_replay_for_reader
-from aerotape.archive.client.requests.request import CurrentSession, Steps, performed
 from aerotape.archive.client.requests.scopes import check_scope
-from aerotape.archive.client.session.control_session import ControlSession
-from aerotape.archive.client.session.response_channel import sent_back
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.response_channel import exchange_over_response_channel
+from aerotape.archive.driver_tasks import add_subscription, bind_port
+from aerotape.archive.waiting import Task
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
 from aerotape.frame_header import to_int32
@@ -18,47 +19,20 @@ from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_A
 
 
 def replay(
+    session: ClientSession,
     recording_id: int,
-    position: int | None = None,
-    length: int | None = None,
+    position: int | None,
+    length: int | None,
     *,
-    channel: str | None = None,
-    stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID,
-    follow: bool = True,
-    limit_counter_id: int | None = None,
-    file_io_max_length: int | None = None,
-    timeout_ns: int | None = None,
-    scope_id: int | None = None,
-) -> Steps[ReplayStream]:
-    """Replay a recording and return its messages.
-
-    >>> with client.replay(recording_id) as messages:
-    ...     for message in messages:
-    ...         print(message.position, len(message.payload))
-
-    Args:
-        position: the start, bytes: the beginning of a frame. None: the start of the recording.
-        length: the length, bytes. None (or Aeron's -1), or more than there is: to the end.
-            Aeron's -2 is -1 with `follow` off.
-        channel: where the archive replays to. Default: as the control responses.
-        stream_id: stream on that channel.
-        follow: whether a live recording is followed until it stops (or to `length`); else
-            the replay ends where the recording is now.
-        limit_counter_id: replay up to the value of this counter of the media driver;
-            the replay then ends at `length` or when the counter is closed.
-        file_io_max_length: the longest single read of the archive, bytes.
-        timeout_ns: how long to wait for the next message. Default: the client's timeout
-            when one must arrive, no limit when following.
-        scope_id: replay a recording of this scope, which the archive has imported; None or 0:
-            a recording of the archive itself.
-
-    Raises:
-        ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
-        IllegalOperationError: the archive knows no other scope than its own.
-        ConfigurationError: the channel is invalid.
-        AerotapeError: the recording has an invalid start position.
-    """
-    assert channel is not None, "the client's method gives its channel"
+    channel: str,
+    stream_id: int,
+    follow: bool,
+    limit_counter_id: int | None,
+    file_io_max_length: int | None,
+    timeout_ns: int | None,
+    scope_id: int | None,
+) -> Task[ReplayStream]:
+    """Replay a recording."""
     start = None
     if position not in (None, NULL_POSITION):
         start = arguments.natural("position", position)
@@ -67,9 +41,8 @@ def replay(
         length = None
     if length is not None and arguments.any_int64("length", length) < 0:
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
-    session: ControlSession = yield CurrentSession()
-    scope_id = yield from check_scope(scope_id, limit_counter_id)
-    recording = yield from list_recording(recording_id, scope_id=scope_id)
+    scope_id = check_scope(session, scope_id, limit_counter_id)
+    recording = yield from list_recording(session, recording_id, scope_id)
     if recording is None:
         unknown = ErrorCode.UNKNOWN_RECORDING
         raise UnknownRecordingError(
@@ -87,7 +60,8 @@ def replay(
     stop = recording.stop_position
     is_live = stop == NULL_POSITION
     if is_live and not follow:
-        stop, is_live = (yield max_recorded_position(recording_id)), False
+        stop = yield from exchange(session, max_recorded_position(recording_id))
+        is_live = False
     end = None if length is None else start + length
     if not is_live:
         end = stop if end is None else min(end, stop)
@@ -112,7 +86,7 @@ def replay(
 
 
 def start_stream(
-    session: ControlSession,
+    session: ClientSession,
     recording: RecordingDescriptor,
     start: int,
     end: int | None,
@@ -123,7 +97,7 @@ def start_stream(
     file_io_max_length: int | None = None,
     timeout_ns: int | None = None,
     scope_id: int | None = None,
-) -> Steps[ReplayStream]:
+) -> Task[ReplayStream]:
     """Request a replay of known bounds, and wait for its stream.
 
     Args:
@@ -139,12 +113,16 @@ def start_stream(
     reply_to: int | None = None
     try:
         if channels.is_response_channel(channel):
-            subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
+            subscription = yield from add_subscription(
+                aeron, channel, stream_id, session.timeout_ns
+            )
             reply_to = subscription.registration_id
         elif channels.has_wildcard_port(channel):
             # The request needs the bound port, so the subscription comes first.
-            subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
-            archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
+            subscription = yield from add_subscription(
+                aeron, channel, stream_id, session.timeout_ns
+            )
+            archive_channel = yield from bind_port(subscription, channel, session.timeout_ns)
         length = REPLAY_ALL_AND_FOLLOW if end is None else max(end - start, 0)
         request = replay_request(
             id,
@@ -158,9 +136,9 @@ def start_stream(
         )
         call = start_replay_for_reader(request, id, archive_channel, stream_id)
         if reply_to is None:
-            answer = yield from performed(call)
+            answer = yield from exchange(session, call)
         else:
-            answer = yield from sent_back(session, call, reply_to)
+            answer = yield from exchange_over_response_channel(session, call, reply_to)
         parameters = ReplayParameters(
             recording_id=id,
             start_position=start,
@@ -179,7 +157,9 @@ def start_stream(
     try:
         if subscription is None:
             own = channels.with_session_id(channel, parameters.session_id)
-            stream.subscription = yield from subscribed(aeron, own, stream_id, session.timeout_ns)
+            stream.subscription = yield from add_subscription(
+                aeron, own, stream_id, session.timeout_ns
+            )
         yield from stream.await_image()
     except BaseException:
         stream.abandon()

@@ -1,15 +1,9 @@
-"""A replay, for the blocking client."""
+"""Properties of a replay that is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Self
-
-from aerotape.archive.client.executors.blocking import BlockingRequests
 from aerotape.archive.client.replay.stream import ReplayStream
-from aerotape.context import Closing
 from aerotape.formatting import shown
-from aerotape.message import Message
 
 
 class ReplayProperties:
@@ -46,36 +40,3 @@ class ReplayProperties:
 
     def __repr__(self) -> str:
         return shown(self, "recording_id", "start_position", "expected_length", "position")
-
-
-class Replay(ReplayProperties, Iterator[Message], Closing):
-    """The messages of a replay, in order. Iterate it once, in one thread.
-
-    The iteration ends at the recording's stop position or the given length; a replay of a live
-    recording follows it until it stops. A message of which the
-    replay holds only a part (begun before the start, or cut by the length) is skipped.
-
-    Iterating raises `ReplayError` when the archive aborts the replay, `AeronTimeoutError` when
-    no message arrives in time (iterate again to continue) and `ClosedError` when the archive
-    goes away. Leaving the `with` block, or `close`, stops the replay.
-    """
-
-    def __init__(self, stream: ReplayStream, requests: BlockingRequests) -> None:
-        """Read an open stream. Created by `ArchiveClient.replay`."""
-        super().__init__(stream)
-        self._requests = requests
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Message:
-        backlog = self._stream.backlog
-        if not backlog:
-            self._requests._run(self._stream.fetch())
-            if not backlog:
-                raise StopIteration
-        return backlog.next_message()
-
-    def close(self) -> None:
-        """Stop the replay if it has not ended, and close its subscription. Idempotent."""
-        self._requests._run(self._stream.stop())

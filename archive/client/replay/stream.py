@@ -16,8 +16,9 @@ from aerotape import _native
 from aerotape.archive.client.replay.image_reader import ImageReader
 from aerotape.archive.client.requests.queries import stop_position
 from aerotape.archive.client.requests.replays import stop_replay
-from aerotape.archive.client.requests.request import Pause, Poll, Steps
-from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.waiting import SLICE_NS, Fragments, Pause, Responses, Task
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, ReplayError
 from aerotape.message import MessageBuffer
 from aerotape.protocol import NULL_POSITION, ErrorCode
@@ -58,7 +59,7 @@ class ReplayStream(ImageReader):
     def __init__(
         self,
         parameters: ReplayParameters,
-        session: ControlSession,
+        session: ClientSession,
         timeout_ns: int | None,
         subscription: _native.Subscription | None,
     ) -> None:
@@ -72,7 +73,7 @@ class ReplayStream(ImageReader):
         self._is_over = False
 
     @classmethod
-    def empty(cls, session: ControlSession, recording_id: int, position: int) -> Self:
+    def empty(cls, session: ClientSession, recording_id: int, position: int) -> Self:
         """Return an empty replay."""
         parameters = ReplayParameters(recording_id, position, position, False, -1, None, 0)
         stream = cls(parameters, session, None, None)
@@ -86,13 +87,14 @@ class ReplayStream(ImageReader):
 
     # -- reading -------------------------------------------------------------------------------
 
-    def await_image(self) -> Steps[None]:
+    def await_image(self) -> Task[None]:
         """Wait for the replay's stream to appear."""
         subscription = self.subscription
         assert subscription is not None, "set before"
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         while (image := subscription.image_by_session_id(self.parameters.session_id)) is None:
-            yield Pause(_CONNECT_POLL_NS, f"begin {self._describe(self.parameters.start_position)}")
+            what = f"begin {self._describe(self.parameters.start_position)}"
+            yield Responses(self._session, what, _CONNECT_POLL_NS)
             if time.monotonic_ns() >= deadline_ns:
                 self._raise_error(self.parameters.start_position)
                 raise AeronTimeoutError(
@@ -102,7 +104,7 @@ class ReplayStream(ImageReader):
                 )
         self._image = image
 
-    def fetch(self) -> Steps[None]:
+    def fetch(self) -> Task[None]:
         """Read messages into the backlog; none at the end."""
         idle_since_ns = time.monotonic_ns()
         idle_position = self.position
@@ -110,11 +112,11 @@ class ReplayStream(ImageReader):
             if self._is_complete():
                 self.release()
                 break
-            yield Poll(
+            yield Fragments(
                 self.subscription,
-                _FRAGMENT_LIMIT,
-                POLL_SLICE_NS,
                 self.backlog,
+                _FRAGMENT_LIMIT,
+                SLICE_NS,
                 self.parameters.recorded_as,
             )
             if self.backlog:
@@ -137,8 +139,8 @@ class ReplayStream(ImageReader):
         image = self._image
         return image is None or image.is_closed or image.is_end_of_stream
 
-    def _check_alive(self, position: int, idle_since_ns: int) -> Steps[None]:
-        yield Pause(0, f"continue {self._describe(position)}")
+    def _check_alive(self, position: int, idle_since_ns: int) -> Task[None]:
+        yield Responses(self._session, f"continue {self._describe(position)}")
         waited_ns = time.monotonic_ns() - idle_since_ns
         if self._timeout_ns is not None and waited_ns >= self._timeout_ns:
             self._raise_error(position)
@@ -146,15 +148,16 @@ class ReplayStream(ImageReader):
                 f"no message of {self._describe(position)} for {self._timeout_ns / 1e9:g} s"
             )
 
-    def _check_early_end(self, position: int) -> Steps[None]:
+    def _check_early_end(self, position: int) -> Task[None]:
         """Raise unless the stream has ended where it may."""
-        yield Pause(0, f"end {self._describe(position)}")
+        yield Responses(self._session, f"end {self._describe(position)}")
         self._raise_error(position)
         if self.parameters.is_bounded:
             return  # it ends at the last value of the counter, known only to the archive
         deadline_ns = time.monotonic_ns() + _STOP_POSITION_GRACE_NS
         while True:
-            stopped_at: int = yield stop_position(self.parameters.recording_id)
+            asked = stop_position(self.parameters.recording_id)
+            stopped_at = yield from exchange(self._session, asked)
             if stopped_at != NULL_POSITION or time.monotonic_ns() >= deadline_ns:
                 break
             yield Pause(_STOP_POLL_NS)
@@ -207,12 +210,12 @@ class ReplayStream(ImageReader):
         is_running, self._is_over = not self._is_over, True
         return is_running
 
-    def stop(self) -> Steps[None]:
+    def stop(self) -> Task[None]:
         """Stop the replay if it has not ended, and close its subscription. Idempotent."""
         if self.release() and self.parameters.replay_session_id is not None:
             # An archive that is gone has stopped the replay too.
             with contextlib.suppress(ClosedError, AeronTimeoutError, ArchiveError):
-                yield stop_replay(self.parameters.replay_session_id)
+                yield from exchange(self._session, stop_replay(self.parameters.replay_session_id))
 
     def abandon(self) -> None:
         """As `stop`, without waiting for the response."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
 from aerotape.archive.client import arguments
-from aerotape.archive.client.requests.request import (
+from aerotape.archive.client.requests.scopes import check_scope, listing_request
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import list_items
+from aerotape.archive.client.session.request import (
     Call,
     Item,
     Listing,
     Request,
-    Steps,
     relevant_id,
 )
-from aerotape.archive.client.requests.scopes import check_scope, listing_request
+from aerotape.archive.waiting import Task
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.codecs.generated import archive as codecs
 
@@ -45,7 +46,7 @@ class Pages(Generic[D]):
     """A listing that is requested page by page, so that other requests can be sent in between.
 
     Attributes:
-        ask: returns the request for a page, or steps that do, given its first key and length.
+        ask: returns the request for a page, given its first key and length.
         convert: converts an item for the caller.
         key_after: returns the key of the next page, from this one's key, last item, length.
         count: the maximum number of items; None: no limit.
@@ -53,7 +54,8 @@ class Pages(Generic[D]):
 
     page_length: ClassVar[int] = 100
 
-    ask: Callable[[int, int], Listing | Steps[Listing]]
+    session: ClientSession
+    ask: Callable[[int, int], Listing]
     convert: Callable[[Item], D]
     key_after: Callable[[int, D, int], int]
     key: int
@@ -62,14 +64,12 @@ class Pages(Generic[D]):
     def __post_init__(self) -> None:
         self._remaining = _MAX_COUNT if self.count is None else arguments.count("count", self.count)
 
-    def next(self) -> Steps[list[D]]:
+    def next(self) -> Task[list[D]]:
         """Return the next page; an empty one is the end."""
         if self._remaining <= 0:
             return []
         length = min(self.page_length, self._remaining)
-        asked = self.ask(self.key, length)
-        listing = asked if isinstance(asked, Listing) else (yield from asked)
-        found: list[Item] = yield listing
+        found = yield from list_items(self.session, self.ask(self.key, length))
         page = [self.convert(item) for item in found]
         self._remaining -= len(page)
         if len(page) < length:
@@ -80,40 +80,26 @@ class Pages(Generic[D]):
 
 
 def list_recordings(
-    from_recording_id: int = 0, count: int | None = None, *, scope_id: int | None = None
+    session: ClientSession, from_recording_id: int, count: int | None, scope_id: int | None
 ) -> Pages[RecordingDescriptor]:
-    """Iterate over the recordings in the order of their ids, page by page.
-
-    Args:
-        from_recording_id: the first id to be listed.
-        count: the maximum number; None: no limit.
-        scope_id: list the recordings of this scope, which the archive has imported; None or 0:
-            its own.
-
-    Raises:
-        IllegalOperationError: the archive knows no other scope than its own.
-    """
+    """List the recordings in the order of their ids, page by page."""
     arguments.natural("from_recording_id", from_recording_id)
+    scope = check_scope(session, scope_id)
 
-    def ask(from_id: int, length: int) -> Steps[Listing]:
-        scope = yield from check_scope(scope_id)
+    def ask(from_id: int, length: int) -> Listing:
         return Listing(listing_request(scope, from_id, length), "list recordings", length)
 
-    return _recordings(ask, from_recording_id, count)
+    return _recordings(session, ask, from_recording_id, count)
 
 
 def list_recordings_for_uri(
+    session: ClientSession,
     channel_fragment: str,
     stream_id: int,
-    from_recording_id: int = 0,
-    count: int | None = None,
+    from_recording_id: int,
+    count: int | None,
 ) -> Pages[RecordingDescriptor]:
-    """As `list_recordings`, of one stream id and of channels that contain a text.
-
-    Args:
-        channel_fragment: any part of the recording's channel without the parameters that
-            do not identify the stream, for example ``endpoint=localhost:20121``.
-    """
+    """As `list_recordings`, of one stream id and of channels that contain a text."""
     arguments.text("channel_fragment", channel_fragment)
     arguments.any_int32("stream_id", stream_id)
     arguments.natural("from_recording_id", from_recording_id)
@@ -128,45 +114,31 @@ def list_recordings_for_uri(
         what = f"list recordings of {channel_fragment!r} stream {stream_id}"
         return Listing(request, what, length)
 
-    return _recordings(ask, from_recording_id, count)
+    return _recordings(session, ask, from_recording_id, count)
 
 
 def list_recording(
-    recording_id: int, *, scope_id: int | None = None
-) -> Steps[RecordingDescriptor | None]:
-    """Return a recording's descriptor, None when there is no such recording.
-
-    Args:
-        scope_id: as for `list_recordings`.
-
-    Raises:
-        IllegalOperationError: the archive knows no other scope than its own.
-    """
+    session: ClientSession, recording_id: int, scope_id: int | None = None
+) -> Task[RecordingDescriptor | None]:
+    """Return a recording's descriptor, None when there is no such recording."""
     arguments.natural("recording_id", recording_id)
-    scope = yield from check_scope(scope_id)
+    scope = check_scope(session, scope_id)
     request: Request = codecs.ListRecordingRequest(recording_id=recording_id)
     if scope is not None:
         request = listing_request(scope, recording_id, 1)
-    found: list[Item] = yield Listing(request, f"list recording {recording_id}", 1)
+    found = yield from list_items(session, Listing(request, f"list recording {recording_id}", 1))
     descriptor = descriptor_of(found[0]) if found else None
     return descriptor if descriptor and descriptor.recording_id == recording_id else None
 
 
 def list_recording_subscriptions(
-    channel_fragment: str = "",
-    stream_id: int | None = None,
-    *,
-    from_index: int = 0,
-    count: int | None = None,
+    session: ClientSession,
+    channel_fragment: str,
+    stream_id: int | None,
+    from_index: int,
+    count: int | None,
 ) -> Pages[RecordingSubscription]:
-    """Iterate over what the archive records or waits to record, page by page.
-
-    Args:
-        channel_fragment: any part of the channel, as in `list_recordings_for_uri`; empty: any.
-        stream_id: None: any.
-        from_index: how many matches to skip.
-        count: the maximum number; None: no limit.
-    """
+    """List what the archive records or waits to record, page by page."""
     arguments.text("channel_fragment", channel_fragment)
     arguments.count("from_index", from_index)
     stream = 0 if stream_id is None else arguments.any_int32("stream_id", stream_id)
@@ -181,26 +153,9 @@ def list_recording_subscriptions(
         )
         return Listing(request, "list recording subscriptions", length)
 
-    return Pages(ask, _subscription, lambda index, _, length: index + length, from_index, count)
-
-
-def find_last_matching_recording(
-    min_recording_id: int, channel_fragment: str, stream_id: int, session_id: int
-) -> Call[int]:
-    """Return the id of the last recording of a session, -1 when there is none.
-
-    Args:
-        min_recording_id: the least id that counts.
-        channel_fragment: as in `list_recordings_for_uri`.
-    """
-    request = codecs.FindLastMatchingRecordingRequest(
-        min_recording_id=arguments.natural("min_recording_id", min_recording_id),
-        session_id=arguments.any_int32("session_id", session_id),
-        stream_id=arguments.any_int32("stream_id", stream_id),
-        channel=arguments.text("channel_fragment", channel_fragment),
+    return Pages(
+        session, ask, _subscription, lambda index, _, length: index + length, from_index, count
     )
-    what = f"find a recording of {channel_fragment!r} stream {stream_id}"
-    return Call(request, what, relevant_id)
 
 
 def start_position(recording_id: int) -> Call[int]:
@@ -228,25 +183,19 @@ def _position(kind: Callable[..., Request], recording_id: int, what: str) -> Cal
     return Call(request, f"get the {what} of recording {recording_id}", relevant_id)
 
 
-def get_archive_id() -> Call[int]:
-    """Return the archive's id."""
-    return Call(codecs.ArchiveIdRequest(), "get the archive's id", relevant_id)
-
-
-def ping() -> Steps[int]:
-    """Return the round-trip time of a request to the archive, nanoseconds."""
-    begin_ns = time.monotonic_ns()
-    yield get_archive_id()
-    return time.monotonic_ns() - begin_ns
-
-
 def _recordings(
-    ask: Callable[[int, int], Listing | Steps[Listing]],
+    session: ClientSession,
+    ask: Callable[[int, int], Listing],
     from_recording_id: int,
     count: int | None,
 ) -> Pages[RecordingDescriptor]:
     return Pages(
-        ask, descriptor_of, lambda _, last, __: last.recording_id + 1, from_recording_id, count
+        session,
+        ask,
+        descriptor_of,
+        lambda _, last, __: last.recording_id + 1,
+        from_recording_id,
+        count,
     )
 
 

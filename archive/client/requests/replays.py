@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.requests.request import (
-    Call,
-    CurrentSession,
-    Request,
-    Steps,
-    nothing,
-    performed,
-    relevant_id,
-)
 from aerotape.archive.client.requests.scopes import check_scope
-from aerotape.archive.client.session.response_channel import sent_back
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call, Request, relevant_id
+from aerotape.archive.client.session.response_channel import exchange_over_response_channel
+from aerotape.archive.waiting import Task
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError
@@ -26,6 +21,7 @@ _LONGEST: Final = (1 << 63) - 1
 
 
 def start_replay(
+    session: ClientSession,
     recording_id: int,
     channel: str,
     stream_id: int,
@@ -36,34 +32,9 @@ def start_replay(
     file_io_max_length: int | None = None,
     subscription_id: int | None = None,
     scope_id: int | None = None,
-) -> Steps[int]:
-    """Replay a recording to a channel and stream of the caller.
-
-    Args:
-        position: from where, bytes: the beginning of a frame. None: from the start.
-        length: how much, bytes. None (or Aeron's -1), or more than there is: to the end,
-            following a recording that is live until it stops. Aeron's -2: to where the
-            recording is when the archive reads the request.
-        limit_counter_id: replay up to the value of this counter of the media driver.
-        file_io_max_length: the longest single read of the archive, bytes.
-        subscription_id: on a response channel (``control-mode=response``), the registration id
-            of the subscription that receives the replay.
-        scope_id: replay a recording of this scope, which the archive has imported; None or 0:
-            a recording of the archive itself.
-
-    Returns:
-        The replay's id, for `stop_replay`. Its low 32 bits are the session id of the
-        publication.
-
-    Raises:
-        UnknownRecordingError: there is no such recording.
-        LimitError: the archive has reached its maximum number of replays.
-        InvalidPositionError: no frame begins there, or it is not within the recording.
-        EmptyRecordingError: nothing is recorded yet.
-        IllegalOperationError: the archive knows no other scope than its own.
-        ConfigurationError: `channel` is not a channel URI.
-    """
-    scope_id = yield from check_scope(scope_id, limit_counter_id)
+) -> Task[int]:
+    """Replay a recording to a channel and stream of the caller."""
+    scope_id = check_scope(session, scope_id, limit_counter_id)
     request = replay_request(
         recording_id,
         channel,
@@ -76,43 +47,14 @@ def start_replay(
     )
     call = Call(request, _what(recording_id, channel, stream_id), relevant_id)
     if not channels.is_response_channel(channel):
-        return (yield from performed(call))
+        return exchange(session, call)
     if subscription_id is None:
         raise ConfigurationError(
             f"a replay to {channel} goes to one subscription: "
             f"{argument('give subscription_id', 'use --print or --out')}",
             "subscription_id",
         )
-    session = yield CurrentSession()
-    return (yield from sent_back(session, call, subscription_id))
-
-
-def start_bounded_replay(
-    recording_id: int,
-    channel: str,
-    stream_id: int,
-    limit_counter_id: int,
-    *,
-    position: int | None = None,
-    length: int | None = None,
-    file_io_max_length: int | None = None,
-    subscription_id: int | None = None,
-) -> Steps[int]:
-    """As `start_replay`, up to the value of a counter of the media driver.
-
-    Args:
-        limit_counter_id: the counter's id.
-    """
-    return start_replay(
-        recording_id,
-        channel,
-        stream_id,
-        position=position,
-        length=length,
-        limit_counter_id=arguments.count("limit_counter_id", limit_counter_id),
-        file_io_max_length=file_io_max_length,
-        subscription_id=subscription_id,
-    )
+    return exchange_over_response_channel(session, call, subscription_id)
 
 
 def stop_replay(replay_session_id: int) -> Call[bool]:
@@ -127,14 +69,6 @@ def stop_replay(replay_session_id: int) -> Call[bool]:
     )
     what = f"stop replay {replay_session_id}"
     return Call(request, what, lambda answer: answer.relevant_id != NULL_VALUE)
-
-
-def stop_all_replays(recording_id: int | None = None) -> Call[None]:
-    """Stop all replays of a recording, or of all recordings, of every client."""
-    request = codecs.StopAllReplaysRequest(
-        recording_id=arguments.optional_natural("recording_id", recording_id)
-    )
-    return Call(request, "stop all replays", nothing)
 
 
 def replay_request(

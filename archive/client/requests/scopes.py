@@ -6,13 +6,8 @@ the session does not send others to an archive that knows no others.
 
 from __future__ import annotations
 
-from aerotape.archive.client.requests.request import (
-    Call,
-    CurrentSession,
-    Request,
-    Steps,
-    relevant_id,
-)
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.request import Request
 from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
@@ -20,7 +15,9 @@ from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import signed
 
 
-def check_scope(scope_id: int | None, limit_counter_id: int | None = None) -> Steps[int | None]:
+def check_scope(
+    session: ClientSession, scope_id: int | None, limit_counter_id: int | None = None
+) -> int | None:
     """Return a scope other than the archive's own, in two's complement; None for the own one.
 
     A counter can only limit the replay of a recording of the archive itself.
@@ -28,7 +25,6 @@ def check_scope(scope_id: int | None, limit_counter_id: int | None = None) -> St
     if not scope_id:
         return None
     wanted = unsigned(scope_id)
-    session = yield CurrentSession()
     if wanted == scope_of_archive(session.archive_id):
         return None
     if limit_counter_id is not None:
@@ -46,23 +42,3 @@ def listing_request(scope_id: int | None, from_recording_id: int, count: int) ->
     return ledger_control.ListScopedRecordingsRequest(
         scope_id=scope_id, from_recording_id=from_recording_id, record_count=count
     )
-
-
-def scopes() -> Steps[list[int]]:
-    """Return the scopes that have recordings or ledgers, ascending and unsigned.
-
-    That of the archive's own recordings is always one of them. Scope 0 is that if the archive has
-    no id, and not listed otherwise, though it may have ledgers.
-
-    Raises:
-        IllegalOperationError: the archive knows no other scope than its own.
-    """
-    session = yield CurrentSession()
-    found = {scope_of_archive(session.archive_id)}
-    scope_id = 0
-    while True:
-        request = ledger_control.NextScopeRequest(scope_id=scope_id)
-        scope_id = yield Call(request, "list scopes", relevant_id)
-        if scope_id == 0:
-            return sorted(found)
-        found.add(unsigned(scope_id))

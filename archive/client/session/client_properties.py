@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aerotape.aeron import Aeron
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.catalog.layout import version_string
 from aerotape.formatting import shown
 from aerotape.protocol import NULL_VALUE
@@ -13,7 +13,7 @@ class ClientProperties:
     """Properties of a connection to an archive."""
 
     _aeron: Aeron
-    _session: ControlSession
+    _session: ClientSession
 
     @property
     def aeron(self) -> Aeron:

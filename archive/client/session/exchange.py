@@ -1,50 +1,117 @@
-"""Exchanges that no executor can perform as a `Call`, as steps that only pause.
-
-Those of the handshake, and requests on a request stream other than the session's.
-"""
+"""Exchanges with an archive: a request is sent, and its response is awaited."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Final
+from contextlib import suppress
+from typing import Final, TypeVar
 
-from aerotape.archive.client.requests.request import Pause, Steps
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape import _native
+from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.pending_request import PendingRequest
+from aerotape.archive.client.session.request import Call, Item, Listing
+from aerotape.archive.client.session.response_errors import items_of, result_of
+from aerotape.archive.waiting import Pause, Responses, Task
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import AeronTimeoutError
+from aerotape.protocol import NULL_VALUE
+
+T = TypeVar("T")
 
 _POLL_NS: Final = 100_000
 
 
 def exchange(
-    session: ControlSession,
-    pending: PendingRequest,
-    offer: Callable[[], bool],
-    no_room: AeronTimeoutError,
-    deadline_ns: int,
-) -> Steps[None]:
-    """Send a request and wait until it is done, polling the response stream.
+    session: ClientSession,
+    call: Call[T],
+    publication: _native.ExclusivePublication | None = None,
+) -> Task[T]:
+    """Perform a request and return its result.
+
+    If it is cancelled after the request was sent, what the archive may have granted is undone.
 
     Args:
-        offer: tries once to send the request; False when there is no room yet.
-        no_room: the error to raise when there is no room by the deadline.
+        publication: another request stream than the session's.
     """
-    yield from send(offer, no_room, deadline_ns, pending.what)
-    while True:
-        session.service(what=pending.what)
-        if pending.is_done:
-            return
-        if time.monotonic_ns() >= deadline_ns:
-            raise session.no_answer(pending)
-        yield Pause(_POLL_NS, pending.what)
+    pending = session.begin(call)
+    try:
+        yield from perform(session, pending, publication=publication)
+    except BaseException:
+        session.abandon(pending, call)
+        raise
+    return result_of(call, pending)
+
+
+def list_items(session: ClientSession, listing: Listing) -> Task[list[Item]]:
+    """Perform a listing and return its items."""
+    pending = session.begin(listing)
+    try:
+        while (active := session.take_turn(pending)) is not None:
+            # One that was cancelled may never end.
+            with suppress(AeronTimeoutError):
+                yield from _await_done(session, active, session.timeout_ns)
+            session.forget(active)
+        yield from perform(session, pending)
+    except BaseException:
+        session.abandon(pending, listing)
+        raise
+    return items_of(pending)
+
+
+def perform(
+    session: ClientSession,
+    pending: PendingRequest,
+    deadline_ns: int | None = None,
+    publication: _native.ExclusivePublication | None = None,
+) -> Task[None]:
+    """Send a request and wait until it is done.
+
+    Args:
+        deadline_ns: for both, of the monotonic clock. None: each has the session's timeout.
+    """
+    yield from send(session, pending, deadline_ns, publication)
+    timeout_ns = session.timeout_ns if deadline_ns is None else deadline_ns - time.monotonic_ns()
+    yield from _await_done(session, pending, timeout_ns)
 
 
 def send(
-    offer: Callable[[], bool], no_room: AeronTimeoutError, deadline_ns: int, what: str
-) -> Steps[None]:
-    """Wait until an offer succeeds."""
-    while not offer():
+    session: ClientSession,
+    message: PendingRequest,
+    deadline_ns: int | None = None,
+    publication: _native.ExclusivePublication | None = None,
+) -> Task[None]:
+    """Send a message, waiting for room until the deadline or for the session's timeout."""
+    if session.offer(message, publication):
+        return
+    if deadline_ns is None:
+        deadline_ns = time.monotonic_ns() + session.timeout_ns
+    while not session.offer(message, publication):
         if time.monotonic_ns() >= deadline_ns:
-            raise no_room
-        yield Pause(_POLL_NS, what)
+            raise session.back_pressure(message.what, publication)
+        yield Pause(_POLL_NS)
+
+
+def _await_done(session: ClientSession, pending: PendingRequest, timeout_ns: int) -> Task[None]:
+    """Wait until a request is done. Listed items restart the timeout."""
+    seen = -1
+    while not pending.is_done:
+        if len(pending.items) == seen:
+            raise session.no_answer(pending)
+        seen = len(pending.items)
+        yield Responses(session, pending.what, timeout_ns, lambda: pending.is_done)
+
+
+def send_keep_alive(
+    session: ClientSession, what: str, deadline_ns: int | None = None
+) -> Task[None]:
+    """Send a keep-alive, waiting for room (AeronTimeoutError)."""
+    assert session.control_session_id is not None, "after the handshake"
+    message = codecs.KeepAliveRequest(
+        control_session_id=session.control_session_id, correlation_id=NULL_VALUE
+    )
+    yield from send(session, PendingRequest(NULL_VALUE, what, message.encode()), deadline_ns)
+
+
+def poll(session: ClientSession, what: str) -> Task[None]:
+    """Read the response stream once."""
+    yield Responses(session, what)

@@ -11,21 +11,20 @@ from typing import Final
 from aerotape import __version__, _native
 from aerotape.archive.client import channels
 from aerotape.archive.client.credentials import Login
-from aerotape.archive.client.executors.driver_steps import (
-    published,
-    subscribed,
-    wait_for,
-    with_bound_port,
-)
-from aerotape.archive.client.executors.threads import in_thread
-from aerotape.archive.client.requests.messages import sent_keep_alive
-from aerotape.archive.client.requests.queries import get_archive_id
-from aerotape.archive.client.requests.request import Steps
-from aerotape.archive.client.requests.response_errors import error_of, result_of
-from aerotape.archive.client.session.control_session import ControlSession
-from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange, perform, send_keep_alive
 from aerotape.archive.client.session.pending_request import PendingRequest
+from aerotape.archive.client.session.request import get_archive_id
+from aerotape.archive.client.session.response_errors import error_of
+from aerotape.archive.client.session.threads import in_thread
+from aerotape.archive.driver_tasks import (
+    add_publication,
+    add_subscription,
+    bind_port,
+    wait_for,
+)
 from aerotape.archive.security.control_address import with_signed_address
+from aerotape.archive.waiting import Task
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
@@ -50,11 +49,11 @@ def open_session(
     timeout_ns: int,
     login: Login,
     client_name: str,
-) -> Steps[ControlSession]:
+) -> Task[ClientSession]:
     """Connect to an archive and return the session.
 
-    The steps only pause, so that any executor performs them. Closing them, or an error, closes the
-    session and its streams. Arguments and errors as of `connect`.
+    Closing the task, or an error, closes the session and its streams. Arguments and errors as of
+    `connect`.
 
     Args:
         timeout_ns: for the connect, and for each request of the session.
@@ -67,17 +66,17 @@ def open_session(
         resolving = partial(with_signed_address, given_channel)
         request_channel, address = yield from in_thread(resolving, deadline_ns)
         on_challenge = partial(_proof, prove, address)
-    subscription, publication = yield from _added_streams(
+    subscription, publication = yield from _add_streams(
         aeron, request_channel, request_stream_id, response_channel, response_stream_id, timeout_ns
     )
-    session = ControlSession(aeron, publication, subscription, timeout_ns)
+    session = ClientSession(aeron, publication, subscription, timeout_ns)
     session.request_channel = given_channel
     try:
         yield from _await_request_stream(publication, timeout_ns)
         answer_channel = subscription.channel
         if channels.has_wildcard_port(answer_channel):
             remaining_ns = deadline_ns - time.monotonic_ns()
-            answer_channel = yield from with_bound_port(subscription, answer_channel, remaining_ns)
+            answer_channel = yield from bind_port(subscription, answer_channel, remaining_ns)
         connect = codecs.AuthConnectRequest(
             correlation_id=aeron.next_correlation_id(),
             response_stream_id=response_stream_id,
@@ -96,14 +95,14 @@ def open_session(
         raise
 
 
-def _added_streams(
+def _add_streams(
     aeron: _native.AeronClient,
     request_channel: str,
     request_stream_id: int,
     response_channel: str,
     response_stream_id: int,
     timeout_ns: int,
-) -> Steps[tuple[_native.Subscription, _native.ExclusivePublication]]:
+) -> Task[tuple[_native.Subscription, _native.ExclusivePublication]]:
     """Add both streams, with one random session id.
 
     With a response channel, the request channel names the response subscription instead.
@@ -111,22 +110,20 @@ def _added_streams(
     is_response = channels.is_response_channel(response_channel)
     session_id = None if is_response else random.getrandbits(32) - (1 << 31)
     response = channels.control_channel(response_channel, session_id)
-    subscription = yield from subscribed(aeron, response, response_stream_id, timeout_ns)
+    subscription = yield from add_subscription(aeron, response, response_stream_id, timeout_ns)
     try:
         if is_response:
             request = channels.request_channel_for(request_channel, subscription.registration_id)
         else:
             request = channels.control_channel(request_channel, session_id)
-        publication = yield from published(aeron, request, request_stream_id, timeout_ns)
+        publication = yield from add_publication(aeron, request, request_stream_id, timeout_ns)
     except BaseException:
         subscription.close()
         raise
     return subscription, publication
 
 
-def _await_request_stream(
-    publication: _native.ExclusivePublication, timeout_ns: int
-) -> Steps[bool]:
+def _await_request_stream(publication: _native.ExclusivePublication, timeout_ns: int) -> Task[bool]:
     late = (
         f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
         f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give the channel "
@@ -138,33 +135,24 @@ def _await_request_stream(
 
 
 def _exchange(
-    session: ControlSession,
+    session: ClientSession,
     message: codecs.AuthConnectRequest | codecs.ChallengeResponse,
     deadline_ns: int,
-) -> Steps[codecs.ControlResponse | codecs.Challenge]:
-    pending = session.expect(PendingRequest(message.correlation_id, _WHAT))
-    yield from _send_and_await(session, pending, message.encode(), deadline_ns)
+) -> Task[codecs.ControlResponse | codecs.Challenge]:
+    pending = session.expect(PendingRequest(message.correlation_id, _WHAT, message.encode()))
+    try:
+        yield from perform(session, pending, deadline_ns)
+    finally:
+        session.forget(pending)
     return pending.answer or pending.response()
 
 
-def _send_and_await(
-    session: ControlSession, pending: PendingRequest, data: bytes, deadline_ns: int
-) -> Steps[None]:
-    no_room = session.back_pressure(_WHAT)
-    try:
-        yield from exchange(
-            session, pending, lambda: session.offer(data, _WHAT), no_room, deadline_ns
-        )
-    finally:
-        session.forget(pending)
-
-
 def _answer_challenge(
-    session: ControlSession,
+    session: ClientSession,
     challenge: codecs.Challenge,
     on_challenge: Callable[[bytes], bytes] | None,
     deadline_ns: int,
-) -> Steps[codecs.ControlResponse]:
+) -> Task[codecs.ControlResponse]:
     if on_challenge is None:
         raise ArchiveError(
             "cannot connect: the archive responds with a challenge: connect with a user and its"
@@ -192,7 +180,7 @@ def _proof(prove: Callable[[bytes, str], bytes], address: str, challenge: bytes)
     return prove(challenge, address)
 
 
-def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[None]:
+def _accept(session: ClientSession, answer: codecs.ControlResponse) -> Task[None]:
     """Accept the granted session, and request the archive's id."""
     session.control_session_id = answer.control_session_id
     if answer.code != codecs.ControlResponseCode.OK:
@@ -206,11 +194,7 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[No
             correlation_id=answer.correlation_id,
         )
     # An archive repeats its response until it receives a request.
-    deadline_ns = time.monotonic_ns() + session.timeout_ns
     if version < VERSION_WITH_ARCHIVE_ID:
-        yield from sent_keep_alive(session, _WHAT, deadline_ns)
-        return
-    call = get_archive_id()
-    pending, data = session.begin(call)
-    yield from _send_and_await(session, pending, data, deadline_ns)
-    session.archive_id = result_of(call, pending)
+        yield from send_keep_alive(session, _WHAT)
+    else:
+        session.archive_id = yield from exchange(session, get_archive_id())

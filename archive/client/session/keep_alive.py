@@ -11,7 +11,8 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.waiting import SLICE_NS
 from aerotape.errors import ClosedError
 
 
@@ -20,9 +21,9 @@ class IdleReader:
 
     def __init__(
         self,
-        session: ControlSession,
+        session: ClientSession,
         interval_ns: int,
-        is_awaiting: Callable[[ControlSession], bool] = lambda _: False,
+        is_awaiting: Callable[[ClientSession], bool] = lambda _: False,
     ) -> None:
         """Start the thread; while `is_awaiting`, it reads without a break."""
         self._interval_s = interval_ns / 1e9
@@ -54,7 +55,7 @@ class IdleReader:
                 return
             try:
                 if self._is_awaiting(session):
-                    session.service(POLL_SLICE_NS)
+                    session.service(SLICE_NS)
                     continue
                 session.service()
             except ClosedError:

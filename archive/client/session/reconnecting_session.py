@@ -11,18 +11,18 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final
 
-from aerotape.archive.client.executors.threads import begin_in_thread
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.keep_alive import IdleReader
+from aerotape.archive.client.session.threads import begin_in_thread
 from aerotape.errors import ClosedError, ConfigurationError
 
 _RETRY_AFTER_NS: Final = 100_000_000
 
 
-_Attempt = Future[ControlSession]
+_Attempt = Future[ClientSession]
 
 
-def _attempt(open_session: Callable[[], ControlSession]) -> _Attempt:
+def _attempt(open_session: Callable[[], ClientSession]) -> _Attempt:
     """Try to connect once."""
     return begin_in_thread(open_session, "aerotape-connect")
 
@@ -37,7 +37,7 @@ class ReconnectingSession:
 
     def __init__(
         self,
-        open_session: Callable[[], ControlSession],
+        open_session: Callable[[], ClientSession],
         on_error: Callable[[Exception], None],
         keep_alive_interval_ns: int,
     ) -> None:
@@ -52,13 +52,13 @@ class ReconnectingSession:
         self._keep_alive_interval_ns = keep_alive_interval_ns
         self._on_error = on_error
         self._attempt: _Attempt | None = _attempt(open_session)
-        self._session: ControlSession | None = None
+        self._session: ClientSession | None = None
         self._reader: IdleReader | None = None
         self._retry_at_ns = 0
         self._is_closed = False
 
     @property
-    def session(self) -> ControlSession | None:
+    def session(self) -> ClientSession | None:
         """The session, None while there is none."""
         session = self._session
         return None if session is None or session.is_closed else session

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from aerotape.archive.replication.request import ReplicationRequest
+from aerotape.archive.waiting import Pause
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import (
     ArchiveError,
@@ -23,11 +24,11 @@ from aerotape.errors import (
 from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
-    from aerotape.archive.background_tasks import Task
     from aerotape.archive.ledger.ledger_recordings import LedgerRecordings
     from aerotape.archive.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.ledger.metadata import LedgerMetadata
     from aerotape.archive.replication.replications import Replications
+    from aerotape.archive.waiting import Task
     from aerotape.qualified_id import QualifiedId
 
 
@@ -168,7 +169,7 @@ class Followers:
         )
         self._replications.start(replication_id, follower, request)
         while not (follower.is_begun or follower.is_done):
-            yield
+            yield Pause()
             if follower.recording_id != recording_id:
                 recording_id = follower.recording_id
                 yield from self._worker.set_recording(metadata, recording_id, is_new=is_new)

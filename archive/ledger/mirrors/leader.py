@@ -16,14 +16,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aerotape.archive.ledger.mirrors.mirrored_ledger import MirroredLedger
+from aerotape.archive.waiting import Pause
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
 from aerotape.errors import ConfigurationError, LedgerClosedError, LedgerError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
 if TYPE_CHECKING:
-    from aerotape.archive.background_tasks import Task
-    from aerotape.archive.client.requests.request import Steps
-    from aerotape.archive.client.session.control_session import ControlSession
+    from aerotape.archive.client.session.client_session import ClientSession
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.ledger.ledger_recordings import LedgerRecordings
@@ -32,9 +31,10 @@ if TYPE_CHECKING:
     from aerotape.archive.ledger.mirrors.link import MirrorLink
     from aerotape.archive.ledger.status import LedgerStatus
     from aerotape.archive.ledger.writer_recording import WriterRecording
+    from aerotape.archive.waiting import Task
     from aerotape.qualified_id import QualifiedId
 
-Opening = Callable[[str], "Steps[ControlSession]"]
+Opening = Callable[[str], "Task[ClientSession]"]
 """Returns the steps that open a session with the archive of a control channel."""
 
 
@@ -57,7 +57,7 @@ class Leader:
         """Create the service, without any ledger.
 
         Args:
-            opening: returns the steps that connect to a mirror.
+            opening: returns the task that connects to a mirror.
             errors: receives what goes wrong with mirrors.
         """
         self._recordings = recordings
@@ -306,5 +306,5 @@ def _wait(is_enough: Callable[[], bool], timeout_ns: int) -> Task[bool]:
     while not is_enough():
         if time.monotonic_ns() >= deadline_ns:
             return False
-        yield
+        yield Pause()
     return True

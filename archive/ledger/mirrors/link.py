@@ -13,20 +13,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.background_tasks import Task
-from aerotape.archive.client.executors.polling import PollingExecutor
 from aerotape.archive.client.ledger.requests import await_ledger, close_ledger, sync_ledger
-from aerotape.archive.client.requests.request import Call, Steps, nothing, performed
-from aerotape.archive.client.requests.response_errors import result_of
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call, nothing
+from aerotape.archive.waiting import Pause, Running, Task
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest, Reach
-from aerotape.errors import AeronTimeoutError, AerotapeError, LedgerError
+from aerotape.errors import AerotapeError, LedgerError
 from aerotape.protocol import NULL_POSITION
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.session.control_session import ControlSession
-    from aerotape.archive.client.session.pending_request import PendingRequest
+    from aerotape.archive.client.session.client_session import ClientSession
     from aerotape.qualified_id import QualifiedId
 
 _WAIT_NS: Final = 500_000_000
@@ -59,14 +57,14 @@ class MirrorLink:
         ledger: QualifiedId,
         kind: LedgerType,
         *,
-        opening: Callable[[], Steps[ControlSession]],
+        opening: Callable[[], Task[ClientSession]],
         request: Callable[[], MirrorLedgerRequest],
         may_return: bool,
     ) -> None:
         """Create a link; the first `do_work` connects.
 
         Args:
-            opening: returns the steps of `open_session` to the mirror.
+            opening: returns the task that opens a session with the mirror.
             request: returns the request by which the mirror follows this archive.
             may_return: whether to connect again after a failure.
         """
@@ -78,18 +76,17 @@ class MirrorLink:
         self.end_position = self.sync_position = NULL_POSITION
         self.stays = self.closes = False
         self._ledger = ledger
-        self._reaches = [Reach.CONFIRMED]
-        if kind is LedgerType.VD_JOURNAL:
-            self._reaches.append(Reach.ACKNOWLEDGED)
+        # The other positions are synced before they are reported.
+        self._is_volatile = kind is LedgerType.VD_JOURNAL
         self._opening = opening
         self._request = request
         self._may_return = may_return
-        self._task: Task[None] | None = self._run()
+        self._running = Running(self._run())
 
     @property
     def is_done(self) -> bool:
         """Whether there is nothing left to do."""
-        return self._task is None
+        return self._running.is_done
 
     @property
     def is_at_end(self) -> bool:
@@ -97,23 +94,17 @@ class MirrorLink:
         return NULL_POSITION < self.end_position <= self.confirmed
 
     def do_work(self) -> None:
-        """Advance by one step."""
-        if self._task is not None:
-            try:
-                next(self._task)
-            except StopIteration:
-                self._task = None
+        """Do one duty cycle."""
+        self._running.advance()
 
     def close(self) -> None:
         """Disconnect. The mirror's recording ends with that of the leader."""
-        if self._task is not None:
-            self._task.close()
-            self._task = None
+        self._running.close()
 
     def _run(self) -> Task[None]:
         while True:
             try:
-                yield from self._connected()
+                yield from self._connect()
                 return
             except AerotapeError as error:
                 self.failure = f"mirror {self.channel} of ledger {self._ledger}: {error}"
@@ -123,72 +114,60 @@ class MirrorLink:
             if not self._may_return:
                 self.has_failed = True
                 return
-            yield from _pause(_RETRY_NS)
+            yield Pause(_RETRY_NS)
 
-    def _connected(self) -> Task[None]:
+    def _connect(self) -> Task[None]:
         """Follow until the mirror has all of a recording that has stopped."""
-        opening = PollingExecutor(self._opening())
-        try:
-            while not opening.is_done:
-                opening.advance()
-                yield
-        finally:
-            opening.close()
-        session = opening.result
+        session = yield from self._opening()
         try:
             what = f"mirror ledger {self._ledger}"
-            yield from _done(session, Call(self._request(), what, nothing))
+            yield from exchange(session, Call(self._request(), what, nothing))
             self.is_following = True
             self.failure = None
-            yield from self._followed(session)
+            yield from self._follow(session)
             while self.stays and not self.closes:
                 session.service(what="mirror a ledger")
-                yield
+                yield Pause()
             if self.closes:
-                yield from _done(session, close_ledger(self._ledger))
+                yield from exchange(session, close_ledger(self._ledger))
         finally:
             session.close()
 
-    def _followed(self, session: ControlSession) -> Task[None]:
-        waits = [_PositionWait(self._ledger, reach, session) for reach in self._reaches]
+    def _follow(self, session: ClientSession) -> Task[None]:
+        """Wait for both positions at the same time, and have the mirror sync."""
+        waits = [Running(self._await_confirmed(session))]
+        if self._is_volatile:
+            waits.append(Running(self._await_recorded(session)))
         synced_ns = 0
-        while not self.is_at_end:
-            session.service(what="mirror a ledger")
+        try:
+            while not self.is_at_end:
+                session.service(what="mirror a ledger")
+                for wait in waits:
+                    wait.advance()
+                now_ns = time.monotonic_ns()
+                if (
+                    self.confirmed < self.sync_position <= self.recorded
+                    and now_ns - synced_ns > _SYNC_AGAIN_NS
+                ):
+                    synced_ns = now_ns
+                    session.send_unanswered(sync_ledger(self._ledger))
+                yield Pause()
+        finally:
             for wait in waits:
-                wait.do_work()
-            self.confirmed = waits[0].position
-            self.recorded = waits[-1].position
-            now_ns = time.monotonic_ns()
-            if (
-                self.confirmed < self.sync_position <= self.recorded
-                and now_ns - synced_ns > _SYNC_AGAIN_NS
-            ):
-                synced_ns = now_ns
-                session.send_unanswered(sync_ledger(self._ledger))
-            yield
+                wait.close()
 
+    def _await_confirmed(self, session: ClientSession) -> Task[None]:
+        while True:
+            self.confirmed = yield from self._await_more(session, Reach.CONFIRMED, self.confirmed)
+            if not self._is_volatile:
+                self.recorded = self.confirmed
 
-class _PositionWait:
-    """Waits for a position of the mirror to move, by one request after the other.
+    def _await_recorded(self, session: ClientSession) -> Task[None]:
+        while True:
+            self.recorded = yield from self._await_more(session, Reach.ACKNOWLEDGED, self.recorded)
 
-    Attributes:
-        position: as last reported; NULL_POSITION before.
-    """
-
-    def __init__(self, ledger: QualifiedId, reach: Reach, session: ControlSession) -> None:
-        self.position = NULL_POSITION
-        self._ledger = ledger
-        self._reach = reach
-        self._session = session
-        self._call: Call[Any] | None = None
-        self._pending: PendingRequest | None = None
-        self._unsent: bytes | None = None
-        self._began_ns = 0
-        self._pause_until_ns = 0
-        self._early = 0
-
-    def do_work(self) -> None:
-        """Send a request, or take its response.
+    def _await_more(self, session: ClientSession, reach: Reach, position: int) -> Task[int]:
+        """Wait until a position of the mirror has moved, and return it.
 
         Raises:
             LedgerError: the mirror stopped replicating.
@@ -196,47 +175,18 @@ class _PositionWait:
             ArchiveError: the mirror responds with an error.
             ClosedError: the session has ended.
         """
-        now_ns = time.monotonic_ns()
-        if self._call is None or self._pending is None:
-            if now_ns < self._pause_until_ns:
-                return
-            self._call = await_ledger(self._ledger, self.position + 1, self._reach, _WAIT_NS)
-            self._pending, self._unsent = self._session.begin(self._call)
-            self._began_ns = now_ns
-        if self._unsent is not None and self._session.offer(self._unsent, self._call.what):
-            self._unsent = None
-        if self._pending.is_done:
-            self._take(result_of(self._call, self._pending), now_ns)
-        elif now_ns - self._began_ns > _WAIT_NS + self._session.timeout_ns:
-            raise AeronTimeoutError(
-                f"no response for {(_WAIT_NS + self._session.timeout_ns) / 1e9:g} s"
-            )
-
-    def _take(self, position: int, now_ns: int) -> None:
-        is_early = position <= self.position and now_ns - self._began_ns < _WAIT_NS // 2
-        self._early = self._early + 1 if is_early else 0
-        if self._early >= _MAX_EARLY:
-            raise LedgerError(
-                f"the mirror stopped replicating at position {position}", self._ledger
-            )
-        if is_early:
-            self._pause_until_ns = now_ns + _EARLY_PAUSE_NS
-        self.position = max(self.position, position)
-        self._call = self._pending = None
-
-
-def _done(session: ControlSession, call: Call[Any]) -> Task[None]:
-    """Perform one request."""
-    executor = PollingExecutor(performed(call), session)
-    try:
-        while not executor.is_done:
-            executor.advance()
-            yield
-    finally:
-        executor.close()
-
-
-def _pause(duration_ns: int) -> Task[None]:
-    until_ns = time.monotonic_ns() + duration_ns
-    while time.monotonic_ns() < until_ns:
-        yield
+        early, wait_ns = 0, min(_WAIT_NS, session.timeout_ns // 2)
+        while True:
+            began_ns = time.monotonic_ns()
+            call = await_ledger(self._ledger, position + 1, reach, wait_ns)
+            reached = yield from exchange(session, call)
+            if reached > position:
+                return reached
+            is_early = time.monotonic_ns() - began_ns < wait_ns // 2
+            early = early + 1 if is_early else 0
+            if early >= _MAX_EARLY:
+                raise LedgerError(
+                    f"the mirror stopped replicating at position {reached}", self._ledger
+                )
+            if is_early:
+                yield Pause(_EARLY_PAUSE_NS)

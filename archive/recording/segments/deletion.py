@@ -14,10 +14,11 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from aerotape.archive.agent import SOON_NS
-from aerotape.archive.background_tasks import BackgroundTasks, Task, outcome
+from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.locks import SegmentLocks
+from aerotape.archive.waiting import Pause, Task, await_future
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import parse_index_name
 from aerotape.catalog.segment.placement import sort_out
@@ -52,7 +53,7 @@ class Deletion:
 
     def begun(self) -> Task[tuple[int, Deletion]]:
         """Wait until the files are known; return their number, and the deletion."""
-        return (yield from outcome(self.counted)), self
+        return (yield from await_future(self.counted)), self
 
 
 class SegmentDeletions:
@@ -111,11 +112,11 @@ class SegmentDeletions:
             try:
                 while not is_ready():
                     self._is_held_up = True
-                    yield
-                paths = yield from outcome(self._files.submit(prepare))
+                    yield Pause()
+                paths = yield from await_future(self._files.submit(prepare))
                 deletion.counted.set_result(len(paths))
                 removing = self._deleter.submit(lambda: _remove(paths, finish))
-                problems = yield from outcome(removing)
+                problems = yield from await_future(removing)
                 for problem in problems:
                     self._errors.record("segments not deleted", problem)
                 deletion.deleted.set_result(problems)
@@ -145,7 +146,7 @@ class SegmentDeletions:
 
         def deletion() -> Task[None]:
             removing = self._deleter.submit(lambda: _remove_left_over(archive_dir, recording_ids))
-            for problem in (yield from outcome(removing)):
+            for problem in (yield from await_future(removing)):
                 self._errors.record("segments not deleted", problem)
 
         self._tasks.start(deletion())

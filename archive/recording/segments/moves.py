@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from aerotape.archive.background_tasks import Task, outcome
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
+from aerotape.archive.waiting import Task, await_future
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import remove_indexes
@@ -82,7 +82,7 @@ class SegmentMoves:
         """
         descriptor = self.descriptor(recording_id)
         with self._held({recording_id}):
-            found = yield from outcome(
+            found = yield from await_future(
                 self.files.submit(partial(find_detached, self.archive_dir, descriptor))
             )
             if self.catalog.start_position(recording_id) != descriptor.start_position:
@@ -246,12 +246,12 @@ class SegmentMoves:
         tail = StaleTail(folder, target_id, source.stop_position, epoch_ms())
         entries = catalog.entry(source_id), catalog.entry(target_id)
         moves: list[SegmentMove] = []
-        count = yield from outcome(self.files.submit(link))
+        count = yield from await_future(self.files.submit(link))
         if source.stop_position == target.start_position:
             catalog.set_start_position(target_id, source.start_position)
         else:
             catalog.set_stop_position(target_id, source.stop_position)
-        yield from outcome(self.files.submit(unlink))
+        yield from await_future(self.files.submit(unlink))
         catalog.set_stop_position(source_id, source.start_position)
         return count, next_files
 

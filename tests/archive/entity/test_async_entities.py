@@ -9,7 +9,7 @@ from support.daemon.archives import ServedArchive
 from support.entity.topics import events, new_topic
 
 import aerotape
-from aerotape.archive.client.executors.event_loop import Opening
+from aerotape.archive.client.closing import Opening
 from aerotape.archive.entity.async_entities import AsyncEntities
 from aerotape.errors import EntityError
 

@@ -13,11 +13,11 @@ from support.daemon.control_rig import RawClient
 
 import aerotape
 from aerotape import QualifiedId, _native
-from aerotape.archive.background_tasks import Task
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.ledger.client_requests import MAX_REQUESTS, ClientRequests
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.writer_recording import Client
+from aerotape.archive.waiting import Pause, Task
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.errors import ArchiveError
@@ -50,7 +50,7 @@ class Rig:
         """Wait for a condition, and note how the task has ended."""
         try:
             while not is_over():
-                yield
+                yield Pause()
             self.log.append(f"{name} done")
         except GeneratorExit:
             self.log.append(f"{name} cancelled")

@@ -12,10 +12,9 @@ from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive import retrying
+from aerotape.archive import driver_tasks, waiting
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.replay import replay_session
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.request import ReplayRequest
 from aerotape.catalog.file.catalog import Catalog
@@ -115,7 +114,7 @@ def test_a_publication_that_the_driver_refuses_temporarily(
 ) -> None:
     """It is requested again until the connect timeout; then the client receives an error."""
     now_ns = [0]
-    for module in (replay_session, retrying):
+    for module in (driver_tasks, waiting):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: now_ns[0]))
     rig = Rig(tmp_path, refusals=10)
     for now in (1, 4_999_999_999):
@@ -126,11 +125,11 @@ def test_a_publication_that_the_driver_refuses_temporarily(
     rig.replays.do_work()
     [(kind, *details)] = rig.sent
     assert (kind, *details[:2]) == ("error", 9, ErrorCode.GENERIC)
-    assert "failed to create replay publication: session id is in use" in details[2]
-    assert "tried for 5 s" in details[2]
+    assert "failed to create replay publication: " in details[2]
+    assert "within 5 s: session id is in use" in details[2]
     assert not rig.replays.is_replayed(rig.recording_id)
     assert rig.replays.wants_within_ns is None
-    assert rig.refusals == 6
+    assert rig.refusals == 8
     rig.catalog.close()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aerotape
-from aerotape.archive.client.ledger.handles import LedgerWriter
+from aerotape.archive.client.blocking.ledgers import LedgerWriter
 from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.catalog.segment_files import list_segment_files
 from aerotape.errors import ArchiveError

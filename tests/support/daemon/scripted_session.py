@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from aerotape.archive.client.executors.blocking import BlockingRequests
-from aerotape.archive.client.requests.request import Call, Listing, relevant_id
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.client.session.exchange import exchange, list_items
+from aerotape.archive.client.session.request import Call, Listing, relevant_id
+from aerotape.archive.waiting import run
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import Message
 
@@ -74,10 +75,10 @@ class Added(NamedTuple):
         return self.streams
 
 
-def session_over(streams: ScriptedStreams, timeout_ns: int = 50_000_000) -> ControlSession:
+def session_over(streams: ScriptedStreams, timeout_ns: int = 50_000_000) -> ClientSession:
     """Return an open session over the streams."""
     fake: Any = streams
-    session = ControlSession(fake, fake, fake, timeout_ns)
+    session = ClientSession(fake, fake, fake, timeout_ns)
     session.control_session_id = SESSION
     return session
 
@@ -109,13 +110,13 @@ def descriptor(recording_id: int, request: Any) -> codecs.RecordingDescriptor:
     )
 
 
-def ask(session: ControlSession) -> int:
+def ask(session: ClientSession) -> int:
     """Perform a request with the text "ask"; return the relevant id of its response."""
     request = codecs.StopPositionRequest(recording_id=3)
-    return BlockingRequests(session)._perform(Call(request, "ask", relevant_id))
+    return run(exchange(session, Call(request, "ask", relevant_id)))
 
 
-def list_ids(session: ControlSession, count: int) -> list[int]:
+def list_ids(session: ClientSession, count: int) -> list[int]:
     """Perform a listing of recordings; return their ids."""
-    found = BlockingRequests(session)._list(Listing(codecs.ListRecordingsRequest(), "list", count))
+    found = run(list_items(session, Listing(codecs.ListRecordingsRequest(), "list", count)))
     return [each.recording_id for each in found if isinstance(each, codecs.RecordingDescriptor)]

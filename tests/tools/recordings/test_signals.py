@@ -14,7 +14,7 @@ from support.daemon.recording import new_stream_id, wait_until
 
 import aerotape
 from aerotape import RecordingSignal
-from aerotape.archive.client.replay.signals import RecordingSignalEvent
+from aerotape.archive.client.session.signals import RecordingSignalEvent
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AeronTimeoutError
 from aerotape.tools.recordings.signals import RecordingChange, Watch, changes

@@ -12,13 +12,15 @@ from support.daemon.archives import ServedArchive
 
 import aerotape
 from aerotape.archive.client.ledger import requests
-from aerotape.archive.client.requests.request import Call, Listing, nothing
+from aerotape.archive.client.session.exchange import list_items
+from aerotape.archive.client.session.request import Call, Listing, nothing
 from aerotape.archive.ledger.metadata import (
     PASSWORD_LOST,
     LedgerMetadata,
     check_password,
     hash_of_token,
 )
+from aerotape.archive.waiting import run
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.errors import LedgerPasswordError
 from aerotape.qualified_id import QualifiedId
@@ -45,15 +47,19 @@ def test_what_is_stored_is_not_sent_and_opens_nothing(
     listing = Listing(
         codecs.LedgerInfoRequest(**requests.id_fields(first), password_token=b""), "get", 1
     )
-    [descriptor] = client._list(listing)
+    [descriptor] = run(list_items(client._session, listing))
     assert isinstance(descriptor, codecs.LedgerDescriptor)
     assert found not in descriptor.encode()
     assert descriptor.has_password is codecs.BooleanType.TRUE
     fields: dict[str, Any] = {**requests.id_fields(first), "password_token": found}
     performed: list[Callable[[], object]] = [
-        lambda: client._list(Listing(codecs.LedgerInfoRequest(**fields), "open", 1)),
-        lambda: client._list(Listing(codecs.AttachWriterRequest(**fields), "attach", 1)),
-        lambda: client._perform(Call(codecs.RecoverLedgerRequest(**fields), "recover", nothing)),
+        lambda: run(
+            list_items(client._session, Listing(codecs.LedgerInfoRequest(**fields), "open", 1))
+        ),
+        lambda: run(
+            list_items(client._session, Listing(codecs.AttachWriterRequest(**fields), "attach", 1))
+        ),
+        lambda: client._run(Call(codecs.RecoverLedgerRequest(**fields), "recover", nothing)),
     ]
     for perform in performed:
         with pytest.raises(LedgerPasswordError, match=f"wrong password for ledger {first}"):

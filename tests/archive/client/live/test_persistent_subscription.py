@@ -14,7 +14,7 @@ from support.jvm.java import free_port
 import aerotape
 from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentState
 from aerotape.archive.client.session import reconnecting_session
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.errors import ClosedError, ConfigurationError, PersistentSubscriptionError
 
@@ -84,7 +84,7 @@ def test_its_session_is_kept_alive_as_that_of_its_client(
     intervals: list[int] = []
 
     class Reader(IdleReader):
-        def __init__(self, session: ControlSession, interval_ns: int) -> None:
+        def __init__(self, session: ClientSession, interval_ns: int) -> None:
             intervals.append(interval_ns)
             super().__init__(session, interval_ns)
 

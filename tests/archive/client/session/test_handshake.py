@@ -10,22 +10,20 @@ import pytest
 from support.daemon.scripted_session import SESSION, Reply, ScriptedStreams, ok, refusal
 
 from aerotape.archive.client.credentials import Login
-from aerotape.archive.client.executors.blocking import run_pauses
-from aerotape.archive.client.executors.polling import PollingExecutor
-from aerotape.archive.client.requests.request import Steps
 from aerotape.archive.client.session import handshake
-from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.client_session import ClientSession
+from aerotape.archive.waiting import Running, Task, run
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import Message
 from aerotape.errors import AeronTimeoutError, ArchiveError
 from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, semantic_version
 
-Opening = Steps[ControlSession]
-Perform = Callable[[Opening], ControlSession]
+Opening = Task[ClientSession]
+Perform = Callable[[Opening], ClientSession]
 
 
-def _poll(opening: Opening) -> ControlSession:
-    executor = PollingExecutor(opening)
+def _poll(opening: Opening) -> ClientSession:
+    executor = Running(opening)
     while not executor.is_done:
         executor.advance()
     return executor.result
@@ -34,8 +32,8 @@ def _poll(opening: Opening) -> ControlSession:
 def _open(
     reply: Reply,
     on_challenge: Callable[[bytes], bytes] | None = None,
-    perform: Perform = run_pauses,
-) -> tuple[ScriptedStreams, ControlSession]:
+    perform: Perform = run,
+) -> tuple[ScriptedStreams, ClientSession]:
     streams = ScriptedStreams(reply)
     return streams, perform(_opening(streams, on_challenge))
 
@@ -68,7 +66,7 @@ def _granted(request: Any, version: int = PROTOCOL_VERSION) -> list[Message]:
     return [ok(request, 4242)] if isinstance(request, codecs.ArchiveIdRequest) else []
 
 
-@pytest.mark.parametrize("perform", [run_pauses, _poll])
+@pytest.mark.parametrize("perform", [run, _poll])
 def test_handshake(perform: Perform) -> None:
     """The connect request has version, response channel and name; then the id is requested."""
     streams, session = _open(_granted, perform=perform)
@@ -153,7 +151,7 @@ def test_a_challenge_is_answered_in_another_thread() -> None:
         return b"me, " + challenge
 
     streams = ScriptedStreams(_challenging)
-    opening = PollingExecutor(_opening(streams, answering, timeout_ns=20_000_000_000))
+    opening = Running(_opening(streams, answering, timeout_ns=20_000_000_000))
     while not asked.is_set():
         opening.advance()
     for _ in range(10):
@@ -175,7 +173,7 @@ def test_an_error_of_the_function_is_raised(error: type[BaseException]) -> None:
 
     streams = ScriptedStreams(_challenging)
     with pytest.raises(error, match="no secret"):
-        run_pauses(_opening(streams, failing))
+        run(_opening(streams, failing))
     assert streams.is_closed
 
 
@@ -184,7 +182,7 @@ def test_a_function_that_does_not_return_is_not_awaited() -> None:
     forever = threading.Event()
     streams = ScriptedStreams(_challenging)
     with pytest.raises(AeronTimeoutError, match="credentials were not computed in time"):
-        run_pauses(_opening(streams, lambda _: bytes(forever.wait(20))))
+        run(_opening(streams, lambda _: bytes(forever.wait(20))))
     forever.set()
     assert streams.is_closed
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from support.daemon.scripted_session import ScriptedStreams, descriptor, ok, session_over
 
-from aerotape.archive.client.requests.request import Call, Listing, relevant_id
+from aerotape.archive.client.session.request import Call, Listing, relevant_id
 from aerotape.codecs.generated import archive as codecs
 
 
@@ -58,8 +58,8 @@ def test_an_interrupt_at_any_line_loses_no_response() -> None:
     for line in itertools.count(1):
         streams = ScriptedStreams()
         session = session_over(streams)
-        listing, _ = session.begin(Listing(codecs.ListRecordingsRequest(), "list", 3))
-        asked, _ = session.begin(Call(codecs.StopPositionRequest(), "ask", relevant_id))
+        listing = session.begin(Listing(codecs.ListRecordingsRequest(), "list", 3))
+        asked = session.begin(Call(codecs.StopPositionRequest(), "ask", relevant_id))
         answer = ok(asked, 5)
         descriptors = [descriptor(each, listing) for each in range(3)]
         streams.push(descriptors[0], b"garbage", answer, *descriptors[1:])
@@ -87,7 +87,7 @@ def test_an_interrupted_reader_does_not_block_others() -> None:
     """The next reader does not wait for the interrupted one."""
     streams = ScriptedStreams()
     session = session_over(streams, 60_000_000_000)
-    asked, _ = session.begin(Call(codecs.StopPositionRequest(), "ask", relevant_id))
+    asked = session.begin(Call(codecs.StopPositionRequest(), "ask", relevant_id))
     streams.push(ok(asked, 5))
     assert _interrupted(lambda: session.read(0), 1, "_sort_arrived")
     other = threading.Thread(target=session.read, args=(60_000_000_000,))

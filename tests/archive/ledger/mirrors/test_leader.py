@@ -12,9 +12,9 @@ from support.daemon.daemon import AerotapeArchive
 from support.processes import free_port
 
 import aerotape
-from aerotape.archive.background_tasks import Task
 from aerotape.archive.ledger.metadata import LedgerMetadata
 from aerotape.archive.ledger.mirrors.leader import Leader
+from aerotape.archive.waiting import Pause, Task
 from aerotape.errors import ArchiveError
 
 
@@ -49,7 +49,7 @@ def test_a_lookup_keeps_the_connections_of_a_writer_that_begins_meanwhile() -> N
     opened: list[str] = []
 
     def call(function: object) -> Task[int]:
-        yield  # in another thread
+        yield Pause()  # in another thread
         return 0
 
     def await_known(metadata: LedgerMetadata) -> Task[None]:

@@ -1,19 +1,16 @@
-"""Work in a separate thread that steps, or a poll, wait for."""
+"""Work in a separate thread that a task, or a poll, waits for."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.archive.waiting import Task, Until
 from aerotape.errors import AeronTimeoutError
 
 T = TypeVar("T")
-
-_POLL_NS: Final = 1_000_000
 
 
 def begin_in_thread(work: Callable[[], T], name: str) -> Future[T]:
@@ -31,15 +28,14 @@ def begin_in_thread(work: Callable[[], T], name: str) -> Future[T]:
     return future
 
 
-def in_thread(work: Callable[[], T], deadline_ns: int) -> Steps[T]:
+def in_thread(work: Callable[[], T], deadline_ns: int) -> Task[T]:
     """Do work that may block, and return its result; it continues unobserved after the deadline.
 
     Raises:
         AeronTimeoutError: it has not ended by the deadline, of the monotonic clock.
     """
     future = begin_in_thread(work, "aerotape-connect")
-    while not future.done():
-        if time.monotonic_ns() >= deadline_ns:
-            raise AeronTimeoutError("cannot connect: the credentials were not computed in time")
-        yield Pause(_POLL_NS)
+    yield Until(future.done, deadline_ns)
+    if not future.done():
+        raise AeronTimeoutError("cannot connect: the credentials were not computed in time")
     return future.result()

@@ -1,4 +1,4 @@
-"""The control session by itself, against scripted responses of an archive."""
+"""The session by itself, against scripted responses of an archive."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from support.daemon.scripted_session import (
     session_over,
 )
 
-from aerotape.archive.client.executors.blocking import BlockingRequests
 from aerotape.archive.client.requests.replays import start_replay_for_reader
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.waiting import run
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
 from aerotape.errors import AeronTimeoutError, ClosedError
@@ -74,7 +75,7 @@ def test_the_replay_of_an_abandoned_request_is_stopped() -> None:
     session = session_over(streams)
     start = start_replay_for_reader(codecs.ReplayRequest(), 3, "aeron:ipc", 40)
     with pytest.raises(AeronTimeoutError):
-        BlockingRequests(session)._perform(start)
+        run(exchange(session, start))
     streams.push(ok(streams.requests[0], 4711))
     session.service()
     assert isinstance(streams.requests[1], codecs.StopReplayRequest)
@@ -125,7 +126,6 @@ def test_archive_that_does_not_read() -> None:
         ask(session)
     with pytest.raises(AeronTimeoutError, match="back pressure"):
         list_ids(session, 1)
-    assert session.unfinished_listing is None
     assert not session.has_pending
     streams.offer_result = 64
     assert ask(session) == 0

@@ -1,6 +1,6 @@
-"""A control session: a request stream, a response stream, and the requests pending on them.
+"""A client's control session: request stream, response stream, and the requests pending on them.
 
-The core that all executors share. It dispatches the messages of the response stream: responses and
+It dispatches the messages of the response stream: responses and
 listed items go to their requests, recording signals and errors that belong to no pending request
 (a replay that failed after it had started) are stored for later calls. It blocks in `read` only,
 where one thread at a time polls the response stream and the others wait for it.
@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from aerotape import _native, errors
 from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, CLOSED, NOT_CONNECTED
-from aerotape.archive.client.replay.signals import SignalQueue, signal_of
-from aerotape.archive.client.requests.request import Call, Listing
-from aerotape.archive.client.requests.response_errors import error_of
 from aerotape.archive.client.session.pending_request import PendingRequest
+from aerotape.archive.client.session.request import Call, Listing
+from aerotape.archive.client.session.response_errors import error_of
+from aerotape.archive.client.session.signals import SignalQueue, signal_of
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.runtime import HEADER, Message
@@ -27,8 +27,6 @@ from aerotape.message import MessageBuffer
 from aerotape.protocol import NULL_VALUE
 from aerotape.uninterrupted import call_uninterrupted
 
-# The longest single poll of the response stream, so that Ctrl-C and a close take effect.
-POLL_SLICE_NS: Final = 50_000_000
 _FRAGMENT_LIMIT: Final = 64
 _KEPT_ERRORS: Final = 4096
 
@@ -44,7 +42,7 @@ _EXPECTED_TEMPLATES: Final = frozenset(
 )
 
 
-class ControlSession:
+class ClientSession:
     """The state of one connection to an archive. Thread-safe.
 
     Attributes:
@@ -57,9 +55,8 @@ class ControlSession:
         knows_ledgers: whether the archive knows the requests for ledgers and scopes.
         timeout_ns: how long a request may take.
         was_closed_here: whether `close` was called.
-        unfinished_listing: an abandoned listing that the archive may still be sending.
         signals: the signals that were not taken yet.
-        on_news: called for new signals and at the end, in the thread that reads.
+        on_news: called after messages were dispatched and at the end, in the thread that reads.
     """
 
     def __init__(
@@ -75,7 +72,6 @@ class ControlSession:
         self.knows_ledgers = False
         self.timeout_ns = timeout_ns
         self.was_closed_here = False
-        self.unfinished_listing: PendingRequest | None = None
         self.signals = SignalQueue()
         self.aeron = aeron
         self.publication = publication
@@ -89,6 +85,8 @@ class ControlSession:
         self._reader_thread: int | None = None
         self._closed_because: str | None = None
         self._pending: dict[int, PendingRequest] = {}
+        # The listing that the archive is sending, while it is pending.
+        self._listing: PendingRequest | None = None
         # Read and not dispatched yet: after an interrupt the next reader continues with it.
         self._arrived = MessageBuffer()
         self._decoded: tuple[object, Message | None] | None = None
@@ -103,14 +101,8 @@ class ControlSession:
 
     # -- sending -------------------------------------------------------------------------------
 
-    def begin(
-        self, request: Call[Any] | Listing, on_done: Callable[[], None] | None = None
-    ) -> tuple[PendingRequest, bytes]:
-        """Prepare a request: return the pending request and the bytes to send.
-
-        Args:
-            on_done: called once, in the thread that reads, when the request is done.
-        """
+    def begin(self, request: Call[Any] | Listing) -> PendingRequest:
+        """Prepare a request: collect the responses to it from now on."""
         message, what = request.message, request.what
         self.ensure_open(what)
         if message.SCHEMA_ID == ledger_control.SCHEMA_ID and not self.knows_ledgers:
@@ -122,9 +114,9 @@ class ControlSession:
         assert self.control_session_id is not None, "requests come after the handshake"
         message.control_session_id = self.control_session_id
         message.correlation_id = self.aeron.next_correlation_id()
-        data = message.encode()
         count = request.count if isinstance(request, Listing) else 0
-        return self.expect(PendingRequest(message.correlation_id, what, count, on_done)), data
+        pending = PendingRequest(message.correlation_id, what, message.encode(), count)
+        return self.expect(pending)
 
     def expect(self, pending: PendingRequest) -> PendingRequest:
         """Collect the responses to a request until it is done, or `forget` is called."""
@@ -137,16 +129,25 @@ class ControlSession:
         with self._lock:
             self._pending.pop(pending.correlation_id, None)
 
-    def abandon(
-        self, pending: PendingRequest, call: Call[Any] | Listing, is_sent: bool = True
-    ) -> None:
+    def take_turn(self, listing: PendingRequest) -> PendingRequest | None:
+        """Let a listing be the one that the archive sends; return the one to wait for before.
+
+        An archive refuses a second listing of a session while one is active.
+        """
+        with self._lock:
+            active = self._listing
+            if active is not None and active.correlation_id in self._pending:
+                return active
+            self._listing = listing
+            return None
+
+    def abandon(self, pending: PendingRequest, call: Call[Any] | Listing) -> None:
         """Stop waiting for a request; if the archive grants it after all, undo it."""
-        if not is_sent:
+        if not pending.is_sent:
             self.forget(pending)
             return
         if isinstance(call, Listing):
-            self.unfinished_listing = pending
-            return
+            return  # the archive sends it nevertheless, and the next listing waits for its end
         undo = call.undo
         if undo is None or pending.failure is not None:
             self.forget(pending)
@@ -168,35 +169,33 @@ class ControlSession:
     def send_unanswered(self, call: Call[Any]) -> None:
         """Try to send a request, and ignore the response."""
         with contextlib.suppress(errors.ClosedError):
-            pending, data = self.begin(call)
-            if not self.offer(data, call.what):
+            pending = self.begin(call)
+            if not self.offer(pending):
                 self.forget(pending)
 
-    def offer(self, data: bytes, what: str) -> bool:
-        """Try once to send a message; False when there is no room yet."""
-        self.ensure_open(what)
-        with self._send_lock:
-            return self._is_sent(self.publication.offer(data), what)
-
-    def send(self, data: bytes, what: str, results: list[int]) -> None:
-        """Send a message, waiting for room.
+    def offer(
+        self, message: PendingRequest, publication: _native.ExclusivePublication | None = None
+    ) -> bool:
+        """Try once to send a request; False when there is no room yet.
 
         Args:
-            results: receives the results of the offers, even if this is interrupted.
+            publication: another request stream than the session's.
         """
-        self.ensure_open(what)
+        self.ensure_open(message.what)
+        if publication is not None:
+            call_uninterrupted(message.results, publication.offer, message.data)
+            return message.is_sent
         with self._send_lock:
-            call_uninterrupted(results, self.publication.offer, data)
-            if self._is_sent(results[-1], what):
-                return
-            call_uninterrupted(results, self.publication.offer_within, data, self.timeout_ns)
-            if not self._is_sent(results[-1], what):
-                raise self.back_pressure(what)
+            call_uninterrupted(message.results, self.publication.offer, message.data)
+            return self._is_sent(message.results[-1], message.what)
 
-    def back_pressure(self, what: str) -> errors.AeronTimeoutError:
+    def back_pressure(
+        self, what: str, publication: _native.ExclusivePublication | None = None
+    ) -> errors.AeronTimeoutError:
         """Return the error for an archive that does not read requests."""
+        channel = (publication or self.publication).channel
         return errors.AeronTimeoutError(
-            f"cannot {what}: the archive at {self.publication.channel} has not read requests "
+            f"cannot {what}: the archive at {channel} has not read requests "
             f"for {self.timeout_ns / 1e9:g} s (back pressure)"
         )
 
@@ -266,7 +265,7 @@ class ControlSession:
                     self._reader_thread = None
                     self._wake_waiters()
             _call_on_done(done)
-        if any(isinstance(message, codecs.RecordingSignalEvent) for message in messages):
+        if messages:
             self.on_news()
         # Before its response to the connect request the archive may not be connected yet.
         has_begun = self.control_session_id is not None

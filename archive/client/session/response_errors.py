@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar
 
 from aerotape import errors
-from aerotape.archive.client.requests.request import Call, Item
 from aerotape.archive.client.session.pending_request import PendingRequest
+from aerotape.archive.client.session.request import Call, Item
 from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import NULL_VALUE, ErrorCode
 from aerotape.qualified_id import QualifiedId
@@ -67,9 +67,6 @@ def result_of(call: Call[T], pending: PendingRequest) -> T:
     answer = pending.response()
     if answer.code == codecs.ControlResponseCode.OK:
         return call.result(answer)
-    is_error = answer.code == codecs.ControlResponseCode.ERROR
-    if is_error and answer.relevant_id in call.allowed:
-        return call.allowed[answer.relevant_id]
     raise _refusal(answer, call)
 
 

@@ -1,13 +1,12 @@
-"""Steps that wait for the media driver."""
+"""Tasks that wait for the media driver."""
 
 from __future__ import annotations
 
 import pytest
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive.client.executors.blocking import run_pauses
-from aerotape.archive.client.executors.driver_steps import added
-from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.archive.driver_tasks import add
+from aerotape.archive.waiting import Running, run
 from aerotape.errors import AeronError, AeronTimeoutError
 
 
@@ -41,23 +40,23 @@ def unavailable() -> AeronError:
 def test_a_temporarily_unavailable_resource_is_added_again() -> None:
     """The result is that of the attempt that succeeds."""
     driver = Driver(None, unavailable(), unavailable(), None, "added")
-    assert run_pauses(added(driver.begin, "a stream", 5_000_000_000)) == "added"
+    assert run(add(driver.begin, "a stream", 5_000_000_000)) == "added"
     assert (driver.adds, driver.cancels) == (3, 0)
 
 
 def test_all_attempts_share_the_timeout() -> None:
     """The error contains the driver's last reason."""
     with pytest.raises(AeronTimeoutError, match=r"not added a stream within 0.03 s: address in"):
-        run_pauses(added(Driver(unavailable()).begin, "a stream", 30_000_000))
+        run(add(Driver(unavailable()).begin, "a stream", 30_000_000))
 
 
 def test_a_cancelled_add_is_cancelled_at_the_driver() -> None:
-    """The add timed out, or its executor was closed."""
+    """The add timed out, or its task was closed."""
     driver = Driver(None)
     with pytest.raises(AeronTimeoutError, match=r"not added a stream within 0 s"):
-        run_pauses(added(driver.begin, "a stream", 0))
-    executor = PollingExecutor(added(driver.begin, "a stream", 5_000_000_000))
-    assert executor.advance()
-    assert not executor.is_done
-    executor.close()
+        run(add(driver.begin, "a stream", 0))
+    running = Running(add(driver.begin, "a stream", 5_000_000_000))
+    assert running.advance()
+    assert not running.is_done
+    running.close()
     assert (driver.adds, driver.cancels) == (2, 2)

@@ -52,8 +52,11 @@ def test_same_requests() -> None:
             assert list(shown.parameters) == list(expected.parameters), name
     for name, returns in (
         ("list_recordings", "AsyncIterator[RecordingDescriptor]"),
-        ("replay_merge", "Opening[AsyncMessages]"),
-        ("persistent_subscription", "Opening[AsyncMessages]"),
+        ("replay_merge", "Opening[AsyncMessages[ReplayMerge]]"),
+        (
+            "persistent_subscription",
+            "Opening[AsyncMessages[PersistentSubscription]]",
+        ),
         ("entities", "Opening[AsyncEntities]"),
     ):
         assert inspect.signature(getattr(other, name)).return_annotation == returns

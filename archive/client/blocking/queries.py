@@ -1,0 +1,173 @@
+# Generated from asynchronous/queries.py: do not edit.
+# Regenerate: python -m aerotape.archive.client.generate
+"""Requests of the blocking client for recordings, recording subscriptions and positions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from aerotape.archive.client import arguments
+from aerotape.archive.client.blocking_requests import BlockingRequests
+from aerotape.archive.client.requests import queries
+from aerotape.archive.client.requests.queries import RecordingSubscription
+from aerotape.archive.client.session.exchange import poll, send_keep_alive
+from aerotape.archive.client.session.request import Call, get_archive_id, relevant_id
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated import ledger_control
+from aerotape.errors import ArchiveError
+
+
+class QueryMethods(BlockingRequests):
+    """What the archive records, and the session."""
+
+    def list_recordings(
+        self, from_recording_id: int = 0, count: int | None = None, *, scope_id: int | None = None
+    ) -> Iterator[RecordingDescriptor]:
+        """Iterate over the recordings in the order of their ids, page by page.
+
+        Args:
+            from_recording_id: the first id to be listed.
+            count: the maximum number; None: no limit.
+            scope_id: list the recordings of this scope, which the archive has imported; None or 0:
+                its own.
+
+        Raises:
+            IllegalOperationError: the archive knows no other scope than its own.
+        """
+        return self._each(
+            queries.list_recordings(self._session, from_recording_id, count, scope_id)
+        )
+
+    def list_recordings_for_uri(
+        self,
+        channel_fragment: str,
+        stream_id: int,
+        from_recording_id: int = 0,
+        count: int | None = None,
+    ) -> Iterator[RecordingDescriptor]:
+        """As `list_recordings`, of one stream id and of channels that contain a text.
+
+        Args:
+            channel_fragment: any part of the recording's channel without the parameters that
+                do not identify the stream, for example ``endpoint=localhost:20121``.
+        """
+        return self._each(
+            queries.list_recordings_for_uri(
+                self._session, channel_fragment, stream_id, from_recording_id, count
+            )
+        )
+
+    def list_recording(
+        self, recording_id: int, *, scope_id: int | None = None
+    ) -> RecordingDescriptor | None:
+        """Return a recording's descriptor, None when there is no such recording.
+
+        Args:
+            scope_id: as for `list_recordings`.
+
+        Raises:
+            IllegalOperationError: the archive knows no other scope than its own.
+        """
+        return self._run(queries.list_recording(self._session, recording_id, scope_id))
+
+    def list_recording_subscriptions(
+        self,
+        channel_fragment: str = "",
+        stream_id: int | None = None,
+        *,
+        from_index: int = 0,
+        count: int | None = None,
+    ) -> Iterator[RecordingSubscription]:
+        """Iterate over what the archive records or waits to record, page by page.
+
+        Args:
+            channel_fragment: any part of the channel, as in `list_recordings_for_uri`; empty: any.
+            stream_id: None: any.
+            from_index: how many matches to skip.
+            count: the maximum number; None: no limit.
+        """
+        return self._each(
+            queries.list_recording_subscriptions(
+                self._session, channel_fragment, stream_id, from_index, count
+            )
+        )
+
+    def find_last_matching_recording(
+        self, min_recording_id: int, channel_fragment: str, stream_id: int, session_id: int
+    ) -> int:
+        """Return the id of the last recording of a session, -1 when there is none.
+
+        Args:
+            min_recording_id: the least id that counts.
+            channel_fragment: as in `list_recordings_for_uri`.
+        """
+        request = codecs.FindLastMatchingRecordingRequest(
+            min_recording_id=arguments.natural("min_recording_id", min_recording_id),
+            session_id=arguments.any_int32("session_id", session_id),
+            stream_id=arguments.any_int32("stream_id", stream_id),
+            channel=arguments.text("channel_fragment", channel_fragment),
+        )
+        what = f"find a recording of {channel_fragment!r} stream {stream_id}"
+        return self._run(Call(request, what, relevant_id))
+
+    def start_position(self, recording_id: int) -> int:
+        """Return where a recording starts, bytes."""
+        return self._run(queries.start_position(recording_id))
+
+    def stop_position(self, recording_id: int) -> int:
+        """Return where a recording stopped, bytes; -1 while it is live."""
+        return self._run(queries.stop_position(recording_id))
+
+    def recording_position(self, recording_id: int) -> int:
+        """Return how far a live recording has been written, bytes; -1 when it is not live."""
+        return self._run(queries.recording_position(recording_id))
+
+    def max_recorded_position(self, recording_id: int) -> int:
+        """Return where a recording stopped or, while live, how far it has been written, bytes."""
+        return self._run(queries.max_recorded_position(recording_id))
+
+    def get_archive_id(self) -> int:
+        """Return the archive's id."""
+        return self._run(get_archive_id())
+
+    def scopes(self) -> list[int]:
+        """Return the scopes that have recordings or ledgers, ascending and unsigned.
+
+        That of the archive's own recordings is always one of them. Scope 0 is that if the archive
+        has no id, and not listed otherwise, though it may have ledgers.
+
+        Raises:
+            IllegalOperationError: the archive knows no other scope than its own.
+        """
+        found = {scope_of_archive(self._session.archive_id)}
+        scope_id = 0
+        while True:
+            request = ledger_control.NextScopeRequest(scope_id=scope_id)
+            scope_id = self._run(Call(request, "list scopes", relevant_id))
+            if scope_id == 0:
+                return sorted(found)
+            found.add(unsigned(scope_id))
+
+    def ping(self) -> int:
+        """Return the round-trip time of a request to the archive, nanoseconds."""
+        begin_ns = time.monotonic_ns()
+        self.get_archive_id()
+        return time.monotonic_ns() - begin_ns
+
+    def poll_for_errors(self) -> list[ArchiveError]:
+        """Return the errors that belong to no pending request, oldest first.
+
+        Raises:
+            ClosedError: the archive went away.
+        """
+        self._run(poll(self._session, "poll for errors"))
+        return self._session.take_errors()
+
+    def keep_alive(self) -> None:
+        """Send a keep-alive to the archive."""
+        what = "keep the session alive"
+        self._run(poll(self._session, what))
+        self._run(send_keep_alive(self._session, what))

@@ -1,1 +1,0 @@
-"""Executors of the client's steps: blocking, asyncio, and polling."""
