@@ -334,11 +334,12 @@ def test_a_response_publication_that_is_busy_is_requested_again() -> None:
     """RESOURCE_TEMPORARILY_UNAVAILABLE is retried; any other refusal is raised."""
     publication = FakePublication()
     rig = Rig(publications=[AeronError("in use", -10), publication])
-    rig.work(1, 2)
+    while rig.session.state is State.INIT:
+        rig.work(1)
     assert rig.session.state is State.CONNECTING
     refused = Rig(publications=[AeronError("invalid channel", -1)])
     with pytest.raises(AeronError):
-        refused.work(1)
+        refused.work(1, 2)
 
 
 @pytest.mark.parametrize(
