@@ -80,7 +80,7 @@ class ControlSessionAdapter:
             self.audience = SignalAudience(self.sessions, self.authorisation)
 
     def on_message(
-        self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
+        self, subscription_id: int, image_id: int, session_id: int, payload: bytes
     ) -> None:
         """Handle a whole control message.
 

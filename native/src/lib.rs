@@ -46,7 +46,7 @@ mod _native {
         super::fork::watch();
         super::aeron::register(module)?;
         super::checksum::register(module)?;
-        module.add_class::<super::mailbox::Mailbox>()?;
+        super::mailbox::register(module)?;
         module.add_function(wrap_pyfunction!(
             super::descriptors::find_descriptors,
             module
