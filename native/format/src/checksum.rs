@@ -3,8 +3,8 @@
 //! The sum covers the frame after its header up to the aligned end, so padding bytes count.
 
 use crc_fast::{CrcAlgorithm, Digest};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
+
+use crate::errors::InvalidArgument;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
@@ -14,12 +14,12 @@ pub enum Checksum {
 
 impl Checksum {
     /// Parse a name as the Python side gives it: "crc-32" or "crc-32c"; `None` for "none".
-    pub fn parse(name: &str) -> PyResult<Option<Self>> {
+    pub fn parse(name: &str) -> Result<Option<Self>, InvalidArgument> {
         match name {
             "none" => Ok(None),
             "crc-32" => Ok(Some(Self::Crc32)),
             "crc-32c" => Ok(Some(Self::Crc32c)),
-            other => Err(PyValueError::new_err(format!(
+            other => Err(InvalidArgument(format!(
                 "unknown checksum {other:?}: use \"none\", \"crc-32\" or \"crc-32c\""
             ))),
         }
@@ -84,14 +84,4 @@ fn crc32c_append_short(sum: u32, mut bytes: &[u8]) -> u32 {
         .iter()
         .fold(crc as u32, |crc, &byte| _mm_crc32_u8(crc, byte));
     !crc
-}
-
-/// Compute the checksum of `data` as a signed 32-bit integer, as it stands in a frame.
-#[pyfunction]
-fn checksum(name: &str, data: &[u8]) -> PyResult<i32> {
-    Ok(Checksum::parse(name)?.map_or(0, |kind| kind.compute(data)))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(checksum, module)?)
 }

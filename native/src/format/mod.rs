@@ -1,21 +1,12 @@
-//! Reading recordings offline: from segment files to messages, as Arrow columns or tuples.
-//!
-//! `recording` maps positions to segment files, `window` reads bytes from them, `walk` iterates
-//! over the frames and reassembles fragmented messages, `columns` lays messages out as Arrow
-//! arrays, and `python` is the interface for Python. Only `window` reads files.
-//!
-//! `statistics` counts on the same walk instead (`histogram`), and continues after gaps
-//! (`gap`); `python_statistics` is its interface for Python.
+//! The formats of `aerotape-format` for Python: arguments checked, the interpreter released, results
+//! returned. `parallel` runs work on many files.
 
-mod columns;
-mod gap;
-mod histogram;
-mod python;
-mod python_statistics;
-mod recording;
+mod parallel;
+mod raft_journal;
+mod sbe;
+mod scan;
+mod segment;
 mod statistics;
-mod walk;
-mod window;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -42,6 +33,9 @@ fn detached<S: Send, T: Send>(
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    python::register(module)?;
-    python_statistics::register(module)
+    raft_journal::register(module)?;
+    sbe::register(module)?;
+    scan::register(module)?;
+    segment::register(module)?;
+    statistics::register(module)
 }

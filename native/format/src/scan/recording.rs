@@ -2,37 +2,35 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-
 use super::walk::Range;
-use crate::errors::Error;
+use crate::errors::{Error, InvalidArgument};
 use crate::geometry::{StreamGeometry, segment_base_position, segment_path};
 
 /// Smallest and largest term and segment length in bytes (64 KiB and 1 GiB).
 const LENGTHS: std::ops::RangeInclusive<i64> = 64 * 1024..=1024 * 1024 * 1024;
 
-/// A range of a recording as Python passes it: `aerotape.replay.offline.reader.RecordingRange`.
-#[derive(FromPyObject)]
+/// A range of a recording that has not been checked. Python passes
+/// `aerotape.replay.offline.reader.RecordingRange`.
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct RecordingRange {
-    archive_dir: PathBuf,
-    recording_id: i64,
-    start_position: i64,
-    term_length: i64,
-    segment_length: i64,
-    initial_term_id: i32,
-    session_id: i32,
-    stream_id: i32,
-    max_frame_length: i32,
-    from_position: i64,
-    to_position: i64,
-    limit_position: i64,
-    from_boundary: bool,
+    pub archive_dir: PathBuf,
+    pub recording_id: i64,
+    pub start_position: i64,
+    pub term_length: i64,
+    pub segment_length: i64,
+    pub initial_term_id: i32,
+    pub session_id: i32,
+    pub stream_id: i32,
+    pub max_frame_length: i32,
+    pub from_position: i64,
+    pub to_position: i64,
+    pub limit_position: i64,
+    pub from_boundary: bool,
 }
 
 impl RecordingRange {
     /// The recording and the range, unless no Aeron recording can have such lengths and positions.
-    pub fn check(self) -> PyResult<(Recording, Range)> {
+    pub fn check(self) -> Result<(Recording, Range), InvalidArgument> {
         let recording = Recording {
             archive_dir: self.archive_dir,
             recording_id: self.recording_id,
@@ -46,7 +44,7 @@ impl RecordingRange {
                 max_frame_length: self.max_frame_length,
             },
         };
-        recording.check().map_err(PyValueError::new_err)?;
+        recording.check().map_err(InvalidArgument)?;
         let range = Range {
             from: self.from_position,
             to: self.to_position,

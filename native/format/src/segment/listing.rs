@@ -5,9 +5,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-
-use pyo3::prelude::*;
+use std::path::Path;
 
 use crate::errors::{Error, Result};
 use crate::geometry::parse_segment_name;
@@ -17,14 +15,9 @@ const BLOCK_LENGTH: i64 = 512;
 const NANOS: i64 = 1_000_000_000;
 
 /// Recording id, base position, bytes of storage, time of the last write in ns since 1970.
-type Listed = (i64, i64, i64, i64);
+pub type Listed = (i64, i64, i64, i64);
 
-#[pyfunction]
-pub fn list_segments(py: Python<'_>, directory: PathBuf) -> PyResult<(Vec<Listed>, Vec<String>)> {
-    py.detach(|| list(&directory)).map_err(PyErr::from)
-}
-
-fn list(directory: &Path) -> Result<(Vec<Listed>, Vec<String>)> {
+pub fn list(directory: &Path) -> Result<(Vec<Listed>, Vec<String>)> {
     let failed = |error: io::Error| Error::io(directory, &error);
     let mut segments = Vec::new();
     let mut others = Vec::new();

@@ -1,8 +1,5 @@
 //! What to read where, as Python has compiled it (`codecs/payload_plan.py` has the same shapes).
 
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-
 /// A primitive type of SBE as it stands in the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Primitive {
@@ -20,7 +17,7 @@ pub enum Primitive {
 }
 
 impl Primitive {
-    fn parse(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "char" => Self::Char,
             "int8" => Self::Int8,
@@ -44,16 +41,6 @@ impl Primitive {
             Self::Int32 | Self::Uint32 | Self::Float => 4,
             Self::Int64 | Self::Uint64 | Self::Double => 8,
         }
-    }
-}
-
-impl FromPyObject<'_, '_> for Primitive {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        let name: String = object.extract()?;
-        Self::parse(&name)
-            .ok_or_else(|| PyValueError::new_err(format!("unknown primitive {name:?}")))
     }
 }
 
@@ -83,7 +70,7 @@ pub enum Kind {
     Struct,
 }
 
-fn parse_characters(name: &str) -> Option<Characters> {
+pub fn parse_characters(name: &str) -> Option<Characters> {
     Some(match name {
         "utf-8" => Characters::Utf8,
         "latin-1" => Characters::Latin1,
@@ -92,36 +79,9 @@ fn parse_characters(name: &str) -> Option<Characters> {
     })
 }
 
-impl FromPyObject<'_, '_> for Characters {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        let name: String = object.extract()?;
-        parse_characters(&name)
-            .ok_or_else(|| PyValueError::new_err(format!("unknown characters {name:?}")))
-    }
-}
-
-impl FromPyObject<'_, '_> for Kind {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        let name: String = object.extract()?;
-        Ok(match name.as_str() {
-            "number" => Self::Number,
-            "numbers" => Self::Numbers,
-            "enum" => Self::Enum,
-            "set" => Self::Set,
-            "struct" => Self::Struct,
-            other => Self::Text(parse_characters(other).ok_or_else(|| {
-                PyValueError::new_err(format!("unknown kind of column {name:?}"))
-            })?),
-        })
-    }
-}
-
 /// A column of fixed size: a field of a block or a member of a composite.
-#[derive(Clone, Debug, FromPyObject)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct Column {
     pub name: String,
     pub kind: Kind,
@@ -142,7 +102,8 @@ pub struct Column {
 }
 
 /// An unsigned number in a header: of a message, a group or variable data.
-#[derive(Clone, Copy, Debug, FromPyObject)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct HeaderNumber {
     pub offset: usize,
     pub primitive: Primitive,
@@ -173,7 +134,8 @@ impl HeaderNumber {
     }
 }
 
-#[derive(Clone, Debug, FromPyObject)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct Header {
     pub size: usize,
     pub block_length: HeaderNumber,
@@ -182,7 +144,8 @@ pub struct Header {
     pub version: HeaderNumber,
 }
 
-#[derive(Clone, Debug, FromPyObject)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct VarData {
     pub name: String,
     pub since_version: u64,
@@ -194,7 +157,8 @@ pub struct VarData {
 }
 
 /// The body of a message or of a group entry: a block, then groups, then variable data.
-#[derive(Clone, Debug, FromPyObject)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct Body {
     pub columns: Vec<Column>,
     /// Pairs of a version and the bytes that a block of that version, or newer, has at least;
@@ -216,7 +180,8 @@ impl Body {
     }
 }
 
-#[derive(Clone, Debug, FromPyObject)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct Group {
     pub name: String,
     pub since_version: u64,
@@ -228,14 +193,16 @@ pub struct Group {
     pub wanted: bool,
 }
 
-#[derive(Clone, Debug, FromPyObject)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct Message {
     pub name: String,
     pub template_id: u64,
     pub body: Body,
 }
 
-#[derive(Clone, Debug, FromPyObject)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct Plan {
     pub schema_id: u64,
     pub header: Header,

@@ -9,11 +9,12 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use pyo3_arrow::{PyRecordBatch, PySchema};
 
-use super::columns::{BatchLimits, COLUMNS, Column, Messages, Mode, schema};
-use super::recording::RecordingRange;
-use super::walk::{Range, Walk};
-use crate::checksum::Checksum;
-use crate::errors::{Error, Result};
+use super::detached;
+use aerotape_format::checksum::Checksum;
+use aerotape_format::scan::batches::Scan;
+use aerotape_format::scan::columns::{BatchLimits, COLUMNS, Column, Mode, schema};
+use aerotape_format::scan::recording::RecordingRange;
+use aerotape_format::scan::walk::{Range, Walk};
 
 const MAX_BATCH_BYTES: usize = 1 << 30;
 
@@ -28,53 +29,6 @@ const TUPLE_COLUMNS: [Column; 7] = [
     Column::Payload,
 ];
 
-struct Scan {
-    walk: Walk,
-    limits: BatchLimits,
-    mode: Mode,
-    to: i64,
-    rows: u64,
-    dropped_messages: u64,
-    /// A batch that could not be finished before more bytes are given.
-    unfinished: Option<Messages>,
-    /// Why these bytes cannot be had.
-    refused: Option<Error>,
-    /// Why the scan cannot continue. Raised after the preceding messages have been returned.
-    failure: Option<Error>,
-}
-
-impl Scan {
-    /// Collect the next batch; `None` at the end of the range, or where more bytes are wanted.
-    fn next(&mut self, columns: &[Column]) -> Result<Option<Messages>> {
-        if let Some(failure) = &self.failure {
-            return Err(failure.clone());
-        }
-        let mut messages = self.unfinished.take().unwrap_or_else(|| {
-            let expected = usize::try_from(self.to - self.walk.position()).unwrap_or(0);
-            Messages::new(columns, self.limits, self.mode, expected)
-        });
-        let ended = match self.refused.take() {
-            Some(error) => Err(error),
-            None => self.walk.run(&mut messages),
-        };
-        if ended.is_ok() && self.walk.wanted().is_some() {
-            self.unfinished = Some(messages);
-            return Ok(None);
-        }
-        self.dropped_messages += messages.dropped;
-        if let Err(error) = ended {
-            self.failure = Some(error.clone());
-            if messages.rows == 0 {
-                return Err(error);
-            }
-            // Fragments of the failed message may remain.
-            super::walk::Sink::abandon(&mut messages);
-        }
-        self.rows += messages.rows as u64;
-        Ok((messages.rows > 0).then_some(messages))
-    }
-}
-
 #[pyclass(module = "aerotape._native", frozen)]
 struct SegmentScan {
     columns: Vec<Column>,
@@ -88,7 +42,7 @@ impl SegmentScan {
         py: Python<'_>,
         run: impl FnOnce(&mut Scan) -> T + Send,
     ) -> PyResult<T> {
-        super::detached(py, &self.scan, "scan", run)
+        detached(py, &self.scan, "scan", run)
     }
 }
 

@@ -1,39 +1,35 @@
-//! `SbeDecoder`: a plan at work, as Python sees it.
+//! A plan at work: batches of payloads into columns.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use pyo3::exceptions::{PyOverflowError, PyValueError};
-use pyo3::prelude::*;
-use pyo3_arrow::{PyArray, PyRecordBatch, PySchema};
 
 use super::columns::{body_fields, message_columns, presence};
-use super::decoded::{Decoded, DecodedMessages, Kept, Malformed, binary};
+use super::decoded::{Decoded, Kept, Malformed};
 use super::plan::Plan;
 use super::values::strings;
 use super::walk::{Outcome, Walk};
+use crate::errors::InvalidArgument;
 
-#[pyclass(module = "aerotape._native", frozen)]
-struct SbeDecoder {
+/// Decodes payloads of the messages of a plan.
+pub struct Decoder {
     plan: Plan,
     template_column: Option<String>,
-    error_column: Option<String>,
-    schema: SchemaRef,
+    pub error_column: Option<String>,
+    pub schema: SchemaRef,
 }
 
-#[pymethods]
-impl SbeDecoder {
-    #[new]
-    #[pyo3(signature = (plan, *, template_column = None, error_column = None))]
-    fn new(
+impl Decoder {
+    /// A decoder with the columns of the plan and, if named, those of templates and of errors.
+    pub fn new(
         plan: Plan,
         template_column: Option<String>,
         error_column: Option<String>,
-    ) -> PyResult<Self> {
+    ) -> Result<Self, InvalidArgument> {
         if plan.flat && plan.messages.len() != 1 {
-            return Err(PyValueError::new_err("a flat plan has one message"));
+            return Err(InvalidArgument("a flat plan has one message".into()));
         }
         let schema = schema(&plan, template_column.as_deref(), error_column.as_deref());
         Ok(Self {
@@ -44,61 +40,11 @@ impl SbeDecoder {
         })
     }
 
-    #[getter]
-    fn schema(&self) -> PySchema {
-        PySchema::new(self.schema.clone())
-    }
-
-    fn decode(&self, py: Python<'_>, payloads: PyArray) -> PyResult<PyRecordBatch> {
-        let malformed = match self.error_column {
-            Some(_) => Malformed::Null,
-            None => Malformed::Fail,
-        };
-        let decoded = self.decode_payloads(py, &payloads, malformed, true)?;
-        match decoded.problems.first() {
-            Some((payload, problem)) if malformed == Malformed::Fail => {
-                Err(codec_error(py, *payload, problem)?)
-            }
-            _ => Ok(PyRecordBatch::new(decoded.batch)),
-        }
-    }
-
-    #[pyo3(signature = (payloads, *, malformed, keep_others))]
-    fn decode_messages(
-        &self,
-        py: Python<'_>,
-        payloads: PyArray,
-        malformed: Malformed,
-        keep_others: bool,
-    ) -> PyResult<DecodedMessages> {
-        if self.error_column.is_some() {
-            return Err(PyValueError::new_err(
-                "problems are returned separately: create the decoder without an error column",
-            ));
-        }
-        let decoded = self.decode_payloads(py, &payloads, malformed, keep_others)?;
-        Ok(decoded.into())
-    }
-}
-
-impl SbeDecoder {
-    fn decode_payloads(
-        &self,
-        py: Python<'_>,
-        payloads: &PyArray,
-        malformed: Malformed,
-        keep_others: bool,
-    ) -> PyResult<Decoded> {
-        let array = binary(payloads)?;
-        py.detach(|| self.decode_array(array, malformed, keep_others))
-            .map_err(|error| PyOverflowError::new_err(error.to_string()))
-    }
-
     #[expect(
         clippy::indexing_slicing,
         reason = "Arrow has one offset more than rows"
     )]
-    fn decode_array(
+    pub fn decode(
         &self,
         payloads: &BinaryArray,
         malformed: Malformed,
@@ -200,14 +146,4 @@ fn schema(plan: &Plan, template_column: Option<&str>, error_column: Option<&str>
     }
     fields.extend(error_column.map(text));
     Arc::new(Schema::new(fields))
-}
-
-fn codec_error(py: Python<'_>, row: usize, problem: &str) -> PyResult<PyErr> {
-    let class = py.import("aerotape.errors")?.getattr("CodecError")?;
-    let error = class.call1((format!("payload of row {row}: {problem}"),))?;
-    Ok(PyErr::from_value(error))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<SbeDecoder>()
 }

@@ -8,13 +8,10 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use pyo3::exceptions::PyOverflowError;
-use pyo3::prelude::*;
-use pyo3_arrow::{PyArray, PySchema};
 
 use super::entry::{self, APPLICATION, CONFIGURATION, Member};
 use super::record::{self, Problem};
-use crate::sbe::decoded::{Decoded, DecodedMessages, Kept, Malformed, binary};
+use crate::sbe::decoded::{Decoded, Kept, Malformed};
 
 const MEMBER_TYPES: [&str; 4] = ["INACTIVE", "PASSIVE", "PROMOTABLE", "ACTIVE"];
 
@@ -26,7 +23,7 @@ fn member_fields() -> Fields {
     ])
 }
 
-fn schema() -> SchemaRef {
+pub fn schema() -> SchemaRef {
     let long = |name: &str| Field::new(name, DataType::Int64, true);
     let member = Field::new("item", DataType::Struct(member_fields()), true);
     Arc::new(Schema::new(vec![
@@ -191,7 +188,7 @@ fn append_member(fields: &mut StructBuilder, member: &Member<'_>) {
     fields.append(true);
 }
 
-fn decode(payloads: &BinaryArray, malformed: Malformed) -> Result<Decoded, ArrowError> {
+pub fn decode(payloads: &BinaryArray, malformed: Malformed) -> Result<Decoded, ArrowError> {
     let mut columns = Columns::new(payloads.len());
     let mut kept = Kept::default();
     let mut problems = Vec::new();
@@ -219,25 +216,4 @@ fn decode(payloads: &BinaryArray, malformed: Malformed) -> Result<Decoded, Arrow
         kept,
         problems,
     })
-}
-
-/// See `aerotape/_native/`.
-#[pyfunction]
-#[pyo3(signature = (payloads, *, malformed))]
-pub fn decode_raft_records(
-    py: Python<'_>,
-    payloads: PyArray,
-    malformed: Malformed,
-) -> PyResult<DecodedMessages> {
-    let array = binary(&payloads)?;
-    let decoded = py
-        .detach(|| decode(array, malformed))
-        .map_err(|error| PyOverflowError::new_err(error.to_string()))?;
-    Ok(decoded.into())
-}
-
-/// See `aerotape/_native/`.
-#[pyfunction]
-pub fn raft_record_schema() -> PySchema {
-    PySchema::new(schema())
 }

@@ -5,8 +5,9 @@ use std::sync::Mutex;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::recording::RecordingRange;
-use super::statistics::{Bin, Counts, Gap, Pass};
+use super::detached;
+use aerotape_format::scan::recording::RecordingRange;
+use aerotape_format::scan::statistics::{Bin, Counts, Gap, Pass};
 
 /// Positions from and to, messages, and bytes of payload, padding and gaps; then lengths of
 /// messages: shortest, median, 99th percentile, longest.
@@ -45,7 +46,7 @@ impl RecordingPass {
         py: Python<'_>,
         run: impl FnOnce(&mut Pass) -> T + Send,
     ) -> PyResult<T> {
-        super::detached(py, &self.pass, "pass", run)
+        detached(py, &self.pass, "pass", run)
     }
 }
 

@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
-use pyo3::prelude::*;
-
 use super::Finding;
 use super::entry;
 use super::record::{self, Damage, Problem, Record};
 use crate::segment::open_regular;
-use crate::segment::parallel::{self, Progress};
+use crate::segment::progress::Progress;
 use crate::segment::reader::Reader;
 
 const NO_ASQN: i64 = -1;
@@ -16,7 +14,8 @@ const NO_ASQN: i64 = -1;
 const LISTED: usize = 1000;
 
 /// The records of a segment file, as Python passes it.
-#[derive(Debug, FromPyObject)]
+#[derive(Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct RaftSegmentTask {
     pub path: PathBuf,
     /// Offset of the first record, bytes.
@@ -28,7 +27,10 @@ pub struct RaftSegmentTask {
 }
 
 /// The result of a check of a segment; `aerotape/_native/` describes the fields.
-#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[cfg_attr(
+    feature = "python",
+    pyo3::pyclass(frozen, get_all, module = "aerotape._native")
+)]
 #[derive(Debug, Default)]
 pub struct RaftSegmentCheck {
     pub records: u64,
@@ -116,21 +118,8 @@ impl RaftSegmentCheck {
     }
 }
 
-/// Check segments; results in the order of the tasks.
-#[pyfunction]
-#[pyo3(signature = (tasks, *, progress = None))]
-pub fn verify_raft_segments(
-    py: Python<'_>,
-    tasks: Vec<RaftSegmentTask>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Vec<RaftSegmentCheck>> {
-    let found = parallel::run(py, tasks.len(), progress.as_ref(), |index, progress| {
-        tasks.get(index).map(|task| check(task, progress))
-    })?;
-    Ok(found.into_iter().flatten().collect())
-}
-
-fn check(task: &RaftSegmentTask, progress: &Progress) -> RaftSegmentCheck {
+/// Check a segment.
+pub fn check(task: &RaftSegmentTask, progress: &Progress) -> RaftSegmentCheck {
     let mut check = RaftSegmentCheck {
         end_offset: task.offset,
         next_index: task.first_index,

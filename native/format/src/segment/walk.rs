@@ -3,8 +3,6 @@
 use std::io;
 use std::path::Path;
 
-use pyo3::prelude::*;
-
 use super::reader::Reader;
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH};
@@ -41,7 +39,10 @@ impl WalkRange {
 }
 
 /// The result of a walk; `aerotape/_native/` describes the fields.
-#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[cfg_attr(
+    feature = "python",
+    pyo3::pyclass(frozen, get_all, module = "aerotape._native")
+)]
 #[derive(Clone, Debug, Default)]
 pub struct SegmentWalk {
     pub file_length: u64,

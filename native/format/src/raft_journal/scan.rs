@@ -1,8 +1,6 @@
 //! Records of a segment as columns, without their payloads.
 
-use std::path::{Path, PathBuf};
-
-use pyo3::prelude::*;
+use std::path::PathBuf;
 
 use super::Finding;
 use super::entry::{self, Entry};
@@ -12,7 +10,10 @@ use crate::segment::open_regular;
 use crate::segment::reader::Reader;
 
 /// A run of records; `aerotape/_native/` describes the fields.
-#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[cfg_attr(
+    feature = "python",
+    pyo3::pyclass(frozen, get_all, module = "aerotape._native")
+)]
 #[derive(Default)]
 pub struct RaftRecords {
     rows: usize,
@@ -32,15 +33,32 @@ pub struct RaftRecords {
     problem: Option<Finding>,
 }
 
-fn scan(
-    path: &Path,
-    offset: u64,
-    limit: u64,
-    first_index: u64,
-    rows: usize,
-    bytes: usize,
-    with_data: bool,
-) -> Result<RaftRecords, Error> {
+/// A run of records to read.
+pub struct RaftScan {
+    pub path: PathBuf,
+    /// Offset of the first record, bytes.
+    pub offset: u64,
+    /// The segment's end, bytes.
+    pub limit: u64,
+    /// The index that the first record must have.
+    pub first_index: u64,
+    /// At most so many records are read, and none that begins after so many bytes.
+    pub rows: usize,
+    pub bytes: usize,
+    /// Whether the bytes of the records are returned too.
+    pub with_data: bool,
+}
+
+pub fn scan(scan: &RaftScan) -> Result<RaftRecords, Error> {
+    let RaftScan {
+        ref path,
+        offset,
+        limit,
+        first_index,
+        rows,
+        bytes,
+        with_data,
+    } = *scan;
     let io = |error| Error::io(path, &error);
     let file = open_regular(path).map_err(io)?;
     let mut reader = Reader::new(&file, limit);
@@ -94,24 +112,4 @@ fn scan(
         found.next_index = found.next_index.wrapping_add(1);
     }
     Ok(found)
-}
-
-/// See `aerotape/_native/`.
-#[pyfunction]
-#[pyo3(signature = (path, *, offset, limit, first_index, rows = 65_536, bytes = 8 << 20, with_data = false))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "keyword arguments of the Python contract"
-)]
-pub fn scan_raft_records(
-    py: Python<'_>,
-    path: PathBuf,
-    offset: u64,
-    limit: u64,
-    first_index: u64,
-    rows: usize,
-    bytes: usize,
-    with_data: bool,
-) -> PyResult<RaftRecords> {
-    Ok(py.detach(|| scan(&path, offset, limit, first_index, rows, bytes, with_data))?)
 }

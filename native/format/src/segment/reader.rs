@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use super::parallel::Progress;
+use super::progress::Progress;
 use super::read_up_to;
 use crate::checksum::Checksum;
 use crate::frame::HEADER_LENGTH;

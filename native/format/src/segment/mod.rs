@@ -9,12 +9,12 @@
 //! map would answer with SIGBUS. Nor would a map be faster: its page faults take longer than the
 //! copy into a buffer that stays in the cache.
 
-mod archive_tool_check;
-mod check;
-mod listing;
-pub mod parallel;
+pub mod archive_tool_check;
+pub mod check;
+pub mod listing;
+pub mod progress;
 pub mod reader;
-mod rewrite;
+pub mod rewrite;
 pub mod walk;
 
 use std::fs::File;
@@ -22,16 +22,14 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use pyo3::prelude::*;
-
 use crate::checksum::Checksum;
-use crate::errors::Error;
+use crate::errors::InvalidArgument;
 use crate::geometry::StreamGeometry;
-use archive_tool_check::ReferenceCheck;
-use walk::{SegmentWalk, WalkRange};
+use walk::WalkRange;
 
-/// A segment file to read, as Python passes it.
-#[derive(Debug, FromPyObject)]
+/// A segment file to read.
+#[derive(Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct SegmentTask {
     pub path: PathBuf,
     /// Offset of the first frame in the file, bytes.
@@ -49,7 +47,7 @@ pub struct SegmentTask {
 
 impl SegmentTask {
     /// The part of the file with the recording's frames.
-    fn range(&self, checksum: Option<Checksum>) -> WalkRange {
+    pub fn range(&self, checksum: Option<Checksum>) -> WalkRange {
         WalkRange {
             start_offset: self.start_offset,
             limit: self.end_offset,
@@ -64,41 +62,16 @@ impl SegmentTask {
         }
     }
 
-    fn check(&self) -> PyResult<()> {
+    /// Refuse a term length that no stream has.
+    pub fn check(&self) -> Result<(), InvalidArgument> {
         if self.term_length.is_power_of_two() {
             return Ok(());
         }
-        Err(pyo3::exceptions::PyValueError::new_err(format!(
+        Err(InvalidArgument(format!(
             "term length {} is not a power of two",
             self.term_length
         )))
     }
-}
-
-/// Read the frames of one file with the interpreter released.
-fn read_one<T: Send>(
-    py: Python<'_>,
-    task: &SegmentTask,
-    checksum: &str,
-    read: fn(&Path, &WalkRange) -> io::Result<T>,
-) -> PyResult<T> {
-    task.check()?;
-    let range = task.range(Checksum::parse(checksum)?);
-    py.detach(|| read(&task.path, &range).map_err(|error| Error::io(&task.path, &error)))
-        .map_err(PyErr::from)
-}
-
-#[pyfunction]
-#[pyo3(signature = (task, *, checksum = "none"))]
-fn walk_segment(py: Python<'_>, task: SegmentTask, checksum: &str) -> PyResult<SegmentWalk> {
-    read_one(py, &task, checksum, walk::walk)
-}
-
-/// Look at a segment file as ArchiveTool does.
-#[pyfunction]
-#[pyo3(signature = (task, *, checksum = "none"))]
-fn reference_check(py: Python<'_>, task: SegmentTask, checksum: &str) -> PyResult<ReferenceCheck> {
-    read_one(py, &task, checksum, archive_tool_check::run)
 }
 
 /// Open a segment file for reading. Something else of that name is refused: to open a pipe would
@@ -122,17 +95,4 @@ pub fn read_up_to(file: &File, target: &mut [u8], offset: u64) -> io::Result<usi
         }
     }
     Ok(filled)
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<SegmentWalk>()?;
-    module.add_class::<check::SegmentCheck>()?;
-    module.add_class::<check::BadFrame>()?;
-    module.add_class::<ReferenceCheck>()?;
-    module.add_class::<rewrite::RewrittenSegment>()?;
-    module.add_function(wrap_pyfunction!(walk_segment, module)?)?;
-    module.add_function(wrap_pyfunction!(check::check_segments, module)?)?;
-    module.add_function(wrap_pyfunction!(listing::list_segments, module)?)?;
-    module.add_function(wrap_pyfunction!(reference_check, module)?)?;
-    module.add_function(wrap_pyfunction!(rewrite::rewrite_checksums, module)?)
 }

@@ -7,10 +7,8 @@
 use std::io;
 use std::path::Path;
 
-use pyo3::prelude::*;
-
 use super::SegmentTask;
-use super::parallel::{self, Progress};
+use super::progress::Progress;
 use super::reader::Reader;
 use super::walk::{self, SegmentWalk, WalkRange};
 use crate::checksum::Checksum;
@@ -22,7 +20,10 @@ const PIECE_LENGTH: u64 = 16 << 20;
 const LISTED: usize = 1000;
 
 /// A place without a good frame; `aerotape/_native/` describes the fields.
-#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[cfg_attr(
+    feature = "python",
+    pyo3::pyclass(frozen, get_all, module = "aerotape._native")
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadFrame {
     pub offset: u64,
@@ -38,7 +39,10 @@ impl BadFrame {
 }
 
 /// The result of a check of a segment file; `aerotape/_native/` describes the fields.
-#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[cfg_attr(
+    feature = "python",
+    pyo3::pyclass(frozen, get_all, module = "aerotape._native")
+)]
 #[derive(Debug, Default)]
 pub struct SegmentCheck {
     pub file_length: u64,
@@ -54,47 +58,16 @@ pub struct SegmentCheck {
     pub error: Option<String>,
 }
 
+/// A part of a segment file that one thread checks.
 #[derive(Debug)]
-struct Piece {
-    task: usize,
+pub struct Piece {
+    pub task: usize,
     start: u64,
     end: u64,
 }
 
-/// Check segment files; results in the order of the tasks.
-#[pyfunction]
-#[pyo3(signature = (tasks, *, checksum = "none", progress = None))]
-pub fn check_segments(
-    py: Python<'_>,
-    tasks: Vec<SegmentTask>,
-    checksum: &str,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Vec<SegmentCheck>> {
-    let checksum = Checksum::parse(checksum)?;
-    for task in &tasks {
-        task.check()?;
-    }
-    let pieces: Vec<Piece> = tasks
-        .iter()
-        .enumerate()
-        .flat_map(|(index, task)| cut(index, task))
-        .collect();
-    let found = parallel::run(py, pieces.len(), progress.as_ref(), |index, progress| {
-        let piece = pieces.get(index)?;
-        let task = tasks.get(piece.task)?;
-        Some(check_piece(task, piece, checksum, progress))
-    })?;
-    let mut checks: Vec<SegmentCheck> = tasks.iter().map(|_| SegmentCheck::new()).collect();
-    for (piece, found) in pieces.iter().zip(found.into_iter().flatten()) {
-        if let Some(check) = checks.get_mut(piece.task) {
-            check.add(found);
-        }
-    }
-    Ok(checks)
-}
-
 /// Cut a task at ends of terms.
-fn cut(index: usize, task: &SegmentTask) -> Vec<Piece> {
+pub fn cut(index: usize, task: &SegmentTask) -> Vec<Piece> {
     let term_length = u64::from(task.term_length);
     let step = PIECE_LENGTH.max(term_length);
     let mut pieces = Vec::new();
@@ -118,7 +91,7 @@ fn cut(index: usize, task: &SegmentTask) -> Vec<Piece> {
     pieces
 }
 
-fn check_piece(
+pub fn check_piece(
     task: &SegmentTask,
     piece: &Piece,
     checksum: Option<Checksum>,
@@ -153,7 +126,7 @@ fn walk_tail(task: &SegmentTask, range: &WalkRange) -> io::Result<SegmentWalk> {
 }
 
 impl SegmentCheck {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             last_frame_offset: -1,
             last_frame_length: -1,
@@ -228,7 +201,7 @@ impl SegmentCheck {
     }
 
     /// Add the results of the next piece.
-    fn add(&mut self, next: SegmentCheck) {
+    pub fn add(&mut self, next: SegmentCheck) {
         self.file_length = self.file_length.max(next.file_length);
         self.frames += next.frames;
         self.payload_bytes += next.payload_bytes;

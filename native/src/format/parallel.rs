@@ -1,30 +1,14 @@
 //! Work on many pieces of files by several threads, while Python waits and shows how far it is.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use aerotape_format::segment::progress::Progress;
 use pyo3::prelude::*;
 
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
-
-/// The progress of the work, and whether it is cancelled.
-#[derive(Debug, Default)]
-pub struct Progress {
-    bytes: AtomicU64,
-    cancelled: AtomicBool,
-}
-
-impl Progress {
-    pub fn add(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-}
 
 /// Do `work` for each number below `count`, on as many threads as there are processors.
 ///
@@ -74,12 +58,12 @@ where
                 let reported: PyResult<()> = Python::attach(|py| {
                     py.check_signals()?;
                     if let Some(report) = report {
-                        report.call1(py, (progress.bytes.load(Ordering::Relaxed),))?;
+                        report.call1(py, (progress.bytes(),))?;
                     }
                     Ok(())
                 });
                 if reported.is_err() {
-                    progress.cancelled.store(true, Ordering::Relaxed);
+                    progress.cancel();
                     return reported;
                 }
             }

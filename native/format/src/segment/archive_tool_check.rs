@@ -8,8 +8,6 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use pyo3::prelude::*;
-
 use super::reader::Reader;
 use super::walk::WalkRange;
 use crate::checksum::Checksum;
@@ -18,7 +16,10 @@ use crate::frame::{FrameHeader, HEADER_LENGTH, align};
 const PAGE_LENGTH: u64 = 4096;
 
 /// The result of the check; `aerotape/_native/` describes the fields.
-#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[cfg_attr(
+    feature = "python",
+    pyo3::pyclass(frozen, get_all, module = "aerotape._native")
+)]
 #[derive(Debug)]
 pub struct ReferenceCheck {
     pub end_offset: u64,
@@ -28,7 +29,7 @@ pub struct ReferenceCheck {
 }
 
 /// Check a file from the start of the range to its limit.
-pub(super) fn run(path: &Path, range: &WalkRange) -> io::Result<ReferenceCheck> {
+pub fn run(path: &Path, range: &WalkRange) -> io::Result<ReferenceCheck> {
     let file = super::open_regular(path)?;
     let limit = range.limit.min(file.metadata()?.len());
     let (end_offset, last) = end_by_lengths(&file, limit, range.start_offset)?;

@@ -8,9 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use pyo3::prelude::*;
-
-use super::parallel::{self, Progress};
+use super::progress::Progress;
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_DATA};
 use crate::no_follow;
@@ -18,7 +16,8 @@ use crate::no_follow;
 const WINDOW_LENGTH: usize = 1 << 20;
 
 /// A segment file to go through, from `start_offset` on; `session_id` is that of its recording.
-#[derive(Debug, FromPyObject)]
+#[derive(Debug)]
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct RewriteTask {
     pub path: PathBuf,
     pub start_offset: u64,
@@ -27,7 +26,10 @@ pub struct RewriteTask {
 }
 
 /// What was done to a segment file; offsets are bytes from its start.
-#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[cfg_attr(
+    feature = "python",
+    pyo3::pyclass(frozen, get_all, module = "aerotape._native")
+)]
 #[derive(Debug, Default)]
 pub struct RewrittenSegment {
     pub frames: u64,
@@ -39,33 +41,21 @@ pub struct RewrittenSegment {
     pub error: Option<String>,
 }
 
-/// Put checksums into the data frames of segment files; with `dry_run` only count.
-#[pyfunction]
-#[pyo3(signature = (tasks, *, checksum, dry_run, progress = None))]
-pub fn rewrite_checksums(
-    py: Python<'_>,
-    tasks: Vec<RewriteTask>,
-    checksum: &str,
+/// Put checksums into the data frames of a segment file; with `dry_run` only count.
+pub fn rewrite(
+    task: &RewriteTask,
+    checksum: Checksum,
     dry_run: bool,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Vec<RewrittenSegment>> {
-    let Some(checksum) = Checksum::parse(checksum)? else {
-        return Err(pyo3::exceptions::PyValueError::new_err(
-            "checksum none cannot be written: expected crc-32 or crc-32c",
-        ));
+    progress: &Progress,
+) -> RewrittenSegment {
+    let mut result = RewrittenSegment {
+        end_offset: task.start_offset,
+        ..RewrittenSegment::default()
     };
-    let done = parallel::run(py, tasks.len(), progress.as_ref(), |index, progress| {
-        let task = tasks.get(index)?;
-        let mut result = RewrittenSegment {
-            end_offset: task.start_offset,
-            ..RewrittenSegment::default()
-        };
-        if let Err(error) = result.run(task, checksum, dry_run, progress) {
-            result.error = Some(error.to_string());
-        }
-        Some(result)
-    })?;
-    Ok(done.into_iter().flatten().collect())
+    if let Err(error) = result.run(task, checksum, dry_run, progress) {
+        result.error = Some(error.to_string());
+    }
+    result
 }
 
 impl RewrittenSegment {
