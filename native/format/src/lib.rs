@@ -13,6 +13,8 @@
 
 #[allow(unsafe_code)]
 pub mod checksum;
+#[cfg(test)]
+mod damaged_input;
 pub mod errors;
 pub mod frame;
 pub mod geometry;

@@ -1,6 +1,6 @@
 //! Giving checksums to the frames of segment files, several files at once.
 //!
-//! A checksum stands in place of a frame's session id. A file is gone through up to the first
+//! A checksum stands in place of a frame's session id. Frames are read up to the first
 //! place where nothing was written; only runs of bytes in which a checksum changes are written.
 
 use std::fs::{File, OpenOptions};
