@@ -2,9 +2,9 @@
 
 Needs no daemon and disturbs none: the archive's files are only read, and only up to the recorded
 position, so an archive may be recording. Reading a raft journal from an index writes a seek index
-into a local directory (`seek.py`). Scanning is native (`native/format/src/scan/`); this module connects
-it to `aerotape.catalog.directory` and returns messages as `Message` or, with pyarrow, as Arrow record
-batches.
+into a local directory (`seek.py`). Scanning is native (`native/format/src/scan/`); this module
+connects it to `aerotape.catalog.directory` and returns messages as `Message` or, with pyarrow, as
+Arrow record batches.
 
 A message belongs to the range of positions in which its first frame begins. Adjacent ranges
 therefore return each message exactly once, and need not end at frame boundaries. Fragments of
