@@ -202,7 +202,7 @@ pub fn decode(payloads: &BinaryArray, malformed: Malformed) -> Result<Decoded, A
                 match malformed {
                     Malformed::Null => columns.append_none(None),
                     Malformed::Drop => {
-                        kept.drop();
+                        kept.leave_out();
                         continue;
                     }
                     Malformed::Fail => break,

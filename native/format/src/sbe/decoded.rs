@@ -29,7 +29,7 @@ impl Kept {
         self.rows += 1;
     }
 
-    pub fn drop(&mut self) {
+    pub fn leave_out(&mut self) {
         let rows = self.rows as u32;
         self.chosen.get_or_insert_with(|| (0..rows).collect());
     }

@@ -68,7 +68,7 @@ impl Decoder {
                     Ok(Outcome::Message(index)) => template = Some(index),
                     Ok(Outcome::Other) if keep_others => {}
                     Ok(Outcome::Other) => {
-                        kept.drop();
+                        kept.leave_out();
                         continue;
                     }
                     Err(problem) => {
@@ -76,7 +76,7 @@ impl Decoder {
                         match malformed {
                             Malformed::Fail => break,
                             Malformed::Drop => {
-                                kept.drop();
+                                kept.leave_out();
                                 continue;
                             }
                             Malformed::Null => {}
