@@ -16,7 +16,8 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMPS := .make
 JARS   := $(foreach name,jars bookkeeper-jars cassandra,$(STAMPS)/$(name)/.complete)
-NATIVE := $(shell find native/src -name '*.rs') native/Cargo.toml native/Cargo.lock \
+NATIVE := $(shell find native/src native/format/src -name '*.rs') native/Cargo.toml \
+          native/format/Cargo.toml native/Cargo.lock \
           native/position-independent.cmake native/build_environment.py .cargo/config.toml
 
 # rustup installs there, and a shell that was open before does not know it.
@@ -49,7 +50,7 @@ demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Par
 
 test: setup ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 	@echo "aerotape: testing the native crate"
-	@eval "$$($(PY) native/build_environment.py)" && cd native && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --profile $(PROFILE) --no-default-features --lib
+	@eval "$$($(PY) native/build_environment.py)" && cd native && cargo test --quiet --profile $(PROFILE) --package aerotape-format --lib && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --profile $(PROFILE) --no-default-features --lib
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
 test-fast: $(STAMPS)/installed ## Run the tests that need neither a JVM nor Spark and are not slow (PYTEST_ARGS=…)
@@ -61,11 +62,11 @@ bench: setup ## Measure against the Java archive (BENCH=recording, control, list
 check: $(STAMPS)/installed ## Lint and type-check Python and Rust
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
-	eval "$$($(PY) native/build_environment.py)" && cd native && cargo fmt --check && cargo clippy --profile $(PROFILE) --all-targets -- -D warnings
+	eval "$$($(PY) native/build_environment.py)" && cd native && cargo fmt --all --check && cargo clippy --profile $(PROFILE) --workspace --all-targets -- -D warnings
 
 format: $(STAMPS)/installed ## Sort imports and format the Rust sources
 	$(VENV)/bin/ruff check --select I --fix
-	cd native && cargo fmt
+	cd native && cargo fmt --all
 
 dist: $(STAMPS)/installed ## Build the sdist and the wheel into dist/
 	$(PY) -m build --no-isolation --sdist .

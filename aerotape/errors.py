@@ -1,7 +1,8 @@
 """Every exception that aerotape raises on purpose, in one place.
 
 All of them derive from `AerotapeError` and carry what a program needs to act on them: ids,
-positions, paths, error codes. The native core raises the same classes (`native/src/errors.rs`).
+positions, paths, error codes. The native core raises the same classes
+(`native/format/src/errors.rs`).
 """
 
 from __future__ import annotations

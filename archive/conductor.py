@@ -10,8 +10,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, assert_never
 
+from aerotape import _native
 from aerotape.archive.composition import Resources, compose_services, retention_agent
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
@@ -35,9 +36,6 @@ FRAGMENT_LIMIT = 10
 # a client conductor that was suspended for too long: after these the client is unusable.
 _FATAL_CLIENT_ERRORS = (1000, 1001, 1002)
 _IDLE_TIMEOUT_NS = 100_000_000
-# Events that are still handled while the archive closes: clients wait for them, or they change
-# the catalog.
-_FINAL_EVENTS = ("recording_synced", "recording_stopped")
 
 
 class Conductor:
@@ -66,7 +64,7 @@ class Conductor:
         self._errors = resources.errors
         self._control_subscriptions = resources.control_subscriptions
         # Received and not handled yet; the loss of the driver may interrupt their handling.
-        self._events: deque[tuple[Any, ...]] = deque()
+        self._events: deque[_native.Event] = deque()
         self._mark_file_update: Future[None] | None = None
         self._mark_file_due_ns = 0
         self._stopping = False
@@ -107,20 +105,7 @@ class Conductor:
             **retention_agent(resources, services, adapter.audience),
             "control sessions": self._sessions,
         }
-        self._handlers: dict[str, Callable[..., None]] = {
-            "message": adapter.on_message,
-            "image_available": self._on_image_available,
-            "image_unavailable": self._on_image_unavailable,
-            "client_closed": self._on_client_closed,
-            "client_error": self._on_client_error,
-            "recording_stopped": self._on_recording_stopped,
-            "recording_synced": self.recordings.on_synced,
-            "time_index_failed": self._on_time_index_failed,
-            "replay_ready": self.replays.on_ready,
-            "replay_answered": self.replays.on_answered,
-            "replay_done": self.replays.on_done,
-            "worker_failed": self._on_worker_failed,
-        }
+        self._adapter = adapter
 
     # ---- the loop -----------------------------------------------------------------------------
 
@@ -150,7 +135,7 @@ class Conductor:
         finally:
             self._close()
 
-    def do_work(self, events: list[tuple[Any, ...]]) -> None:
+    def do_work(self, events: list[_native.Event]) -> None:
         """Run one duty cycle: handle the events, then advance all agents.
 
         Raises:
@@ -194,14 +179,50 @@ class Conductor:
                 timeout_ns = wanted_ns
         return timeout_ns
 
-    def _dispatch(self, event: tuple[Any, ...]) -> None:
-        kind, *details = event
+    def _dispatch(self, event: _native.Event) -> None:
         try:
-            self._handlers[kind](*details)
+            self._handle(event)
         except ClosedError:
             raise
         except Exception as error:
-            self._errors.record(f"{kind} not handled", error, exception=error)
+            self._errors.record(f"{type(event).__name__} not handled", error, exception=error)
+
+    def _handle(self, event: _native.Event) -> None:
+        match event:
+            case _native.ControlMessage():
+                self._adapter.on_message(
+                    event.subscription_registration_id,
+                    event.image_correlation_id,
+                    event.session_id,
+                    event.payload,
+                )
+            case _native.ImageAvailable():
+                self._on_image_available(event.image)
+            case _native.ImageUnavailable():
+                if event.subscription_registration_id in self._control_subscriptions:
+                    self._sessions.on_image_unavailable(event.image_correlation_id)
+            case _native.ClientClosed():
+                self._on_client_closed()
+            case _native.ClientError():
+                self._on_client_error(event.code, event.message)
+            case _native.RecordingStopped():
+                self._on_recording_stopped(event)
+            case _native.RecordingSynced():
+                self.recordings.on_synced(event.recording_id, event.position)
+            case _native.TimeIndexFailed():
+                self._on_time_index_failed(event)
+            case _native.ReplayReady(is_answered=True):
+                self.replays.on_answered(event.replay_session_id)
+            case _native.ReplayReady():
+                self.replays.on_ready(event.replay_session_id)
+            case _native.ReplayDone():
+                self.replays.on_done(
+                    event.replay_session_id, event.position, event.error_code, event.message
+                )
+            case _native.WorkerFailed():
+                self._on_worker_failed(event)
+            case _:
+                assert_never(event)
 
     # ---- events of the native threads --------------------------------------------------------
 
@@ -210,10 +231,10 @@ class Conductor:
             f"the media driver in {self._client.aeron_dir} is gone, or its client was timed out"
         )
 
-    def _on_worker_failed(self, name: str, why: str) -> None:
+    def _on_worker_failed(self, event: _native.WorkerFailed) -> None:
         raise ClosedError(
-            f"thread {name} has failed: internal error: {why}: please report it with the archive's"
-            " output"
+            f"thread {event.name} has failed: internal error: {event.reason}: please report it with"
+            " the archive's output"
         )
 
     def _on_client_error(self, code: int, message: str) -> None:
@@ -221,34 +242,31 @@ class Conductor:
             raise ClosedError(f"the media driver in {self._client.aeron_dir} is lost: {message}")
         self._errors.record(f"Aeron client error {code}", message)
 
-    def _on_image_available(self, image: Any) -> None:
+    def _on_image_available(self, image: _native.Image) -> None:
         if image.subscription_registration_id in self._control_subscriptions:
             image.release()
         else:
             self._gate.run(partial(self.recordings.on_image, image))
 
-    def _on_recording_stopped(
-        self, recording_id: int, position: int, error_code: int, message: str | None
-    ) -> None:
+    def _on_recording_stopped(self, event: _native.RecordingStopped) -> None:
         def end() -> None:
             # The client receives the end of a replication before that of its recording, unless
             # the recording has failed.
             try:
-                if message is None:
-                    self._replications.recording_stopped(recording_id, position)
+                if event.message is None:
+                    self._replications.recording_stopped(event.recording_id, event.position)
             finally:
-                self.recordings.on_stopped(recording_id, position, error_code, message)
+                self.recordings.on_stopped(
+                    event.recording_id, event.position, event.error_code, event.message
+                )
 
         self._gate.run(end)
 
-    def _on_time_index_failed(self, recording_id: int, message: str) -> None:
+    def _on_time_index_failed(self, event: _native.TimeIndexFailed) -> None:
         self._errors.record(
-            "time index not written", f"recording {recording_id} continues without: {message}"
+            "time index not written",
+            f"recording {event.recording_id} continues without: {event.message}",
         )
-
-    def _on_image_unavailable(self, subscription_id: int, image_id: int) -> None:
-        if subscription_id in self._control_subscriptions:
-            self._sessions.on_image_unavailable(image_id)
 
     # ---- closing ------------------------------------------------------------------------------
 
@@ -264,8 +282,9 @@ class Conductor:
         except AerotapeError as error:
             self._errors.record("closing", error)
         for event in self._events:
-            if event[0] in _FINAL_EVENTS:
-                self._quietly(partial(self._handlers[event[0]], *event[1:]))
+            # Clients wait for these, or they change the catalog.
+            if isinstance(event, _native.RecordingStopped | _native.RecordingSynced):
+                self._quietly(partial(self._handle, event))
         self._quietly(self._files.close)
         for agent in self._agents.values():
             self._quietly(agent.close)

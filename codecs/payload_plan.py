@@ -1,8 +1,8 @@
 """Compile a `Schema` into the plan by which the native decoder turns payloads into columns.
 
 A plan lists the types and offsets to read: types are resolved, members of composites have offsets
-from the block, null values and constants are bytes. `native/src/sbe/plan.rs` has the same structs
-under the same names. `aerotape.codecs.payloads` describes the column of each construct.
+from the block, null values and constants are bytes. `native/format/src/sbe/plan.rs` has the same
+structs under the same names. `aerotape.codecs.payloads` describes the column of each construct.
 """
 
 from __future__ import annotations

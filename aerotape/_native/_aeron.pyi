@@ -1,7 +1,7 @@
 """Stub of the native core: Aeron's driver and clients, the conductor's mailbox."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar, final
+from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from typing_extensions import Buffer
 
@@ -307,7 +307,101 @@ class CountersReader:
 # ("replay_answered", replay_session_id)  checks passed, and the response given with it was sent
 # ("replay_done", replay_session_id, position, error_code, error_message or None)
 # ("worker_failed", thread_name, why)     a worker has panicked and ended
-Event = tuple[Any, ...]
+@final
+class ControlMessage:
+    """A whole message of a subscription that `Mailbox.wait` polls."""
+
+    subscription_registration_id: Final[int]
+    image_correlation_id: Final[int]
+    session_id: Final[int]
+    """Aeron session of the image."""
+    payload: Final[bytes]
+
+@final
+class ImageAvailable:
+    """A subscription with this mailbox has a new image."""
+
+    image: Final[Image]
+
+@final
+class ImageUnavailable:
+    """An image of a subscription with this mailbox has ended."""
+
+    subscription_registration_id: Final[int]
+    image_correlation_id: Final[int]
+
+@final
+class ClientClosed:
+    """The media driver is gone, or it has timed the client out."""
+
+@final
+class ClientError:
+    """An error that the client reports in its conductor thread."""
+
+    code: Final[int]
+    message: Final[str]
+
+@final
+class RecordingStopped:
+    """A recording has ended; with a message it has failed."""
+
+    recording_id: Final[int]
+    position: Final[int]
+    error_code: Final[int]
+    message: Final[str | None]
+
+@final
+class RecordingSynced:
+    """A requested sync is done: the recording is durable up to `position`."""
+
+    recording_id: Final[int]
+    position: Final[int]
+
+@final
+class TimeIndexFailed:
+    """The time index of a recording cannot be written; the recording continues."""
+
+    recording_id: Final[int]
+    message: Final[str]
+
+@final
+class ReplayReady:
+    """The publication of a replay is connected."""
+
+    replay_session_id: Final[int]
+    is_answered: Final[bool]
+    """Whether the replayer has sent the response to the client."""
+
+@final
+class ReplayDone:
+    """A replay has ended; with a message it has failed."""
+
+    replay_session_id: Final[int]
+    position: Final[int]
+    error_code: Final[int]
+    message: Final[str | None]
+
+@final
+class WorkerFailed:
+    """The thread of a worker has panicked: it no longer records and replays."""
+
+    def __init__(self, name: str, reason: str) -> None: ...
+    name: Final[str]
+    reason: Final[str]
+
+Event: TypeAlias = (
+    ControlMessage
+    | ImageAvailable
+    | ImageUnavailable
+    | ClientClosed
+    | ClientError
+    | RecordingStopped
+    | RecordingSynced
+    | TimeIndexFailed
+    | ReplayReady
+    | ReplayDone
+    | WorkerFailed
+)
 
 @final
 class Mailbox:

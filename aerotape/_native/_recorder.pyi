@@ -64,7 +64,7 @@ class SessionWorker:
         durability: Literal["pd", "vd"] | None = None,
         confirmed_counter: Counter | None = None,
     ) -> None:
-        """Record `image` until it ends or `stop_recording`; then post `recording_stopped`.
+        """Record `image` until it ends or `stop_recording`; then post `RecordingStopped`.
 
         The worker takes over the image. The counter is set (release) to the position that
         has been written, and at sync levels 1 and 2 made durable. Creating or writing a
@@ -72,7 +72,7 @@ class SessionWorker:
         With a `durability` the position counter is at the written position whatever the sync
         level of the worker, and `confirmed_counter` at the durable one: "pd" makes durable all
         that is written, continuously; "vd" only what is written when `request_sync` is called.
-        Either is durable to its end before `recording_stopped` is posted. If making it durable
+        Either is durable to its end before `RecordingStopped` is posted. If making it durable
         fails, any recording stops at its durable position, with an error.
         `start_position` is the recording's; writing begins at the image's join position.
         `events` are the messages RecordingStarted, RecordingProgress and RecordingStopped for
@@ -80,7 +80,7 @@ class SessionWorker:
         `time_index` is the path of the file of times and positions, the header of a new file,
         whether an existing file is another recording's and is replaced, and the least distance of
         its points in nanoseconds and in bytes; the bytes do not count after ten times as long. A
-        file that cannot be written is reported with `time_index_failed`, once; the recording
+        file that cannot be written is reported with `TimeIndexFailed`, once; the recording
         continues.
         """
     def publish_events(self, publication: ExclusivePublication) -> None:
@@ -92,8 +92,8 @@ class SessionWorker:
     def request_sync(self, recording_id: int) -> None:
         """Make durable what has been written of a recording in progress that is synced.
 
-        Then `recording_synced` is posted, with a durable position that is not less than the
-        written one at this call; if the recording ends before, only `recording_stopped`.
+        Then `RecordingSynced` is posted, with a durable position that is not less than the
+        written one at this call; if the recording ends before, only `RecordingStopped`.
         """
     def replay(
         self,

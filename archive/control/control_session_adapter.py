@@ -79,7 +79,7 @@ class ControlSessionAdapter:
             self.audience = SignalAudience(self.sessions, self.services.authorisation)
 
     def on_message(
-        self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
+        self, subscription_id: int, image_id: int, session_id: int, payload: bytes
     ) -> None:
         """Handle a whole control message.
 

@@ -1,8 +1,9 @@
 """Plans that spare the files that are being read.
 
-A reader has a shared lock on its current segment file (`native/src/scan/window.rs`) and continues
-towards the end. Segments are deleted from the start of a recording, so that the first locked one
-protects all that the reader has yet to reach. A reader without an open file is not detected.
+A reader has a shared lock on its current segment file (`native/format/src/scan/window.rs`) and
+continues towards the end. Segments are deleted from the start of a recording, so that the first
+locked one protects all that the reader has yet to reach. A reader without an open file is not
+detected.
 """
 
 from __future__ import annotations

@@ -219,9 +219,9 @@ def _replicate(
 def _stopped(events: list[_native.Event]) -> tuple[int, str | None] | None:
     """Return where the recording stopped, and why it failed."""
     for event in events:
-        if event[0] == "recording_stopped":
-            return event[2], event[4]
-        if event[0] == "client_closed":
+        if isinstance(event, _native.RecordingStopped):
+            return event.position, event.message
+        if isinstance(event, _native.ClientClosed):
             raise errors.AerotapeError("the media driver is gone")
     return None
 

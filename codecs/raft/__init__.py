@@ -3,5 +3,5 @@
 `record` has the records of the journal, `entries` the raft entries in them, `descriptor` the head
 of segment files, `replicated` a record on its way to a follower; `formats` lists what the releases
 write. The layout of each message is in `codecs/schemas/`; what surrounds the messages is here and,
-for scans of whole files, in `native/src/raft_journal/`.
+for scans of whole files, in `native/format/src/raft_journal/`.
 """

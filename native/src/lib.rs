@@ -1,40 +1,33 @@
 //! `aerotape._native`: everything in aerotape that must not wait for the interpreter.
 //!
-//! Each folder or file is one concept; `aerotape/_native/` is the interface for Python. Unsafe
-//! code is confined to `aeron/` (the C client and driver), to the processor instruction in
-//! `checksum.rs`, to the fork handler in `fork.rs` and to the advice for the kernel in
-//! `large_pages.rs`; each block states why it is sound.
+//! Each folder or file is one concept; `aerotape/_native/` is the interface for Python. What needs no
+//! Python is in the crate `aerotape-format`. Unsafe code is confined to `aeron/` (the C client and
+//! driver) and to the fork handler in `fork.rs`; each block states why it is sound.
 
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
 
 #[allow(unsafe_code)]
 pub mod aeron;
 pub mod assembly;
-#[allow(unsafe_code)]
-pub mod checksum;
 mod descriptors;
 mod entity;
-pub mod errors;
 #[allow(unsafe_code)]
 mod fork;
-pub mod frame;
-pub mod geometry;
+mod format;
 pub mod idle;
-#[allow(unsafe_code)]
-mod large_pages;
 mod ledger;
-
 pub mod mailbox;
-mod no_follow;
-mod raft_journal;
-mod sbe;
-mod scan;
-pub mod segment;
 #[cfg(test)]
+#[path = "../format/src/test_support/mod.rs"]
 mod test_support;
 mod time_points;
 pub mod worker;
 
+use aerotape_format::{checksum, errors, frame, geometry, no_follow, segment};
 use pyo3::prelude::*;
 
 #[pymodule]
@@ -45,8 +38,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::fork::watch();
         super::aeron::register(module)?;
-        super::checksum::register(module)?;
-        module.add_class::<super::mailbox::Mailbox>()?;
+        super::mailbox::register(module)?;
         module.add_function(wrap_pyfunction!(
             super::descriptors::find_descriptors,
             module
@@ -54,12 +46,9 @@ mod _native {
         super::entity::register(module)?;
         super::ledger::entry::register(module)?;
         module.add_class::<super::ledger::LedgerWriter>()?;
-        super::sbe::register(module)?;
-        super::scan::register(module)?;
-        super::raft_journal::register(module)?;
         super::time_points::register(module)?;
         super::worker::register(module)?;
-        super::segment::register(module)?;
+        super::format::register(module)?;
         Ok(())
     }
 }

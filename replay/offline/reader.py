@@ -1,8 +1,8 @@
 """Reading recordings offline, from the segment files of an archive directory.
 
 Needs no daemon and disturbs none: the archive's files are only read, and only up to the recorded
-position, so an archive may be recording. Scanning is native (`native/src/scan/`); this module
-connects it to `aerotape.catalog.directory` and returns messages as `Message` or, with pyarrow, as
+position, so an archive may be recording. Scanning is native (`native/format/src/scan/`); this
+module connects it to `aerotape.catalog.directory` and returns messages as `Message` or, with pyarrow, as
 Arrow record batches.
 
 A message belongs to the range of positions in which its first frame begins. Adjacent ranges

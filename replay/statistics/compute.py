@@ -1,8 +1,8 @@
 """Computing the statistics of a recording.
 
-One native pass over the segment files counts everything (`native/src/scan/statistics.rs`), at the
-speed at which they can be read and in memory that does not grow with them. Unlike a reader it
-does not end at damage: that is a gap, and the pass continues at the next frame that can be found.
+One native pass over the segment files counts everything (`native/format/src/scan/statistics.rs`),
+at the speed at which they can be read and in memory that does not grow with them. Unlike a reader
+it does not end at damage: that is a gap, and the pass continues at the next frame found.
 """
 
 from __future__ import annotations

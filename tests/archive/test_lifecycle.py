@@ -134,7 +134,8 @@ def test_a_worker_that_panics_ends_the_archive(tmp_path: Path, aeron_dir: Path) 
         "aeron.threading.mode": "SHARED",
     }
     with Archive.launch(tmp_path / "a", aeron_dir, properties=properties) as archive:
-        archive._conductor._events.append(("worker_failed", "archive-recorder", "a text"))
+        failed = _native.WorkerFailed("archive-recorder", "a text")
+        archive._conductor._events.append(failed)
         assert archive.wait(30)
     assert "archive-recorder" in str(archive.failure)
 

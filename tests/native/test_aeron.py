@@ -163,21 +163,33 @@ def test_mailbox_reports_losses_only_on_request(driver: _native.MediaDriver) -> 
     events: list[_native.Event] = []
     deadline = time.monotonic() + 10
 
-    def wait_for(kind: str, count: int) -> None:
-        while sum(event[0] == kind for event in events) < count:
+    def wait_for(kind: type, count: int) -> None:
+        while sum(type(event) is kind for event in events) < count:
             assert time.monotonic() < deadline, f"{count} of {kind} are not in {events}"
             events.extend(mailbox.wait(timeout_ns=SECOND_NS // 100))
 
-    wait_for("image_available", 2)
+    wait_for(_native.ImageAvailable, 2)
     publication.close()
     for event in events:
-        event[1].release()
+        assert isinstance(event, _native.ImageAvailable)
+        event.image.release()
     events.clear()
-    wait_for("image_unavailable", 1)
+    wait_for(_native.ImageUnavailable, 1)
     # C has called for both, in the order in which they were added.
-    assert events == [("image_unavailable", asked[1].registration_id, publication.registration_id)]
+    [event] = events
+    assert isinstance(event, _native.ImageUnavailable)
+    assert event.subscription_registration_id == asked[1].registration_id
+    assert event.image_correlation_id == publication.registration_id
     assert mailbox.wait(timeout_ns=SECOND_NS // 10) == []
     client.close()
+
+
+def correlation_id(event: _native.Event) -> int:
+    """Return the correlation id of the image that an event is about."""
+    if isinstance(event, _native.ImageAvailable):
+        return event.image.correlation_id
+    assert isinstance(event, _native.ControlMessage | _native.ImageUnavailable)
+    return event.image_correlation_id
 
 
 def test_mailbox_reports_images_before_their_messages(driver: _native.MediaDriver) -> None:
@@ -190,17 +202,21 @@ def test_mailbox_reports_images_before_their_messages(driver: _native.MediaDrive
         assert publication.offer_within(bytes(3000), SECOND_NS) > 0
         publication.close()
     events: list[_native.Event] = []
-    while sum(event[0] == "image_unavailable" for event in events) < 2:
+    while sum(isinstance(event, _native.ImageUnavailable) for event in events) < 2:
         received = mailbox.wait([subscription], 10 * SECOND_NS)
         assert received, f"nothing more after {events}"
         events += received
-    images = [event[1] for event in events if event[0] == "image_available"]
+    images = [event.image for event in events if isinstance(event, _native.ImageAvailable)]
     assert {image.session_id for image in images} == {p.session_id for p in publications}
     for image in images:
         of_image = [
-            event[0] for event in events if image in event or image.correlation_id in event[1:3]
+            type(event) for event in events if correlation_id(event) == image.correlation_id
         ]
-        assert of_image == ["image_available", "message", "image_unavailable"]
+        assert of_image == [
+            _native.ImageAvailable,
+            _native.ControlMessage,
+            _native.ImageUnavailable,
+        ]
         assert image.term_buffer_length == 65536
         assert image.source_identity == "aeron:ipc"
         image.release()

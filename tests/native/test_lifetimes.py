@@ -39,8 +39,8 @@ def wait_until(condition, what):
 def announced(mailbox):
     events = []
     wait_until(lambda: events.extend(mailbox.wait([], 0)) or
-               any(event[0] == "image_available" for event in events), "no image arrived")
-    return next(event[1] for event in events if event[0] == "image_available")
+               any(isinstance(e, _native.ImageAvailable) for e in events), "no image arrived")
+    return next(e.image for e in events if isinstance(e, _native.ImageAvailable))
 
 def client_threads():
     names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
@@ -107,9 +107,10 @@ for recording_id in range(20):
         assert publication.offer_within(bytes(96), 5 * SECOND_NS) > 0
     wait_until(lambda: counter.get() == publication.position, "not recorded")
     subscription.close()
-    wait_until(lambda: stopped.update({e[1]: e[2:] for e in reports.wait([], 10_000_000)
-                                       if e[0] == "recording_stopped"}) or recording_id in stopped,
-               "still recording")
+    wait_until(lambda: stopped.update({e.recording_id: (e.position, e.error_code, e.message)
+                                       for e in reports.wait([], 10_000_000)
+                                       if isinstance(e, _native.RecordingStopped)})
+               or recording_id in stopped, "still recording")
     assert stopped[recording_id] == (publication.position, 0, None), stopped
     counter.close()
 worker.close()
@@ -136,7 +137,8 @@ for _ in range(150):
     time.sleep(random.random() * 0.004)
     pending.cancel()
     time.sleep(random.random() * 0.004)
-    images = [event[1] for event in mailbox.wait([], 0) if event[0] == "image_available"]
+    images = [event.image for event in mailbox.wait([], 0)
+              if isinstance(event, _native.ImageAvailable)]
     assert all(image.is_closed and image.position == -1 for image in images), seed
 client.close()
 driver.close()
@@ -282,7 +284,7 @@ time.sleep(0.3)
 assert publication.offer_within(b"from the parent", 5 * SECOND_NS) > 0
 messages = []
 wait_until(lambda: messages.extend(mailbox.wait([subscription], 0)) or messages, "no message")
-assert messages[0][4] == b"from the parent"
+assert messages[0].payload == b"from the parent"
 counter.set(5)
 assert client.counters().value(counter.id) == 5
 worker.close()
@@ -306,7 +308,7 @@ for round in range(40):
 
     def wait():
         while not is_over.is_set():
-            kinds.extend(event[0] for event in mailbox.wait([subscription], SECOND_NS // 100))
+            kinds.extend(map(type, mailbox.wait([subscription], SECOND_NS // 100)))
 
     waiting = threading.Thread(target=wait)
     waiting.start()
@@ -319,8 +321,8 @@ for round in range(40):
     assert not waiting.is_alive()
     assert subscription.is_closed
     if round % 2:
-        wait_until(lambda: "image_available" in kinds or kinds.extend(
-            event[0] for event in mailbox.wait([], 0)), "the mailbox heard of no image")
+        wait_until(lambda: _native.ImageAvailable in kinds or kinds.extend(
+            map(type, mailbox.wait([], 0))), "the mailbox heard of no image")
     del pending
     gc.collect()
 assert client_threads() == 0

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from aerotape import _native
 from support.model.term_log import TermLog
+from support.native_events import as_tuple
 
 IPC = "aeron:ipc?term-length=65536"
 TIMEOUT_S = 60.0
@@ -174,11 +175,15 @@ class WorkerRig:
             assert path.stat().st_size == recording.segment_length
         return b"".join(path.read_bytes() for path in by_base)
 
+    def poll(self, timeout_ns: int = 0) -> None:
+        """Add what the mailbox has to `events`, as tuples."""
+        self.events += map(as_tuple, self.mailbox.wait(timeout_ns=timeout_ns))
+
     def event(self, kind: str, identifier: int) -> tuple[Any, ...]:
         """Wait for and take an event of one recording or replay."""
 
         def look() -> tuple[Any, ...] | None:
-            self.events += self.mailbox.wait(timeout_ns=10_000_000)
+            self.poll(timeout_ns=10_000_000)
             for event in self.events:
                 if event[:2] == (kind, identifier):
                     self.events.remove(event)

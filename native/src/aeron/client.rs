@@ -3,6 +3,7 @@
 use super::conductor::{Awaiting, ConductorThread};
 use super::counter::{Counter, CountersReader};
 use super::image_listener::{Audience, ImageListener};
+use super::interpreter::released;
 use super::pending::{
     PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
 };
@@ -11,7 +12,7 @@ use super::subscription::Subscription;
 use super::{c_string, last_error, lock, write};
 use crate::errors::{Error, Result};
 use crate::fork;
-use crate::mailbox::{Event, Mailbox};
+use crate::mailbox::{ClientClosed, ClientError, Event, Mailbox};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::cell::Cell;
@@ -285,7 +286,7 @@ fn is_in_callback() -> bool {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.close();
+        released(|| self.close());
     }
 }
 
@@ -302,7 +303,7 @@ unsafe extern "C" fn on_error(clientd: *mut c_void, code: c_int, message: *const
     };
     let message = super::tidy(&message);
     match &listener.mailbox {
-        Some(mailbox) => mailbox.post(Event::ClientError { code, message }),
+        Some(mailbox) => mailbox.post(Event::ClientError(ClientError { code, message })),
         None => eprintln!("aerotape: Aeron client error {code}: {message}"),
     }
 }
@@ -311,7 +312,7 @@ unsafe extern "C" fn on_close(clientd: *mut c_void) {
     // SAFETY: clientd is the listener, alive until after the client closed.
     let listener = unsafe { &*clientd.cast::<Listener>() };
     if let Some(mailbox) = &listener.mailbox {
-        mailbox.post(Event::ClientClosed);
+        mailbox.post(Event::ClientClosed(ClientClosed {}));
     }
 }
 

@@ -4,6 +4,7 @@ mod network;
 mod properties;
 mod property;
 
+use super::interpreter::released;
 use super::lock;
 use crate::errors::{Error, Result};
 use crate::fork;
@@ -108,7 +109,7 @@ impl MediaDriver {
 
 impl Drop for MediaDriver {
     fn drop(&mut self) {
-        self.stop();
+        released(|| self.stop());
     }
 }
 

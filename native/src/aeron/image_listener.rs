@@ -9,7 +9,7 @@ use super::client::{AeronClient, WeakClient, in_callback};
 use super::image::{ImageHandle, WeakImage};
 use super::lock;
 use crate::assembly::Assembler;
-use crate::mailbox::{Event, MAX_REQUEST_LENGTH, Mailbox};
+use crate::mailbox::{Event, ImageUnavailable, MAX_REQUEST_LENGTH, Mailbox};
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -193,10 +193,12 @@ unsafe extern "C" fn on_unavailable(
         drop(images);
         drop(gone);
         if let Some(audience) = listening.audience.as_ref().filter(|each| each.with_losses) {
-            audience.mailbox.post(Event::ImageUnavailable {
-                subscription_registration_id: of_subscription.registration_id,
-                image_correlation_id: correlation_id,
-            });
+            audience
+                .mailbox
+                .post(Event::ImageUnavailable(ImageUnavailable {
+                    subscription_registration_id: of_subscription.registration_id,
+                    image_correlation_id: correlation_id,
+                }));
         }
     });
 }

@@ -19,6 +19,7 @@ mod driver;
 mod guarded;
 mod image;
 mod image_listener;
+mod interpreter;
 mod message_reader;
 mod pending;
 mod publication;

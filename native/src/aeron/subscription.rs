@@ -5,11 +5,12 @@ use super::destination::PendingDestination;
 use super::guarded::Guarded;
 use super::image::{Image, ImageHandle, on_fragment};
 use super::image_listener::{ImageListener, Images, Polled, on_closed};
+use super::interpreter::released;
 use super::message_reader::poll_within;
 use super::{constants, last_error};
 use crate::assembly::{Assembler, Header, Messages, RecordedAs};
 use crate::errors::{Error, Result};
-use crate::mailbox::Event;
+use crate::mailbox::{ControlMessage, Event};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
@@ -67,14 +68,13 @@ impl Subscription {
             let subscription_registration_id = image.subscription_registration_id;
             let image_correlation_id = image.correlation_id;
             let session_id = image.session_id;
-            let mut on_message = |payload: &[u8], _: &Header, position: i64| {
-                events.push(Event::Message {
+            let mut on_message = |payload: &[u8], _: &Header, _: i64| {
+                events.push(Event::Message(ControlMessage {
                     subscription_registration_id,
                     image_correlation_id,
                     session_id,
                     payload: payload.to_vec(),
-                    position,
-                });
+                }));
             };
             let polled = image.poll(limit, &mut |payload, values, position| {
                 let header = Header::new(values, position, None);
@@ -181,7 +181,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.close();
+        released(|| self.close());
     }
 }
 

@@ -5,7 +5,6 @@ use crate::aeron::{Sending, Subscription};
 use crate::idle::{Backoff, sleep_precisely};
 use crate::mailbox::{Event, Mailbox};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use std::time::{Duration, Instant};
 
 #[pymethods]
@@ -25,13 +24,13 @@ impl Mailbox {
         timeout_ns: u64,
         fragment_limit: usize,
         sendings: Vec<Py<Sending>>,
-    ) -> PyResult<Vec<Py<PyTuple>>> {
+    ) -> PyResult<Vec<Py<PyAny>>> {
         let sendings: Vec<&Sending> = sendings.iter().map(Py::get).collect();
         let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
         let events = py.detach(|| wait(self, &subscriptions, deadline, fragment_limit, &sendings));
         events
             .into_iter()
-            .map(|event| Ok(event.into_tuple(py)?.unbind()))
+            .map(|event| event.into_object(py))
             .collect()
     }
 
@@ -60,7 +59,7 @@ fn wait(
         let mut is_over = mailbox.take(&mut events);
         if !messages.is_empty() {
             // Images are announced before their messages; losses follow them.
-            let is_loss = |event: &Event| matches!(event, Event::ImageUnavailable { .. });
+            let is_loss = |event: &Event| matches!(event, Event::ImageUnavailable(_));
             let (losses, others): (Vec<_>, Vec<_>) = events.into_iter().partition(is_loss);
             events = [others, messages, losses].into_iter().flatten().collect();
         }

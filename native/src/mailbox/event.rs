@@ -1,120 +1,143 @@
-//! Events that native threads report to the conductor.
+//! Events that native threads report to the conductor, each of its own Python class.
 
 use crate::aeron::{Image, ImageHandle};
+use pyo3::conversion::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
 
+/// What a mailbox holds; `into_object` has the Python class of each.
 pub enum Event {
-    Message {
-        subscription_registration_id: i64,
-        image_correlation_id: i64,
-        session_id: i32,
-        payload: Vec<u8>,
-        position: i64,
-    },
+    Message(ControlMessage),
     ImageAvailable(ImageHandle),
-    ImageUnavailable {
-        subscription_registration_id: i64,
-        image_correlation_id: i64,
-    },
-    ClientClosed,
-    ClientError {
-        code: i32,
-        message: String,
-    },
-    RecordingStopped {
-        recording_id: i64,
-        position: i64,
-        error_code: i32,
-        message: Option<String>,
-    },
-    /// A requested sync is done: the recording is durable up to this position.
-    RecordingSynced {
-        recording_id: i64,
-        position: i64,
-    },
-    TimeIndexFailed {
-        recording_id: i64,
-        message: String,
-    },
-    ReplayReady {
-        replay_session_id: i64,
-        /// Whether the response to the client has been sent.
-        is_answered: bool,
-    },
-    ReplayDone {
-        replay_session_id: i64,
-        position: i64,
-        error_code: i32,
-        message: Option<String>,
-    },
-    /// The thread of a worker has panicked: it records and replays no more.
-    WorkerFailed {
-        name: String,
-        why: String,
-    },
+    ImageUnavailable(ImageUnavailable),
+    ClientClosed(ClientClosed),
+    ClientError(ClientError),
+    RecordingStopped(RecordingStopped),
+    RecordingSynced(RecordingSynced),
+    TimeIndexFailed(TimeIndexFailed),
+    ReplayReady(ReplayReady),
+    ReplayDone(ReplayDone),
+    WorkerFailed(WorkerFailed),
+}
+
+/// A whole message of a control subscription.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+pub struct ControlMessage {
+    pub subscription_registration_id: i64,
+    pub image_correlation_id: i64,
+    pub session_id: i32,
+    pub payload: Vec<u8>,
+}
+
+/// A subscription has a new image.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+pub struct ImageAvailable {
+    image: Py<Image>,
+}
+
+/// An image of a subscription has ended.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+pub struct ImageUnavailable {
+    pub subscription_registration_id: i64,
+    pub image_correlation_id: i64,
+}
+
+/// The media driver is gone, or the client was timed out.
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct ClientClosed {}
+
+/// An error that the C client reports in its own thread.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+pub struct ClientError {
+    pub code: i32,
+    pub message: String,
+}
+
+/// A recording has ended; with a message it has failed.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+pub struct RecordingStopped {
+    pub recording_id: i64,
+    pub position: i64,
+    pub error_code: i32,
+    pub message: Option<String>,
+}
+
+/// A requested sync is done: the recording is durable up to this position.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+pub struct RecordingSynced {
+    pub recording_id: i64,
+    pub position: i64,
+}
+
+/// The time index of a recording cannot be written; the recording continues.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+pub struct TimeIndexFailed {
+    pub recording_id: i64,
+    pub message: String,
+}
+
+/// The publication of a replay is connected.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+pub struct ReplayReady {
+    pub replay_session_id: i64,
+    /// Whether the response to the client has been sent.
+    pub is_answered: bool,
+}
+
+/// A replay has ended; with a message it has failed.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+pub struct ReplayDone {
+    pub replay_session_id: i64,
+    pub position: i64,
+    pub error_code: i32,
+    pub message: Option<String>,
+}
+
+/// The thread of a worker has panicked: it no longer records and replays.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+pub struct WorkerFailed {
+    pub name: String,
+    pub reason: String,
+}
+
+#[pymethods]
+impl WorkerFailed {
+    #[new]
+    fn new(name: String, reason: String) -> Self {
+        Self { name, reason }
+    }
 }
 
 impl Event {
-    /// The event as the tuple that `aerotape/_native/` describes.
-    pub fn into_tuple(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+    pub fn into_object(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self {
-            Self::Message {
-                subscription_registration_id: subscription_id,
-                image_correlation_id: image_id,
-                session_id,
-                payload,
-                position,
-            } => {
-                let payload = PyBytes::new(py, &payload);
-                let message = "message";
-                (
-                    message,
-                    subscription_id,
-                    image_id,
-                    session_id,
-                    payload,
-                    position,
-                )
-                    .into_pyobject(py)
+            Self::Message(event) => event.into_py_any(py),
+            Self::ImageAvailable(image) => {
+                let image = Image::new(image).into_pyobject(py)?.unbind();
+                ImageAvailable { image }.into_py_any(py)
             }
-            Self::ImageAvailable(image) => ("image_available", Image::new(image)).into_pyobject(py),
-            Self::ImageUnavailable {
-                subscription_registration_id: subscription_id,
-                image_correlation_id: image_id,
-            } => ("image_unavailable", subscription_id, image_id).into_pyobject(py),
-            Self::ClientClosed => ("client_closed",).into_pyobject(py),
-            Self::ClientError { code, message } => {
-                ("client_error", code, message).into_pyobject(py)
-            }
-            Self::RecordingStopped {
-                recording_id: id,
-                position,
-                error_code,
-                message,
-            } => ("recording_stopped", id, position, error_code, message).into_pyobject(py),
-            Self::RecordingSynced {
-                recording_id: id,
-                position,
-            } => ("recording_synced", id, position).into_pyobject(py),
-            Self::TimeIndexFailed {
-                recording_id,
-                message,
-            } => ("time_index_failed", recording_id, message).into_pyobject(py),
-            Self::ReplayReady {
-                replay_session_id,
-                is_answered: true,
-            } => ("replay_answered", replay_session_id).into_pyobject(py),
-            Self::ReplayReady {
-                replay_session_id, ..
-            } => ("replay_ready", replay_session_id).into_pyobject(py),
-            Self::ReplayDone {
-                replay_session_id: id,
-                position,
-                error_code,
-                message,
-            } => ("replay_done", id, position, error_code, message).into_pyobject(py),
-            Self::WorkerFailed { name, why } => ("worker_failed", name, why).into_pyobject(py),
+            Self::ImageUnavailable(event) => event.into_py_any(py),
+            Self::ClientClosed(event) => event.into_py_any(py),
+            Self::ClientError(event) => event.into_py_any(py),
+            Self::RecordingStopped(event) => event.into_py_any(py),
+            Self::RecordingSynced(event) => event.into_py_any(py),
+            Self::TimeIndexFailed(event) => event.into_py_any(py),
+            Self::ReplayReady(event) => event.into_py_any(py),
+            Self::ReplayDone(event) => event.into_py_any(py),
+            Self::WorkerFailed(event) => event.into_py_any(py),
         }
     }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<ControlMessage>()?;
+    module.add_class::<ImageAvailable>()?;
+    module.add_class::<ImageUnavailable>()?;
+    module.add_class::<ClientClosed>()?;
+    module.add_class::<ClientError>()?;
+    module.add_class::<RecordingStopped>()?;
+    module.add_class::<RecordingSynced>()?;
+    module.add_class::<TimeIndexFailed>()?;
+    module.add_class::<ReplayReady>()?;
+    module.add_class::<ReplayDone>()?;
+    module.add_class::<WorkerFailed>()
 }

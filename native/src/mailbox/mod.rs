@@ -5,7 +5,10 @@
 mod conductor_wait;
 mod event;
 
-pub use event::Event;
+pub use event::{
+    ClientClosed, ClientError, ControlMessage, Event, ImageUnavailable, RecordingStopped,
+    RecordingSynced, ReplayDone, ReplayReady, TimeIndexFailed, WorkerFailed,
+};
 
 use crate::aeron::lock;
 use pyo3::prelude::*;
@@ -32,6 +35,11 @@ struct Shared {
 struct Queue {
     events: VecDeque<Event>,
     woken: bool,
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Mailbox>()?;
+    event::register(module)
 }
 
 impl Mailbox {

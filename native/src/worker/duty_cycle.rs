@@ -9,7 +9,7 @@ use super::statistics::{CycleTime, Traffic};
 use super::sync_pool::{RecordingSync, SyncPool};
 use crate::checksum::Checksum;
 use crate::idle::{Backoff, sleep_precisely};
-use crate::mailbox::{Event, Mailbox};
+use crate::mailbox::{Event, Mailbox, RecordingStopped, ReplayDone, ReplayReady, TimeIndexFailed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -248,10 +248,10 @@ impl DutyCycle {
             match outcome {
                 ReplayOutcome::Replayed(bytes) => worked |= bytes > 0,
                 ReplayOutcome::Ready { is_answered } => {
-                    self.mailbox.post(Event::ReplayReady {
+                    self.mailbox.post(Event::ReplayReady(ReplayReady {
                         replay_session_id: session.replay_session_id(),
                         is_answered,
-                    });
+                    }));
                     worked = true;
                 }
                 ReplayOutcome::Ended => self.end_replay(index, false, None),
@@ -282,10 +282,10 @@ impl DutyCycle {
 
     fn post_time_index_failed(&self, recording_id: i64, failure: Option<String>) {
         if let Some(message) = failure {
-            self.mailbox.post(Event::TimeIndexFailed {
+            self.mailbox.post(Event::TimeIndexFailed(TimeIndexFailed {
                 recording_id,
                 message,
-            });
+            }));
         }
     }
 
@@ -299,12 +299,12 @@ impl DutyCycle {
             ),
             None => (0, None),
         };
-        self.mailbox.post(Event::RecordingStopped {
+        self.mailbox.post(Event::RecordingStopped(RecordingStopped {
             recording_id,
             position,
             error_code,
             message,
-        });
+        }));
     }
 
     fn end_replay(&mut self, index: usize, revoke: bool, failure: Option<Failure>) {
@@ -319,12 +319,12 @@ impl DutyCycle {
             Some(Failure { code, message }) => (code, Some(message)),
             None => (0, None),
         };
-        self.mailbox.post(Event::ReplayDone {
+        self.mailbox.post(Event::ReplayDone(ReplayDone {
             replay_session_id,
             position,
             error_code,
             message,
-        });
+        }));
     }
 
     fn close(&mut self) {

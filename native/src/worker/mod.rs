@@ -24,7 +24,7 @@ use crate::checksum::Checksum;
 use crate::errors::Error;
 use crate::fork;
 use crate::idle::Backoff;
-use crate::mailbox::{Event, Mailbox};
+use crate::mailbox::{Event, Mailbox, WorkerFailed};
 use duty_cycle::{Command, DutyCycle};
 use events::{EventMessages, EventStream};
 use failure::panic_text;
@@ -350,8 +350,8 @@ fn spawn(
 ) -> std::io::Result<JoinHandle<()>> {
     Builder::new().name(name.clone()).spawn(move || {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
-            let why = panic_text(&*panic).to_owned();
-            mailbox.post(Event::WorkerFailed { name, why });
+            let reason = panic_text(&*panic).to_owned();
+            mailbox.post(Event::WorkerFailed(WorkerFailed { name, reason }));
         }
     })
 }
@@ -371,7 +371,7 @@ impl Running {
 
 impl Drop for SessionWorker {
     fn drop(&mut self) {
-        // Not joined: the thread may be in a long write, and the interpreter lock is held here.
+        // Not joined: the thread may be in a long write. See `aeron/interpreter.rs`.
         let running = lock(&self.running).take();
         if let Some(running) = running.filter(|running| running.process.is_this()) {
             let _ = running.commands.send(Command::Close);
@@ -395,9 +395,9 @@ mod tests {
         let thread = spawn("recorder".into(), mailbox.clone(), || panic!("on purpose"));
         thread.expect("a thread").join().expect("no panic is left");
         let events = mailbox.posted();
-        let [Event::WorkerFailed { name, why }] = events.as_slice() else {
+        let [Event::WorkerFailed(WorkerFailed { name, reason })] = events.as_slice() else {
             panic!("{} events", events.len());
         };
-        assert_eq!((name.as_str(), why.as_str()), ("recorder", "on purpose"));
+        assert_eq!((name.as_str(), reason.as_str()), ("recorder", "on purpose"));
     }
 }

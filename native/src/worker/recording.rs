@@ -9,7 +9,7 @@ use super::time_index::{TimeIndex, TimeIndexRequest};
 use crate::aeron::{Counter, ImageHandle};
 use crate::frame::FRAME_ALIGNMENT;
 use crate::geometry::StreamGeometry;
-use crate::mailbox::{Event, Mailbox};
+use crate::mailbox::{Event, Mailbox, RecordingSynced};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -86,10 +86,10 @@ impl RecordingRequest {
                 }
             }),
             fulfilled: Box::new(move |position| {
-                mailbox.post(Event::RecordingSynced {
+                mailbox.post(Event::RecordingSynced(RecordingSynced {
                     recording_id,
                     position,
-                });
+                }));
             }),
         };
         RecordingSync::new(queue, mode, self.image.join_position)

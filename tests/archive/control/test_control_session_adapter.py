@@ -43,7 +43,7 @@ def test_routing_does_not_change_the_message(monkeypatch: pytest.MonkeyPatch) ->
     handled: list[Any] = []
     monkeypatch.setattr(control_session_adapter, "_decode", lambda _: message)
     monkeypatch.setattr(requests, "handle", lambda *args: handled.append(args))
-    adapter.on_message(1, 55, 2, b"", 0)
+    adapter.on_message(1, 55, 2, b"")
     [(_, routed_to, routed)] = handled
     assert routed_to is session
     assert "response-correlation-id=55" in routed.replay_channel

@@ -51,7 +51,7 @@ def test_a_ledgers_counters_reach_its_end(rig: WorkerRig, level: int) -> None:
     for recording in (persistent, volatile):
         end = len(recording.log.data)
         recording.publication.close()
-        event = rig.event("recording_stopped", recording.recording_id)
+        event = rig.event("RecordingStopped", recording.recording_id)
         assert event[2:] == (end, 0, None)
         rig.await_confirmed(recording, end)
         assert rig.segment_bytes(recording)[:end] == recording.log.data
@@ -69,7 +69,7 @@ def test_closing_the_worker_confirms_its_ledgers(rig: WorkerRig) -> None:
     worker.close()
     for recording in recordings:
         end = len(recording.log.data)
-        assert rig.event("recording_stopped", recording.recording_id)[2:] == (end, 0, None)
+        assert rig.event("RecordingStopped", recording.recording_id)[2:] == (end, 0, None)
         rig.await_confirmed(recording, end)
     with pytest.raises(ClosedError, match="worker is closed"):
         worker.stop_recording(0)
@@ -82,8 +82,8 @@ def test_a_request_for_a_recording_that_is_not_synced_is_ignored(rig: WorkerRig)
     worker.request_sync(0)
     worker.request_sync(77)
     rig.await_position(recording, recording.offer(messages(1, 10)))
-    rig.events += rig.mailbox.wait()
-    assert not [event for event in rig.events if event[0] == "recording_synced"]
+    rig.poll()
+    assert not [event for event in rig.events if event[0] == "RecordingSynced"]
 
 
 def test_an_invalid_durability_is_refused(rig: WorkerRig) -> None:

@@ -66,7 +66,7 @@ def test_a_missing_directory_stops_the_recording_at_once(rig: WorkerRig) -> None
     worker = rig.worker()
     rig.archive_dir.rmdir()
     rig.record(worker)
-    event = rig.event("recording_stopped", 0)
+    event = rig.event("RecordingStopped", 0)
     assert event[2:4] == (0, GENERIC)
     assert "0-0.rec" in event[4] and "No such file" in event[4]
 
@@ -78,7 +78,7 @@ def test_a_foreign_file_at_roll_over_is_not_overwritten(rig: WorkerRig) -> None:
     in_the_way = rig.archive_dir / "0-65536.rec"
     in_the_way.write_bytes(b"not ours")
     recording.offer([bytes(992)] * 54)
-    event = rig.event("recording_stopped", 0)
+    event = rig.event("RecordingStopped", 0)
     assert event[2:4] == (65_536, GENERIC) and "0-65536.rec" in event[4]
     assert recording.counter.get() == 65_536
     assert in_the_way.read_bytes() == b"not ours"
@@ -91,7 +91,7 @@ def test_an_existing_file_is_not_used_for_a_new_recording(rig: WorkerRig) -> Non
     path.write_bytes(bytes(5_000) + b"data" + bytes(60_532))
     before = path.read_bytes()
     recording = rig.record(rig.worker())
-    event = rig.event("recording_stopped", 0)
+    event = rig.event("RecordingStopped", 0)
     assert event[2:4] == (0, GENERIC) and "already exists" in event[4]
     recording.publication.close()
     assert path.read_bytes() == before
@@ -108,7 +108,7 @@ def test_an_image_polled_by_another_caller_is_not_recorded_with_a_hole(rig: Work
     worker = rig.worker()
     worker.record(image, counter, recording_id=0, start_position=0, segment_length=65_536)
     assert publication.offer(b"next") > 0
-    event = rig.event("recording_stopped", 0)
+    event = rig.event("RecordingStopped", 0)
     assert event[2:4] == (0, GENERIC) and "does another caller poll" in event[4]
     assert counter.get() == 0
     assert not any((rig.archive_dir / "0-0.rec").read_bytes())

@@ -56,4 +56,4 @@ def test_both_record_the_same_bytes_and_we_replay_theirs(
         replayer = rig.worker(archive_dir=str(java_dir), replay_checksum=checksum)
         received = rig.receive(rig.replay(replayer, recording), 500)
         assert [row[0] for row in received] == recording.messages
-        assert rig.event("replay_done", 1) == ("replay_done", 1, position, 0, None)
+        assert rig.event("ReplayDone", 1) == ("ReplayDone", 1, position, 0, None)

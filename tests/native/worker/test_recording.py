@@ -51,8 +51,8 @@ def test_stop_ends_a_recording_at_a_whole_frame(rig: WorkerRig) -> None:
     recording = rig.record(worker)
     recording.offer(messages(5, 200, 0, 3_000))
     worker.stop_recording(0)
-    kind, recording_id, position, code, text = rig.event("recording_stopped", 0)
-    assert (kind, recording_id, code, text) == ("recording_stopped", 0, 0, None)
+    kind, recording_id, position, code, text = rig.event("RecordingStopped", 0)
+    assert (kind, recording_id, code, text) == ("RecordingStopped", 0, 0, None)
     assert position in {*recording.log.frame_positions, len(recording.log.data)}
     assert position == recording.counter.get()
     data = rig.segment_bytes(recording)

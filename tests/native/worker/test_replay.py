@@ -35,7 +35,7 @@ def stop(rig: WorkerRig, recording: LiveRecording) -> None:
     """Stop a recording at the end of the published data."""
     recording.publication.close()
     position = len(recording.log.data)
-    assert rig.event("recording_stopped", recording.recording_id)[2:] == (position, 0, None)
+    assert rig.event("RecordingStopped", recording.recording_id)[2:] == (position, 0, None)
     recording.counter.close()
 
 
@@ -51,8 +51,8 @@ def drain(
 
     def read_event() -> tuple[object, ...] | None:
         received.extend(subscription.poll(100))
-        rig.events += rig.mailbox.wait(timeout_ns=1_000_000)
-        found = [event for event in rig.events if event[:2] == ("replay_done", replay_session_id)]
+        rig.poll(timeout_ns=1_000_000)
+        found = [event for event in rig.events if event[:2] == ("ReplayDone", replay_session_id)]
         return found[0] if found else None
 
     event = rig.until(read_event)
@@ -76,7 +76,7 @@ def test_a_replay_from_a_frame_within(
     expected = stopped.messages[which:]
     received = rig.receive(subscription, len(expected))
     assert payloads(received) == expected
-    assert rig.event("replay_done", 1)[2:] == (len(stopped.log.data), 0, None)
+    assert rig.event("ReplayDone", 1)[2:] == (len(stopped.log.data), 0, None)
 
 
 def test_a_replay_from_a_padding_frame(
@@ -100,7 +100,7 @@ def test_a_length_within_a_frame_includes_the_whole_frame(
     subscription = rig.replay(worker, stopped, position=begins[50], length=length)
     received = rig.receive(subscription, index - 50 + 1)
     assert payloads(received) == stopped.messages[50 : index + 1]
-    assert rig.event("replay_done", 1)[2] == received[-1][POSITION]
+    assert rig.event("ReplayDone", 1)[2] == received[-1][POSITION]
     assert subscription.poll(10, timeout_ns=50_000_000) == []
 
 
@@ -123,7 +123,7 @@ def test_padding_longer_than_the_maximum_message(
     stop(rig, recording)
     received = rig.receive(rig.replay(worker, recording), len(recording.messages))
     assert payloads(received) == recording.messages
-    assert rig.event("replay_done", 1)[2:] == (len(recording.log.data), 0, None)
+    assert rig.event("ReplayDone", 1)[2:] == (len(recording.log.data), 0, None)
 
 
 def test_a_bounded_replay_waits_for_its_counter(
@@ -149,7 +149,7 @@ def test_a_bounded_replay_waits_for_its_counter(
     received += rig.receive(subscription, 40)
     assert payloads(received) == stopped.messages[:100]
     bound.close()
-    assert rig.event("replay_done", 1) == ("replay_done", 1, begins[100], 0, None)
+    assert rig.event("ReplayDone", 1) == ("ReplayDone", 1, begins[100], 0, None)
 
 
 def test_a_response_is_sent_when_all_checks_have_passed(
@@ -160,18 +160,18 @@ def test_a_response_is_sent_when_all_checks_have_passed(
     publication = rig.client.add_exclusive_publication("aeron:ipc", 50)
     rig.until(lambda: publication.is_connected or None)
     rig.replay(worker, stopped, answer=(publication, b"yes"))
-    assert rig.event("replay_answered", 1) == ("replay_answered", 1)
+    assert rig.event("ReplayReady", 1) == ("ReplayReady", 1, True)
     assert payloads(rig.receive(responses, 1)) == [b"yes"]
     begins = set(stopped.log.frame_positions)
     between = next(at for at in range(70_016, 300_000, 32) if at not in begins)
     rig.replay(worker, stopped, position=between, replay_session_id=2, answer=(publication, b"no"))
-    assert rig.event("replay_done", 2)[3] == INVALID_POSITION
+    assert rig.event("ReplayDone", 2)[3] == INVALID_POSITION
     publication.offer(b"last")
     assert payloads(rig.receive(responses, 1)) == [b"last"]
     publication.close()
     rig.replay(worker, stopped, replay_session_id=3, answer=(publication, b"closed"))
-    assert rig.event("replay_ready", 3) == ("replay_ready", 3)
-    assert not [event for event in rig.events if event[:2] == ("replay_answered", 2)]
+    assert rig.event("ReplayReady", 3) == ("ReplayReady", 3, False)
+    assert not [event for event in rig.events if event == ("ReplayReady", 2, True)]
 
 
 def test_an_aborted_replay_is_revoked(
@@ -179,11 +179,11 @@ def test_an_aborted_replay_is_revoked(
 ) -> None:
     """Stopping a replay closes the image of a subscriber that has not read it."""
     subscription = rig.replay(worker, stopped)
-    rig.event("replay_ready", 1)
+    rig.event("ReplayReady", 1)
     [image] = rig.until(lambda: subscription.images() or None)
     rig.receive(subscription, 1, at_a_time=1)
     worker.stop_replay(1)
-    event = rig.event("replay_done", 1)
+    event = rig.event("ReplayDone", 1)
     assert event[3:] == (0, None)
     assert 0 < event[2] < len(stopped.log.data)
     rig.until(lambda: image.is_closed or None)
@@ -200,10 +200,10 @@ def test_a_position_between_frames_is_an_invalid_position(
     begins = set(stopped.log.frame_positions)
     position = next(at for at in range(70_016, 300_000, 32) if at not in begins)
     rig.replay(worker, stopped, position=position, length=length)
-    event = rig.event("replay_done", 1)
+    event = rig.event("ReplayDone", 1)
     assert event[2:4] == (position, INVALID_POSITION)
     assert f"position {position}" in event[4]
-    assert ("replay_ready", 1) not in rig.events
+    assert ("ReplayReady", 1) not in [event[:2] for event in rig.events]
 
 
 def test_no_subscriber_in_time_is_an_error(
@@ -211,8 +211,8 @@ def test_no_subscriber_in_time_is_an_error(
 ) -> None:
     """After its checks a replay waits for the connect timeout and no longer."""
     rig.replay(worker, stopped, subscribe=False, connect_timeout_ns=200_000_000)
-    assert rig.event("replay_ready", 1)
-    event = rig.event("replay_done", 1)
+    assert rig.event("ReplayReady", 1)
+    event = rig.event("ReplayDone", 1)
     assert event[3] == GENERIC
     assert "no subscriber" in event[4] and "2001" in event[4]
 
@@ -255,7 +255,7 @@ def test_a_flipped_bit_is_detected_by_the_checksum(
     stop(rig, recording)
     subscription = rig.replay(worker, recording, replay_session_id=1, stream_id=31)
     assert payloads(rig.receive(subscription, 60)) == recording.messages
-    assert rig.event("replay_done", 1)[3:] == (0, None)
+    assert rig.event("ReplayDone", 1)[3:] == (0, None)
 
     position = list(data_positions(recording))[30]
     base = position - position % 65_536

@@ -28,17 +28,17 @@ def main(aeron_dir: Path, archive_dir: Path, sync_level: int, file_size_limit: i
     rig.await_position(failing, failing.offer([message(0, 0)]))
     if file_size_limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size_limit, resource.RLIM_INFINITY))
-    rig.events += rig.mailbox.wait()
+    rig.poll()
     index = 1
     deadline = time.monotonic() + TIMEOUT_S
-    while not any(event[0] == "recording_stopped" for event in rig.events):
+    while not any(event[0] == "RecordingStopped" for event in rig.events):
         assert time.monotonic() < deadline, "storage did not fail"
         # Back-pressured while the recorder lags, and for good once it has stopped.
         if failing.publication.offer(message(0, index)) > 0:
             failing.log.append([message(0, index)])
             index += 1
-        rig.events += rig.mailbox.wait(timeout_ns=500_000)
-    event = rig.event("recording_stopped", 0)
+        rig.poll(timeout_ns=500_000)
+    event = rig.event("RecordingStopped", 0)
     # Where syncs fail, they fail for the other stream, too.
     survived = False
     if sync_level == 0:

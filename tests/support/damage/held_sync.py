@@ -69,7 +69,7 @@ def hung(rig: WorkerRig, syncs: Syncs) -> None:
         rig.await_position(volatile, volatile.offer(messages(round_, 5, 0, 3_000)))
         worker.request_sync(3)
         rig.await_confirmed(volatile, len(volatile.log.data))
-        assert rig.event("recording_synced", 3)[2] == len(volatile.log.data)
+        assert rig.event("RecordingSynced", 3)[2] == len(volatile.log.data)
     assert position > 65_536
     assert (confirmed(held), syncs.count("0-0.rec")) == (0, 1)
     # It stops once it is durable; others record and stop meanwhile.
@@ -77,12 +77,12 @@ def hung(rig: WorkerRig, syncs: Syncs) -> None:
     worker.request_sync(0)
     rig.await_confirmed(ledger, ledger.offer(messages(20, 5, 0, 3_000)))
     worker.stop_recording(2)
-    assert rig.event("recording_stopped", 2)[2:] == (len(ledger.log.data), 0, None)
-    rig.events += rig.mailbox.wait(timeout_ns=50_000_000)
-    assert not [event for event in rig.events if event[:2] == ("recording_stopped", 0)]
+    assert rig.event("RecordingStopped", 2)[2:] == (len(ledger.log.data), 0, None)
+    rig.poll(timeout_ns=50_000_000)
+    assert not [event for event in rig.events if event[:2] == ("RecordingStopped", 0)]
     assert confirmed(held) == 0
     syncs.release("0-0.rec")
-    assert rig.event("recording_stopped", 0)[2:] == (position, 0, None)
+    assert rig.event("RecordingStopped", 0)[2:] == (position, 0, None)
     assert confirmed(held) == position
     assert rig.segment_bytes(held)[:position] == held.log.data
 
@@ -126,7 +126,7 @@ def failing(rig: WorkerRig, syncs: Syncs) -> None:
     rig.await_confirmed(failed, good)
     syncs.fail("0-0.rec")
     failed.offer(messages(1, 10))
-    event = rig.event("recording_stopped", 0)
+    event = rig.event("RecordingStopped", 0)
     assert event[2:4] == (good, 0)
     assert "cannot sync segment file" in event[4] and "0-0.rec" in event[4]
     assert "Input/output error" in event[4] and f"stopped at position {good}" in event[4]
@@ -142,7 +142,7 @@ def failing(rig: WorkerRig, syncs: Syncs) -> None:
     syncs.fail("3-0.rec")
     rig.await_position(volatile, volatile.offer(messages(3, 10)))
     worker.stop_recording(3)
-    event = rig.event("recording_stopped", 3)
+    event = rig.event("RecordingStopped", 3)
     assert event[2] == good and "3-0.rec" in event[4]
     rig.await_confirmed(ledger, ledger.offer(messages(3, 10)))
     assert syncs.count("0-0.rec") == syncs_before, "a failed sync is not repeated"
@@ -163,18 +163,18 @@ def volatile(rig: WorkerRig, syncs: Syncs) -> None:
     wait_until(lambda: syncs.count() == files - 1, "syncs of full files")
     assert confirmed(recording) == 0
     worker.request_sync(0)
-    assert rig.event("recording_synced", 0) == ("recording_synced", 0, position)
+    assert rig.event("RecordingSynced", 0) == ("RecordingSynced", 0, position)
     assert confirmed(recording) == position
     assert syncs.count() == files > 1
     worker.request_sync(0)
-    assert rig.event("recording_synced", 0) == ("recording_synced", 0, position)
+    assert rig.event("RecordingSynced", 0) == ("RecordingSynced", 0, position)
     assert syncs.count() == files, "nothing was written"
     end = recording.offer(messages(0, 10))
     rig.await_position(recording, end)
     time.sleep(0.05)
     assert (confirmed(recording), syncs.count()) == (position, files)
     worker.stop_recording(0)
-    assert rig.event("recording_stopped", 0)[2:] == (end, 0, None)
+    assert rig.event("RecordingStopped", 0)[2:] == (end, 0, None)
     assert (confirmed(recording), syncs.count()) == (end, files + 1)
 
 

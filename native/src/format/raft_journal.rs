@@ -1,0 +1,86 @@
+//! Raft journals scanned, verified and decoded for Python, with the interpreter released.
+
+use aerotape_format::raft_journal::rows;
+use aerotape_format::raft_journal::scan::{self, RaftRecords, RaftScan};
+use aerotape_format::raft_journal::verify::{self, RaftSegmentCheck, RaftSegmentTask};
+use aerotape_format::sbe::decoded::Malformed;
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+use pyo3_arrow::{PyArray, PySchema};
+use std::path::PathBuf;
+
+use super::parallel;
+use super::sbe::{DecodedMessages, binary, for_python};
+
+/// See `aerotape/_native/`.
+#[pyfunction]
+#[pyo3(signature = (path, *, offset, limit, first_index, rows = 65_536, bytes = 8 << 20, with_data = false))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "keyword arguments of the Python contract"
+)]
+fn scan_raft_records(
+    py: Python<'_>,
+    path: PathBuf,
+    offset: u64,
+    limit: u64,
+    first_index: u64,
+    rows: usize,
+    bytes: usize,
+    with_data: bool,
+) -> PyResult<RaftRecords> {
+    let run = RaftScan {
+        path,
+        offset,
+        limit,
+        first_index,
+        rows,
+        bytes,
+        with_data,
+    };
+    Ok(py.detach(|| scan::scan(&run))?)
+}
+
+/// Check segments; results in the order of the tasks.
+#[pyfunction]
+#[pyo3(signature = (tasks, *, progress = None))]
+fn verify_raft_segments(
+    py: Python<'_>,
+    tasks: Vec<RaftSegmentTask>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<RaftSegmentCheck>> {
+    let found = parallel::run(py, tasks.len(), progress.as_ref(), |index, progress| {
+        tasks.get(index).map(|task| verify::check(task, progress))
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// See `aerotape/_native/`.
+#[pyfunction]
+#[pyo3(signature = (payloads, *, malformed))]
+fn decode_raft_records(
+    py: Python<'_>,
+    payloads: PyArray,
+    malformed: Malformed,
+) -> PyResult<DecodedMessages> {
+    let array = binary(&payloads)?;
+    let decoded = py
+        .detach(|| rows::decode(array, malformed))
+        .map_err(|error| PyOverflowError::new_err(error.to_string()))?;
+    Ok(for_python(decoded))
+}
+
+/// See `aerotape/_native/`.
+#[pyfunction]
+fn raft_record_schema() -> PySchema {
+    PySchema::new(rows::schema())
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<RaftRecords>()?;
+    module.add_class::<RaftSegmentCheck>()?;
+    module.add_function(wrap_pyfunction!(scan_raft_records, module)?)?;
+    module.add_function(wrap_pyfunction!(verify_raft_segments, module)?)?;
+    module.add_function(wrap_pyfunction!(raft_record_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_raft_records, module)?)
+}
