@@ -2,8 +2,8 @@
 
 Needs no daemon and disturbs none: the archive's files are only read, and only up to the recorded
 position, so an archive may be recording. Scanning is native (`native/format/src/scan/`); this
-module connects it to `aerotape.catalog.directory` and returns messages as `Message` or, with pyarrow, as
-Arrow record batches.
+module connects it to `aerotape.catalog.directory` and returns messages as `Message` or, with
+pyarrow, as Arrow record batches.
 
 A message belongs to the range of positions in which its first frame begins. Adjacent ranges
 therefore return each message exactly once, and need not end at frame boundaries. Fragments of
