@@ -183,6 +183,7 @@ def _mirror(
         request.source_stream_id,
         request.source_recording_id,
         request.confirmed_position,
+        request.recorded_position,
     )
     task = ledgers.mirror(metadata, source)
     ledgers.requests.begin(session, request.correlation_id, task, changes=metadata.ledger)

@@ -105,7 +105,7 @@ class LedgerService:
             config=config,
             errors=errors,
         )
-        self._followers = Followers(replications, self._recordings, self._worker)
+        self._followers = Followers(replications, self._recordings, self._worker, errors)
 
     @property
     def wants_within_ns(self) -> int | None:

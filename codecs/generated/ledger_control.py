@@ -1,4 +1,4 @@
-"""Messages of the SBE schema aerotape.ledger.control, id 201, version 0.
+"""Messages of the SBE schema aerotape.ledger.control, id 201, version 1.
 
 Generated from ledger-control.xml with sbe-tool by codecs/generate.py; do not edit.
 Regenerate: python -m aerotape.codecs.generate
@@ -25,7 +25,7 @@ from aerotape.codecs.runtime import (
 )
 
 SCHEMA_ID = 201
-SCHEMA_VERSION = 0
+SCHEMA_VERSION = 1
 
 
 class LedgerType(IntEnum):
@@ -82,7 +82,7 @@ class CreateLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 1
     BLOCK_LENGTH: ClassVar[int] = 48
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "control_session_id",
@@ -128,7 +128,7 @@ class CreateLedgerRequest(Message):
                 48,
                 1,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -148,7 +148,7 @@ class CreateLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 48,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         end = check_block("CreateLedgerRequest", buffer, offset, block_length, 48)
         (
@@ -189,7 +189,7 @@ class LedgerInfoRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 2
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "control_session_id",
@@ -220,7 +220,7 @@ class LedgerInfoRequest(Message):
                 32,
                 2,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -236,7 +236,7 @@ class LedgerInfoRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         end = check_block("LedgerInfoRequest", buffer, offset, block_length, 32)
         (
@@ -259,7 +259,7 @@ class ListLedgersRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 3
     BLOCK_LENGTH: ClassVar[int] = 36
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id", "from_ledger_id", "count")
     __slots__ = __match_args__
@@ -284,7 +284,7 @@ class ListLedgersRequest(Message):
                 36,
                 3,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -300,7 +300,7 @@ class ListLedgersRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 36,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         check_block("ListLedgersRequest", buffer, offset, block_length, 36)
         (
@@ -323,7 +323,7 @@ class AttachWriterRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 4
     BLOCK_LENGTH: ClassVar[int] = 44
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "control_session_id",
@@ -366,7 +366,7 @@ class AttachWriterRequest(Message):
                 44,
                 4,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -385,7 +385,7 @@ class AttachWriterRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 44,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         end = check_block("AttachWriterRequest", buffer, offset, block_length, 44)
         (
@@ -423,7 +423,7 @@ class SyncLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 5
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
     __slots__ = __match_args__
@@ -446,7 +446,7 @@ class SyncLedgerRequest(Message):
                 32,
                 5,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -461,7 +461,7 @@ class SyncLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         check_block("SyncLedgerRequest", buffer, offset, block_length, 32)
         (
@@ -483,7 +483,7 @@ class AwaitLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 6
     BLOCK_LENGTH: ClassVar[int] = 52
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "control_session_id",
@@ -520,7 +520,7 @@ class AwaitLedgerRequest(Message):
                 52,
                 6,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -538,7 +538,7 @@ class AwaitLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 52,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         check_block("AwaitLedgerRequest", buffer, offset, block_length, 52)
         (
@@ -572,7 +572,7 @@ class CloseLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 7
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
     __slots__ = __match_args__
@@ -595,7 +595,7 @@ class CloseLedgerRequest(Message):
                 32,
                 7,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -610,7 +610,7 @@ class CloseLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         check_block("CloseLedgerRequest", buffer, offset, block_length, 32)
         (
@@ -632,7 +632,7 @@ class RecoverLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 8
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "control_session_id",
@@ -663,7 +663,7 @@ class RecoverLedgerRequest(Message):
                 32,
                 8,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -679,7 +679,7 @@ class RecoverLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         end = check_block("RecoverLedgerRequest", buffer, offset, block_length, 32)
         (
@@ -702,7 +702,7 @@ class ListScopedRecordingsRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 40
     BLOCK_LENGTH: ClassVar[int] = 36
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "control_session_id",
@@ -733,7 +733,7 @@ class ListScopedRecordingsRequest(Message):
                 36,
                 40,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -749,7 +749,7 @@ class ListScopedRecordingsRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 36,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         check_block("ListScopedRecordingsRequest", buffer, offset, block_length, 36)
         (
@@ -772,7 +772,7 @@ class DeleteLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 9
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
     __slots__ = __match_args__
@@ -795,7 +795,7 @@ class DeleteLedgerRequest(Message):
                 32,
                 9,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -810,7 +810,7 @@ class DeleteLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         check_block("DeleteLedgerRequest", buffer, offset, block_length, 32)
         (
@@ -832,7 +832,7 @@ class ScopedReplayRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 41
     BLOCK_LENGTH: ClassVar[int] = 64
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "control_session_id",
@@ -878,7 +878,7 @@ class ScopedReplayRequest(Message):
                 64,
                 41,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -899,7 +899,7 @@ class ScopedReplayRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 64,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         end = check_block("ScopedReplayRequest", buffer, offset, block_length, 64)
         (
@@ -938,7 +938,7 @@ class LocateEntryRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 10
     BLOCK_LENGTH: ClassVar[int] = 40
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id", "entry_id")
     __slots__ = __match_args__
@@ -963,7 +963,7 @@ class LocateEntryRequest(Message):
                 40,
                 10,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -979,7 +979,7 @@ class LocateEntryRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 40,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         check_block("LocateEntryRequest", buffer, offset, block_length, 40)
         (
@@ -1002,7 +1002,7 @@ class NextScopeRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 42
     BLOCK_LENGTH: ClassVar[int] = 24
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id")
     __slots__ = __match_args__
@@ -1023,7 +1023,7 @@ class NextScopeRequest(Message):
                 24,
                 42,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -1037,7 +1037,7 @@ class NextScopeRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 24,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         check_block("NextScopeRequest", buffer, offset, block_length, 24)
         (
@@ -1048,17 +1048,18 @@ class NextScopeRequest(Message):
         return cls(control_session_id, correlation_id, scope_id)
 
 
-_MIRROR_LEDGER_REQUEST = Struct("<HHHHqqqqqqiiiq")
-_MIRROR_LEDGER_REQUEST_BLOCK = Struct("<qqqqqqiiiq")
+_MIRROR_LEDGER_REQUEST = Struct("<HHHHqqqqqqiiiqq")
+_MIRROR_LEDGER_REQUEST_BLOCK_V1 = Struct("<qqqqqqiiiqq")
+_MIRROR_LEDGER_REQUEST_BLOCK_V0 = Struct("<qqqqqqiiiq")
 
 
 class MirrorLedgerRequest(Message):
     """Template 11, `MirrorLedgerRequest`."""
 
     TEMPLATE_ID: ClassVar[int] = 11
-    BLOCK_LENGTH: ClassVar[int] = 68
+    BLOCK_LENGTH: ClassVar[int] = 76
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "control_session_id",
@@ -1071,6 +1072,7 @@ class MirrorLedgerRequest(Message):
         "ledger_type",
         "digest_type",
         "confirmed_position",
+        "recorded_position",
         "password_hash",
         "source_channel",
     )
@@ -1088,6 +1090,7 @@ class MirrorLedgerRequest(Message):
         ledger_type: LedgerType = LedgerType.PD_JOURNAL,
         digest_type: DigestType = DigestType.CRC32,
         confirmed_position: int = 0,
+        recorded_position: int | None = None,  # since version 1
         password_hash: bytes = b"",
         source_channel: str = "",
     ) -> None:
@@ -1101,16 +1104,17 @@ class MirrorLedgerRequest(Message):
         self.ledger_type = ledger_type
         self.digest_type = digest_type
         self.confirmed_position = confirmed_position
+        self.recorded_position = recorded_position
         self.password_hash = password_hash
         self.source_channel = source_channel
 
     def encode(self) -> bytes:
         try:
             block = _MIRROR_LEDGER_REQUEST.pack(
-                68,
+                76,
                 11,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -1121,6 +1125,7 @@ class MirrorLedgerRequest(Message):
                 self.ledger_type,
                 self.digest_type,
                 self.confirmed_position,
+                -9223372036854775808 if self.recorded_position is None else self.recorded_position,
             )
             return block + data_field(self.password_hash) + text_field(self.source_channel)
         except ENCODE_FAULTS as fault:
@@ -1131,24 +1136,43 @@ class MirrorLedgerRequest(Message):
         cls,
         buffer: Buffer,
         offset: int = 0,
-        block_length: int = 68,
-        version: int = 0,
+        block_length: int = 76,
+        version: int = 1,
     ) -> Self:
-        end = check_block("MirrorLedgerRequest", buffer, offset, block_length, 68)
-        (
-            control_session_id,
-            correlation_id,
-            scope_id,
-            ledger_id,
-            created_ms,
-            source_recording_id,
-            source_stream_id,
-            ledger_type,
-            digest_type,
-            confirmed_position,
-        ) = _MIRROR_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        recorded_position: int | None = None
+        if version >= 1:
+            end = check_block("MirrorLedgerRequest", buffer, offset, block_length, 76)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+                created_ms,
+                source_recording_id,
+                source_stream_id,
+                ledger_type,
+                digest_type,
+                confirmed_position,
+                recorded_position,
+            ) = _MIRROR_LEDGER_REQUEST_BLOCK_V1.unpack_from(buffer, offset)
+        else:
+            end = check_block("MirrorLedgerRequest", buffer, offset, block_length, 68)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+                created_ms,
+                source_recording_id,
+                source_stream_id,
+                ledger_type,
+                digest_type,
+                confirmed_position,
+            ) = _MIRROR_LEDGER_REQUEST_BLOCK_V0.unpack_from(buffer, offset)
         ledger_type = enum_member(LedgerType, ledger_type, "MirrorLedgerRequest.ledger_type")
         digest_type = enum_member(DigestType, digest_type, "MirrorLedgerRequest.digest_type")
+        if recorded_position == -9223372036854775808:
+            recorded_position = None
         password_hash, end = read_data(buffer, end, "MirrorLedgerRequest.password_hash")
         source_channel, _ = read_text(buffer, end, "MirrorLedgerRequest.source_channel")
         return cls(
@@ -1162,6 +1186,7 @@ class MirrorLedgerRequest(Message):
             ledger_type,
             digest_type,
             confirmed_position,
+            recorded_position,
             password_hash,
             source_channel,
         )
@@ -1177,7 +1202,7 @@ class ReplaceMirrorRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 12
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "control_session_id",
@@ -1211,7 +1236,7 @@ class ReplaceMirrorRequest(Message):
                 32,
                 12,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -1227,7 +1252,7 @@ class ReplaceMirrorRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         end = check_block("ReplaceMirrorRequest", buffer, offset, block_length, 32)
         (
@@ -1251,7 +1276,7 @@ class LedgerDescriptor(Message):
     TEMPLATE_ID: ClassVar[int] = 20
     BLOCK_LENGTH: ClassVar[int] = 120
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "control_session_id",
@@ -1327,7 +1352,7 @@ class LedgerDescriptor(Message):
                 120,
                 20,
                 201,
-                0,
+                1,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -1358,7 +1383,7 @@ class LedgerDescriptor(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 120,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         end = check_block("LedgerDescriptor", buffer, offset, block_length, 120)
         (

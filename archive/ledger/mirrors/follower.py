@@ -3,7 +3,7 @@
 After a crash of the leader, entries that were not confirmed may differ between leader and mirror. A
 mirror that connects again therefore truncates its recording first: to the last add confirmed (LAC)
 in its own entries, or to the confirmed position that the leader sent, whichever is higher. Entries
-up to there are on the leader's storage.
+up to there are on the leader's storage; a leader that has lost them is not followed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from aerotape.errors import (
 from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
+    from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.ledger.ledger_recordings import LedgerRecordings
     from aerotape.archive.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.ledger.metadata import LedgerMetadata
@@ -41,12 +42,14 @@ class MirrorSource:
         control_stream_id: of the leader.
         recording_id: in the leader.
         confirmed_position: what the leader knows to be confirmed, bytes; -1: nothing.
+        recorded_position: the end of that recording, bytes; None: a leader of an earlier version.
     """
 
     control_channel: str
     control_stream_id: int
     recording_id: int
     confirmed_position: int
+    recorded_position: int | None = None
 
 
 class Follower:
@@ -92,9 +95,14 @@ class Followers:
     """All ledgers that are being mirrored. For the conductor's thread."""
 
     def __init__(
-        self, replications: Replications, recordings: LedgerRecordings, worker: LedgerWorker
+        self,
+        replications: Replications,
+        recordings: LedgerRecordings,
+        worker: LedgerWorker,
+        errors: ErrorLog,
     ) -> None:
         """Create the service, without any replication."""
+        self._errors = errors
         self._replications = replications
         self._recordings = recordings
         self._worker = worker
@@ -128,7 +136,7 @@ class Followers:
             raise LedgerInUseError.of_ledger(ledger)
         self.stop(ledger)
         if known.recording_id != NULL_VALUE:
-            yield from self._cut(known, source.confirmed_position)
+            yield from self._cut(known, source)
         recording_id = yield from self._replicate(known, source, is_new=is_new)
         self._recordings.expect_writes(recording_id)
         return recording_id
@@ -139,12 +147,22 @@ class Followers:
         if follower is not None and not follower.is_done:
             self._replications.stop(follower.correlation_id)
 
-    def _cut(self, metadata: LedgerMetadata, confirmed_position: int) -> Task[None]:
-        """Truncate a recording to what is known to be confirmed."""
+    def _cut(self, metadata: LedgerMetadata, source: MirrorSource) -> Task[None]:
+        """Truncate a recording to what is known to be confirmed, if the leader has that."""
         recording = yield from self._recordings.settle(metadata)
         stop_position = recording.descriptor.stop_position
         carried = yield from self._worker.call(lambda: recording.carried_end(stop_position))
-        position = max(carried, confirmed_position)
+        if source.recorded_position is not None and source.recorded_position < carried:
+            lost = LedgerError(
+                f"cannot mirror ledger {metadata.ledger}: its leader has lost entries: the leader's"
+                f" recording ends at position {source.recorded_position}, and entries up to"
+                f" {carried} are confirmed: restore the leader's directory, or recover the ledger"
+                " in a mirror",
+                metadata.ledger,
+            )
+            self._errors.record("mirror of a ledger failed", lost)
+            raise lost
+        position = max(carried, source.confirmed_position)
         if position < stop_position:
             yield from self._recordings.truncate(metadata, position)
 

@@ -295,6 +295,7 @@ class Leader:
             ledger_type=metadata.type,
             digest_type=metadata.digest_type,
             confirmed_position=mirrored.last_confirmed,
+            recorded_position=self._recordings.positions(metadata).recorded_position,
             password_hash=metadata.password_hash,
             source_channel=self._control_channel,
         )

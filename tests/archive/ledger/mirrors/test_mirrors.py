@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from support.damage.sync_shim import build_shim
 from support.processes import free_port
 
 import aerotape
+from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.segment_files import list_segment_files
 from aerotape.codecs.generated.ledger_control import (
     DigestType,
@@ -104,6 +106,39 @@ def test_an_ack_quorum_is_enough_and_necessary(shared: Three, kind: str) -> None
                     writer.add(b"not acknowledged")
                 assert client.ledger_info(writer.qualified_id).last_add_confirmed == 100
                 assert writer.last_add_confirmed == 100
+
+
+def test_a_leader_that_has_lost_confirmed_entries_is_not_followed(
+    three: Three, tmp_path: Path
+) -> None:
+    """Its directory is put back to an older state: the mirrors drop nothing and say why."""
+    directory, backup = three.archives[0].archive_dir, tmp_path / "backup"
+    sent = payloads(0, 120)
+    with three.client() as client, three.create(client, "PD_JOURNAL") as writer:
+        ledger = writer.qualified_id
+        writer.add_many(sent[:20])
+        writer.detach()
+    three.archives[0].stop()
+    shutil.copytree(directory, backup)
+    three.archives[0] = three.start(0)
+    with three.client() as client, client.open_ledger_writer(ledger) as writer:
+        for payload in sent[20:]:
+            writer.add(payload)
+        writer.detach()
+    three.await_equal(ledger, sent)
+    three.archives[0].stop()
+    shutil.rmtree(directory)
+    shutil.copytree(backup, directory)
+    three.archives[0] = three.start(0)
+
+    def errors(index: int) -> str:
+        info = MarkFile.read(three.archives[index].archive_dir)
+        return "".join(each.text for each in info.errors)
+
+    for _ in range(5):
+        three.info(0, ledger)
+        await_true(lambda: all("has lost entries" in errors(index) for index in range(3)))
+        assert three.entries(1, ledger) == three.entries(2, ledger) == sent
 
 
 @pytest.mark.parametrize("kind", TYPES)
