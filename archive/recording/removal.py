@@ -68,7 +68,7 @@ class Removals:
             partial(_cut_back, self.archive_dir, descriptor, position),
             is_ready=self.replays.end_all(recording_id),
             # An extension must not meet files that a power cut has brought back.
-            finish=partial(force_names, self.archive_dir),
+            finish=lambda: force_names(self.archive_dir),
             end_position=descriptor.stop_position,
         )
 

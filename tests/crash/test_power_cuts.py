@@ -170,7 +170,7 @@ FORCED = (
     "mark_file.py MarkFile._signal",
     "native code, bytes",
     "native code, names",
-    "removal.py truncate_recording",
+    "removal.py Removals.truncate",
     "quarantine.py erase_tail",
 )
 

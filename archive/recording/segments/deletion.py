@@ -10,8 +10,8 @@ has another thread, so that it does not wait for deletions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.background_tasks import BackgroundTasks
@@ -32,6 +32,9 @@ from aerotape.catalog.segment_files import (
 from aerotape.errors import AerotapeError, ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 
 class Deletion:
     """A deletion in progress. It is completed whether or not a task waits for it.
@@ -45,6 +48,8 @@ class Deletion:
     """
 
     def __init__(self, recording_id: int) -> None:
+        from concurrent.futures import Future
+
         self.recording_id = recording_id
         self.counted: Future[int] = Future()
         self.deleted: Future[list[str]] = Future()
