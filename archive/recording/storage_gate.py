@@ -53,10 +53,16 @@ class StorageGate:
     def is_open(self) -> bool:
         """Whether the disk has just responded to a probe, for which this waits shortly."""
         patience_s = 0.0
-        while time.monotonic_ns() >= self._fresh_until_ns and not self._is_closed:
+        while not self._is_closed:
+            now_ns = time.monotonic_ns()
             if self._probe is None:
+                # In time, so that frequent changes do not wait for probes.
+                if now_ns < self._fresh_until_ns - _FRESH_NS // 2:
+                    return True
                 self._probe = self._worker.submit(self._touch)
                 patience_s = _PATIENCE_S
+            if now_ns < self._fresh_until_ns and not self._probe.done():
+                return True
             try:
                 self._fresh_until_ns = self._probe.result(patience_s) + _FRESH_NS
             except TimeoutError:
