@@ -12,8 +12,10 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from aerotape import __version__
+from aerotape.archive.driver_tasks import wait_for
+from aerotape.archive.waiting import run
 from aerotape.cnc import KEY_LENGTH, MAX_LABEL_LENGTH
-from aerotape.errors import AeronTimeoutError, ConfigurationError
+from aerotape.errors import ConfigurationError
 from aerotape.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -199,17 +201,12 @@ class ArchiveCounters:
             ask(CounterType.REPLAYER_TOTAL_READ_TIME, "archive-replayer total read time in ns"),
         )
 
-        deadline_s = time.monotonic() + config.driver_timeout_ms / 1_000
+        timeout_ms = config.driver_timeout_ms
+        deadline_ns = time.monotonic_ns() + timeout_ms * 1_000_000
+        late = f"the media driver has not added the archive's counters in {timeout_ms} ms"
 
         def added(pending: PendingCounter) -> Counter:
-            while (counter := pending.poll()) is None:
-                if time.monotonic() >= deadline_s:
-                    raise AeronTimeoutError(
-                        "the media driver has not added the archive's counters in"
-                        f" {config.driver_timeout_ms} ms"
-                    )
-                time.sleep(0.0002)
-            return counter
+            return run(wait_for(pending.poll, late, deadline_ns - time.monotonic_ns()))
 
         (
             self.errors,

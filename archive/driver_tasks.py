@@ -103,7 +103,7 @@ def bind_port(subscription: _native.Subscription, channel: str, timeout_ns: int)
 
 def wait_for(probe: Callable[[], _T | None], late: str, timeout_ns: int) -> Task[_T]:
     """Wait until `probe` returns something and return it; `late` is the error text at the end."""
-    found = Until(probe, time.monotonic_ns() + timeout_ns)
+    found = Until(probe, time.monotonic_ns() + timeout_ns, _DRIVER_POLL_NS)
     yield found
     if found.value is None:
         raise AeronTimeoutError(late)

@@ -7,6 +7,8 @@ requests first.
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from typing import TypeVar
 
 from aerotape.archive.client import channels
@@ -25,7 +27,7 @@ def exchange_over_response_channel(
     session: ClientSession, call: Call[T], subscription_id: int
 ) -> Task[T]:
     """Perform a replay request whose replay is sent to the subscription with a registration id."""
-    request = call.message
+    request = copy(call.message)
     assert isinstance(
         request, codecs.ReplayRequest | codecs.BoundedReplayRequest | ScopedReplayRequest
     )
@@ -37,6 +39,6 @@ def exchange_over_response_channel(
     stream_id, timeout_ns = session.publication.stream_id, session.timeout_ns
     publication = yield from add_publication(session.aeron, channel, stream_id, timeout_ns)
     try:
-        return (yield from exchange(session, call, publication))
+        return (yield from exchange(session, replace(call, message=request), publication))
     finally:
         publication.close()
