@@ -202,7 +202,8 @@ class Archive(Closing):
             self._open(launch_driver({**config.driver_properties, "aeron.dir": self.aeron_dir}))
         else:
             await_driver(self.aeron_dir, config.driver_timeout_ms * 1_000_000)
-        mark_file = self._mark_file = self._open(self._acquire_mark_file())
+        mark_file = self._mark_file = self._open(self._create_mark_file())
+        mark_file.acquire()
         # Recovery may take longer than the liveness timeout of the mark file.
         with mark_file.kept_alive():
             self._start_parts(mark_file)
@@ -278,7 +279,7 @@ class Archive(Closing):
         self._cleanup.callback(part.close)
         return part
 
-    def _acquire_mark_file(self) -> MarkFile:
+    def _create_mark_file(self) -> MarkFile:
         config = self.config
         if config.mark_file_dir is not None:
             _make_directory(config.mark_file_dir)
@@ -293,7 +294,7 @@ class Archive(Closing):
             aeron_directory=self.aeron_dir,
             error_buffer_length=config.error_buffer_length,
         )
-        return MarkFile.acquire(
+        return MarkFile(
             self.archive_dir,
             settings,
             liveness_timeout_ms=LIVENESS_TIMEOUT_MS,

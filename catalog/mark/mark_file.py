@@ -20,7 +20,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -78,7 +77,11 @@ class MarkFileInfo:
 
 
 class MarkFile(Closing):
-    """The mark file of the archive that this process runs. Get one from `MarkFile.acquire`.
+    """The mark file of the archive that this process runs.
+
+    `acquire` takes the directory, `ready` says that the archive answers, `close` frees it: from any
+    state, so that a start which registers `close` before `acquire` leaves no directory taken,
+    wherever it is interrupted.
 
     It is changed by writes and not mapped: a store into a mapped file would wait for a disk that
     stands still with the interpreter held.
@@ -86,31 +89,13 @@ class MarkFile(Closing):
 
     def __init__(
         self,
-        path: Path,
-        file_descriptor: int,
-        error_buffer_length: int,
-    ) -> None:
-        self._path = path
-        self._fd = file_descriptor
-        self._errors = DistinctErrorLog(
-            partial(_store, path, file_descriptor), HEADER_LENGTH, error_buffer_length
-        )
-        self._closed = False
-        # A late timestamp of activity must not make a released directory look used.
-        self._lock = threading.Lock()
-
-    @classmethod
-    def acquire(
-        cls,
         archive_dir: str | os.PathLike[str],
         settings: MarkFileHeader,
         *,
         liveness_timeout_ms: int = DEFAULT_LIVENESS_TIMEOUT_MS,
         mark_file_dir: str | os.PathLike[str] | None = None,
-    ) -> MarkFile:
-        """Take an archive directory for this process, or leave it untouched.
-
-        From here on the directory counts as taken; `ready` says that the archive answers.
+    ) -> None:
+        """Create it; nothing is opened.
 
         Args:
             archive_dir: the directory; must exist.
@@ -118,46 +103,55 @@ class MarkFile(Closing):
             liveness_timeout_ms: age at which an activity timestamp is stale.
             mark_file_dir: where the mark file lies when not in the archive directory, which
                 then gets a link file naming it.
+        """
+        self._archive_dir = Path(archive_dir)
+        self._directory = self._archive_dir if mark_file_dir is None else Path(mark_file_dir)
+        self._path = self._directory / FILE_NAME
+        self._settings = settings
+        self._liveness_timeout_ms = liveness_timeout_ms
+        self._fd = -1
+        # The file may have a timestamp of this archive; and its whole header.
+        self._is_taken = self._is_whole = False
+        self._closed = False
+        self._errors = DistinctErrorLog(self._store, HEADER_LENGTH, settings.error_buffer_length)
+        # A late timestamp of activity must not make a released directory look used.
+        self._lock = threading.Lock()
+
+    def acquire(self) -> None:
+        """Take the archive directory for this process, or leave it untouched.
 
         Raises:
             ArchiveInUseError: another archive is using the directory.
             MarkFileError: the file cannot be used or is of another major version.
         """
-        directory = Path(archive_dir if mark_file_dir is None else mark_file_dir)
-        path = directory / FILE_NAME
-        now_ms, error_buffer_length = epoch_ms(), settings.error_buffer_length
+        path, timeout_ms = self._path, self._liveness_timeout_ms
+        now_ms = epoch_ms()
         header = replace(
-            settings, activity_timestamp_ms=now_ms, start_timestamp_ms=now_ms, pid=os.getpid()
+            self._settings, activity_timestamp_ms=now_ms, start_timestamp_ms=now_ms, pid=os.getpid()
         )
         encoded = header.encode()
-        length = layout.align(HEADER_LENGTH + error_buffer_length, _PAGE_LENGTH)
-        check_other_place(Path(archive_dir), path, liveness_timeout_ms)
-        descriptor = open_locked(path)
+        length = layout.align(HEADER_LENGTH + header.error_buffer_length, _PAGE_LENGTH)
+        check_other_place(self._archive_dir, path, timeout_ms)
         try:
-            existing = check_stale(path, descriptor, liveness_timeout_ms)
-            reserve(path, descriptor, length, "mark file", MarkFileError)
+            self._fd = open_locked(path)
+            existing = check_stale(path, self._fd, timeout_ms)
+            reserve(path, self._fd, length, "mark file", MarkFileError)
+            self._is_taken = True
             # The timestamp first, so that no start finds the file stale while the rest is written.
-            _store(path, descriptor, ACTIVITY_TIMESTAMP, layout.LONG.pack(now_ms))
-            _save_errors(directory, existing)
+            self._store(ACTIVITY_TIMESTAMP, layout.LONG.pack(now_ms))
+            _save_errors(self._directory, existing)
             after = ACTIVITY_TIMESTAMP + 8
-            _store(path, descriptor, after, encoded[after:].ljust(HEADER_LENGTH - after, b"\0"))
-            _store(path, descriptor, 0, encoded[:ACTIVITY_TIMESTAMP])
-            mark_file = cls(path, descriptor, error_buffer_length)
-            mark_file._errors.clear()
+            self._store(after, encoded[after:].ljust(HEADER_LENGTH - after, b"\0"))
+            self._store(0, encoded[:ACTIVITY_TIMESTAMP])
+            self._is_whole = True
+            self._errors.clear()
+            _link(self._archive_dir, self._directory)
         except BaseException as error:
-            # Closing the only descriptor releases the lock.
-            os.close(descriptor)
+            with contextlib.suppress(MarkFileError):
+                self.close()
             if isinstance(error, OSError):
                 raise MarkFileError(f"cannot use mark file {path}: {error}", path) from error
             raise
-        try:
-            _link(Path(archive_dir), directory)
-        except OSError as error:
-            mark_file.close()
-            raise MarkFileError(
-                f"cannot write {LINK_FILE_NAME} in {archive_dir}: {error.strerror}", path
-            ) from error
-        return mark_file
 
     @staticmethod
     def read(archive_dir: str | os.PathLike[str]) -> MarkFileInfo:
@@ -193,6 +187,7 @@ class MarkFile(Closing):
     def ready(self) -> None:
         """Mark the archive as started, and force the file to storage."""
         with self._lock:
+            self._check_open()
             self._signal(epoch_ms())
 
     def update_activity(self, now_ms: int) -> None:
@@ -236,31 +231,31 @@ class MarkFile(Closing):
         with self._lock:
             if self._closed:
                 return
+            self._closed = True
+            if self._fd < 0:
+                return
             try:
-                self._signal(NULL_TIMESTAMP_MS)
+                if self._is_taken:
+                    self._signal(NULL_TIMESTAMP_MS)
             finally:
-                self._closed = True
                 # A forked child may still hold the descriptor; the lock must go all the same.
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
                 os.close(self._fd)
 
     def _signal(self, timestamp_ms: int) -> None:
-        self._check_open()
         self._store(ACTIVITY_TIMESTAMP, layout.LONG.pack(timestamp_ms))
-        self._store(VERSION, layout.INT.pack(SEMANTIC_VERSION))
-        os.fsync(self._fd)
+        if self._is_whole:
+            self._store(VERSION, layout.INT.pack(SEMANTIC_VERSION))
+        with StorageErrors(f"cannot write mark file {self._path}", self._path, MarkFileError):
+            os.fsync(self._fd)
 
     def _store(self, offset: int, data: bytes) -> None:
-        _store(self._path, self._fd, offset, data)
+        with StorageErrors(f"cannot write mark file {self._path}", self._path, MarkFileError):
+            write_at(self._fd, data, offset)
 
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"mark file {self._path} is closed")
-
-
-def _store(path: Path, descriptor: int, offset: int, data: bytes) -> None:
-    with StorageErrors(f"cannot write mark file {path}", path, MarkFileError):
-        write_at(descriptor, data, offset)
 
 
 def _save_errors(directory: Path, data: bytes) -> None:
@@ -296,13 +291,20 @@ def _iso(timestamp_ms: int) -> str:
 
 
 def _link(archive_dir: Path, mark_file_dir: Path) -> None:
+    """Let the archive directory name the directory of its mark file (MarkFileError)."""
     link = archive_dir / LINK_FILE_NAME
-    if archive_dir.resolve() == mark_file_dir.resolve():
-        # A directory of that name is not a link (`resolve`).
-        with contextlib.suppress(IsADirectoryError):
-            link.unlink(missing_ok=True)
-        return
-    target = os.fsencode(mark_file_dir.resolve())
-    if link.is_file() and link.read_bytes() == target:
-        return
-    write_durably(link, target)
+    try:
+        if archive_dir.resolve() == mark_file_dir.resolve():
+            # A directory of that name is not a link (`resolve`).
+            with contextlib.suppress(IsADirectoryError):
+                link.unlink(missing_ok=True)
+            return
+        target = os.fsencode(mark_file_dir.resolve())
+        if link.is_file() and link.read_bytes() == target:
+            return
+        write_durably(link, target)
+    except OSError as error:
+        raise MarkFileError(
+            f"cannot write {LINK_FILE_NAME} in {archive_dir}: {error.strerror}",
+            mark_file_dir / FILE_NAME,
+        ) from error

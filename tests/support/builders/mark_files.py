@@ -27,7 +27,9 @@ def acquire(directory: Path, **changes: Any) -> MarkFile:
     """Take over a directory for this process, with settings that may differ from the above."""
     options = ("liveness_timeout_ms", "mark_file_dir")
     given = {name: changes.pop(name) for name in options if name in changes}
-    return MarkFile.acquire(directory, MarkFileHeader(**(SETTINGS | changes)), **given)
+    mark_file = MarkFile(directory, MarkFileHeader(**(SETTINGS | changes)), **given)
+    mark_file.acquire()
+    return mark_file
 
 
 @contextmanager
