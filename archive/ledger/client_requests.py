@@ -57,12 +57,14 @@ class ClientRequests:
         request: Task[int] | Task[None],
         *,
         changes: QualifiedId | None = None,
+        first: Task[None] | None = None,
     ) -> None:
         """Run the task of a request; what it returns is the response, or raises.
 
         Args:
             request: returns what OK is sent with; None: it has sent its responses.
             changes: the ledger that it changes, which no other task does meanwhile.
+            first: what is done before, while other tasks may change the ledger.
 
         Raises:
             ArchiveError: the session has too many requests in progress.
@@ -73,9 +75,7 @@ class ClientRequests:
                 f"{MAX_REQUESTS} requests for ledgers are in progress in this session: wait for a"
                 " response, or use another session"
             )
-        task = self._respond(client, correlation_id, request)
-        if changes is not None:
-            task = self._run_alone(session, changes, task)
+        task = self._respond(session, client, correlation_id, request, changes, first)
         self._worker.caller = client
         session.requests.start(task)
 
@@ -96,31 +96,57 @@ class ClientRequests:
             session.requests.close()
             session.changes.close()
 
+    def lock(self, ledger: QualifiedId) -> Task[None]:
+        """Wait until no task changes a ledger; until `unlock`, the caller may."""
+        while ledger in self._changing:
+            yield Pause()
+        self._changing.add(ledger)
+
+    def unlock(self, ledger: QualifiedId) -> None:
+        """Let another task change a ledger."""
+        self._changing.discard(ledger)
+
     def _respond(
-        self, client: Client, correlation_id: int, request: Task[int] | Task[None]
+        self,
+        session: _Session,
+        client: Client,
+        correlation_id: int,
+        request: Task[int] | Task[None],
+        changes: QualifiedId | None,
+        first: Task[None] | None,
     ) -> Task[None]:
         """Run a request; send OK with what it returns, or the error that it raises."""
         try:
-            relevant_id = yield from request
+            if first is not None:
+                yield from first
+            if changes is None:
+                relevant_id = yield from request
+            else:
+                relevant_id = yield from self._run_alone(session, changes, request)
             if relevant_id is not None:
                 client.send_ok(correlation_id, relevant_id)
         except Exception as error:
             send_failure(client, correlation_id, "request for a ledger", error, self._errors)
 
-    def _run_alone(self, session: _Session, ledger: QualifiedId, task: Task[None]) -> Task[None]:
-        """Run a task, to its end, while no other one changes the ledger."""
-        while ledger in self._changing:
-            yield Pause()
-        self._changing.add(ledger)
-        ended: list[bool] = []
+    def _run_alone(
+        self, session: _Session, ledger: QualifiedId, task: Task[int] | Task[None]
+    ) -> Task[int | None]:
+        """Run a task, to its end, while no other one changes the ledger; return its result."""
+        yield from self.lock(ledger)
+        results: list[int | None] = []
+        failures: list[Exception] = []
 
         def change() -> Task[None]:
             try:
-                yield from task
+                results.append((yield from task))
+            except Exception as error:
+                failures.append(error)
             finally:
-                self._changing.discard(ledger)
-                ended.append(True)
+                self.unlock(ledger)
 
         session.changes.start(change())
-        while not ended:
+        while not (results or failures):
             yield Pause()
+        if failures:
+            raise failures[0]
+        return results[0]

@@ -15,6 +15,7 @@ from support.damage.sync_shim import build_shim
 from support.processes import free_port
 
 import aerotape
+from aerotape.archive.ledger.mirrors.replica import MirrorStep
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.segment_files import list_segment_files
 from aerotape.codecs.generated.ledger_control import (
@@ -84,6 +85,7 @@ def test_a_mirror_request_that_fails_leaves_nothing(shared: Three) -> None:
             source_recording_id=0,
             source_channel=f"aeron:udp?endpoint=localhost:{free_port()}",
             source_stream_id=10,
+            step=MirrorStep.FOLLOW,
             ledger_type=LedgerType.PD_JOURNAL,
             digest_type=DigestType.CRC32C,
         )
