@@ -135,6 +135,23 @@ def _list(
     ledgers.requests.begin(session, request.correlation_id, task)
 
 
+def _prepare(
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.PrepareWriterRequest,
+) -> None:
+    ledger = _ledger(request)
+    task = ledgers.prepare(
+        session,
+        request.correlation_id,
+        ledger,
+        takes_over=bool(request.takes_over),
+        password_token=request.password_token,
+    )
+    ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
+
+
 def _attach(
     ledgers: LedgerService,
     services: Services,
@@ -236,6 +253,7 @@ def handlers_of(ledgers: LedgerService, mirror_channels: frozenset[str]) -> Hand
         codecs.CreateLedgerRequest: partial(_create, ledgers, mirror_channels),
         codecs.LedgerInfoRequest: partial(_info, ledgers),
         codecs.ListLedgersRequest: partial(_list, ledgers),
+        codecs.PrepareWriterRequest: partial(_prepare, ledgers),
         codecs.AttachWriterRequest: partial(_attach, ledgers),
         codecs.SyncLedgerRequest: handler(ledgers.sync),
         codecs.AwaitLedgerRequest: handler(

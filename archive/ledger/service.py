@@ -174,6 +174,36 @@ class LedgerService:
         """Return the lowest scope after one that has ledgers or imported recordings, or 0."""
         return self._worker.next_scope(after)
 
+    def prepare(
+        self,
+        client: Client,
+        correlation_id: int,
+        ledger: QualifiedId,
+        *,
+        takes_over: bool,
+        password_token: bytes,
+    ) -> Task[None]:
+        """Lead a ledger for a writer that follows; send the descriptor, which has where it begins.
+
+        Args:
+            takes_over: whether to end another writer, whose adds raise LedgerClosedError then.
+        """
+        metadata = yield from self._recordings.metadata(ledger)
+        check_password(metadata, password_token)
+        writer = self._recordings.writer(ledger)
+        if writer is not None and takes_over:
+            self._recordings.fail_writer(
+                writer,
+                f"ledger {ledger} is closed for this writer: another one has taken it over",
+                LedgerClosedError.code,
+            )
+            while writer.is_active:
+                yield Pause()
+            self._recordings.do_work()
+        metadata = yield from self._lead(metadata)
+        status = yield from self._own_status(metadata)
+        client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+
     def attach(
         self,
         client: Client,
@@ -192,20 +222,9 @@ class LedgerService:
         """
         metadata = yield from self._recordings.metadata(ledger)
         check_password(metadata, password_token)
-        if metadata.is_closed:
-            raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
-        self._recordings.check_no_writer(metadata)
-        metadata = yield from self._leader.lead(metadata)
-        if metadata.is_closed:
-            raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
-        yield from self._recordings.await_known(metadata)
-        self._recordings.check_no_writer(metadata)
-        if metadata.recording_id == NULL_VALUE:
-            status = LedgerStatus.of_metadata(metadata)
-        else:
-            status = yield from self._recordings.find_entries(
-                metadata, self._recordings.positions(metadata)
-            )
+        if not self._leader.is_prepared(metadata):
+            metadata = yield from self._lead(metadata)
+        status = yield from self._own_status(metadata)
         writer = WriterRecording(metadata, client, correlation_id)
         yield from self._recordings.start_writer(
             writer, stream_id, channel(metadata), source_location, self._connect_timeout_ns
@@ -370,6 +389,29 @@ class LedgerService:
 
     # ---- steps of requests --------------------------------------------------------------------
 
+    def _lead(self, metadata: LedgerMetadata) -> Task[LedgerMetadata]:
+        """Lead a ledger without a writer, so that it can have one; return its metadata then."""
+        ledger = metadata.ledger
+        closed = LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
+        if metadata.is_closed:
+            raise closed
+        yield from self._recordings.await_known(metadata)
+        if self._recordings.writer(ledger) is not None or not metadata.mirrors:
+            # With mirrors it may follow another leader, which it fences.
+            self._recordings.check_no_writer(metadata)
+        metadata = yield from self._leader.lead(metadata)
+        if metadata.is_closed:
+            raise closed
+        return metadata
+
+    def _own_status(self, metadata: LedgerMetadata) -> Task[LedgerStatus]:
+        """Return the status of this archive's recording, which has stopped and is on storage."""
+        if metadata.recording_id == NULL_VALUE:
+            return LedgerStatus.of_metadata(metadata)
+        yield from self._recordings.settle(metadata)
+        positions = self._recordings.positions(metadata)
+        return (yield from self._recordings.find_entries(metadata, positions))
+
     def _begin(
         self, writer: WriterRecording, metadata: LedgerMetadata, before: LedgerStatus
     ) -> Task[LedgerStatus]:
@@ -403,7 +445,7 @@ class LedgerService:
         if self._leader.leads(ledger):
             self._leader.hold(ledger)
         else:
-            metadata = yield from self._leader.lead(metadata)
+            metadata = yield from self._leader.lead(metadata, is_closing=True)
         writer = self._recordings.writer(ledger)
         if writer is not None:
             yield from self._recordings.stop_writer(writer)

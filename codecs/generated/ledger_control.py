@@ -58,18 +58,18 @@ class Reach(IntEnum):
     CONFIRMED = 1
 
 
-class LedgerState(IntEnum):
-    """Enum `LedgerState` of the schema, int32 on the wire."""
-
-    OPEN = 0
-    CLOSED = 1
-
-
 class BooleanType(IntEnum):
     """Enum `BooleanType` of the schema, int32 on the wire."""
 
     FALSE = 0
     TRUE = 1
+
+
+class LedgerState(IntEnum):
+    """Enum `LedgerState` of the schema, int32 on the wire."""
+
+    OPEN = 0
+    CLOSED = 1
 
 
 _CREATE_LEDGER_REQUEST = Struct("<HHHHqqqqiiii")
@@ -1331,6 +1331,89 @@ class ReplaceMirrorRequest(Message):
         )
 
 
+_PREPARE_WRITER_REQUEST = Struct("<HHHHqqqqi")
+_PREPARE_WRITER_REQUEST_BLOCK = Struct("<qqqqi")
+
+
+class PrepareWriterRequest(Message):
+    """Template 13, `PrepareWriterRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 13
+    BLOCK_LENGTH: ClassVar[int] = 36
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "takes_over",
+        "password_token",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        takes_over: BooleanType = BooleanType.FALSE,
+        password_token: bytes = b"",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.takes_over = takes_over
+        self.password_token = password_token
+
+    def encode(self) -> bytes:
+        try:
+            block = _PREPARE_WRITER_REQUEST.pack(
+                36,
+                13,
+                201,
+                1,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.takes_over,
+            )
+            return block + data_field(self.password_token)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _PREPARE_WRITER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 36,
+        version: int = 1,
+    ) -> Self:
+        end = check_block("PrepareWriterRequest", buffer, offset, block_length, 36)
+        (
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            takes_over,
+        ) = _PREPARE_WRITER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        takes_over = enum_member(BooleanType, takes_over, "PrepareWriterRequest.takes_over")
+        password_token, _ = read_data(buffer, end, "PrepareWriterRequest.password_token")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            takes_over,
+            password_token,
+        )
+
+
 _LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiiiiq")
 _LEDGER_DESCRIPTOR_BLOCK_V1 = Struct("<qqqqqqqqqqqiiiiiiiiq")
 _LEDGER_DESCRIPTOR_BLOCK_V0 = Struct("<qqqqqqqqqqqiiiiiiii")
@@ -1576,6 +1659,7 @@ MESSAGES: dict[int, type[Message]] = {
     42: NextScopeRequest,
     11: MirrorLedgerRequest,
     12: ReplaceMirrorRequest,
+    13: PrepareWriterRequest,
     20: LedgerDescriptor,
 }
 

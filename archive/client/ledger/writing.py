@@ -289,14 +289,24 @@ class LedgerWriting:
 
 
 def attach(
-    session: ClientSession, ledger: QualifiedId, password: bytes, channel: str | None
+    session: ClientSession,
+    ledger: QualifiedId,
+    password: bytes,
+    channel: str | None,
+    *,
+    take_over: bool = False,
 ) -> Task[LedgerWriting]:
     """Publish to a ledger, by default to `default_channel`, and let the archive record that."""
     if channel is None:
         channel = default_channel(session.request_channel)
-    info = requests.info_of((yield from requests.describe(session, ledger)))
-    if info.has_writer:
-        raise errors.LedgerInUseError.of_ledger(ledger)
+    prepare = codecs.PrepareWriterRequest(
+        **requests.id_fields(ledger),
+        takes_over=codecs.BooleanType(take_over),
+        password_token=requests.password_token(password),
+    )
+    what = f"write to ledger {ledger}"
+    found = yield from requests.describe_by(session, ledger, Listing(prepare, what, 1))
+    info = requests.info_of(found)
     if info.recording_id != NULL_VALUE:
         channel = yield from _extension_channel(session, info, channel)
     is_local = ChannelUri.parse(channel).is_ipc
@@ -310,8 +320,7 @@ def attach(
             channel=channel,
             password_token=requests.password_token(password),
         )
-        listing = Listing(request, f"write to ledger {ledger}", 1)
-        found = yield from requests.describe_by(session, ledger, listing)
+        found = yield from requests.describe_by(session, ledger, Listing(request, what, 1))
         return LedgerWriting(session, publication, found, password)
     except BaseException:
         publication.close()

@@ -86,17 +86,24 @@ class Elections:
             self._followers.stop(ledger)
 
     def lead(
-        self, metadata: LedgerMetadata, timeout_ns: int, *, may_fence: bool = True
-    ) -> Task[LedgerMetadata]:
+        self,
+        metadata: LedgerMetadata,
+        timeout_ns: int,
+        *,
+        may_fence: bool = True,
+        is_closing: bool = False,
+    ) -> Task[tuple[LedgerMetadata, frozenset[str]]]:
         """Take over the log of a ledger in a new epoch, while nothing else changes the ledger.
 
         Args:
             metadata: of the ledger, which has no writer here.
             timeout_ns: how long members may take to respond.
             may_fence: whether to take it over from a leader that is active.
+            is_closing: whether to lead it only to close it, for which fewer members do.
 
         Returns:
-            The metadata afterwards. The ledger is closed if its log was.
+            The metadata afterwards, and the members that have elected this archive. The ledger is
+            closed if its log was.
 
         Raises:
             LedgerError: too few members respond; nothing has changed.
@@ -108,12 +115,13 @@ class Elections:
         own_channel = self.own_channel(ledger)
         metadata = replace(metadata, replica=metadata.replica.named(own_channel))
         with self._election(ledger):
-            own = yield from self._own_state(metadata)
+            own = self._own_state(metadata)
             is_new = metadata.recording_id == NULL_VALUE and own.replica.promised == NO_EPOCH
             if is_new and not own.replica.forgets:
                 # It was created here, and no other archive knows it.
-                return (yield from self._adopt(metadata, (1, own_channel), own, own))
-            states = yield from self._query(metadata, own, timeout_ns)
+                metadata = yield from self._adopt(metadata, (1, own_channel), own, own)
+                return metadata, frozenset(metadata.replica.members)
+            states = yield from self._query(metadata, own, timeout_ns, is_closing)
             if not may_fence and any(
                 state.is_recording for name, state in states.items() if name != own_channel
             ):
@@ -124,14 +132,19 @@ class Elections:
             if stored.promised != epoch:
                 raise fenced(ledger, stored.promised)
             metadata = replace(metadata, replica=stored)
-            states = yield from self._promises(metadata, own, epoch, states, timeout_ns)
+            self._followers.stop(ledger)
+            if metadata.recording_id != NULL_VALUE:
+                yield from self._recordings.settle(metadata)
+            own = self._own_state(metadata)
+            states = yield from self._promises(metadata, own, epoch, states, timeout_ns, is_closing)
             # Its own log, of two that are the same: the first one wins.
             best = max(states.values(), key=lambda state: state.rank)
             newest = max(states.values(), key=lambda state: state.replica.version)
             if best is not own:
                 metadata = yield from self._followers.take_over(metadata, best, self._own_stream_id)
             self._check(ledger, epoch)
-            return (yield from self._adopt(metadata, epoch, best, newest))
+            metadata = yield from self._adopt(metadata, epoch, best, newest)
+            return metadata, frozenset(states)
 
     def own_channel(self, ledger: QualifiedId) -> str:
         """Return the channel by which members reach this archive (ConfigurationError: none)."""
@@ -157,9 +170,7 @@ class Elections:
         if self._is_deposed[ledger]:
             raise fenced(ledger, (epoch[0], "another one"))
 
-    def _own_state(self, metadata: LedgerMetadata) -> Task[MemberState]:
-        """Settle the log of this archive; return its state."""
-        yield from self._recordings.await_known(metadata)
+    def _own_state(self, metadata: LedgerMetadata) -> MemberState:
         return MemberState(
             replace(metadata.replica, forgets=may_have_forgotten(metadata)),
             self._recordings.end(metadata),
@@ -169,7 +180,7 @@ class Elections:
         )
 
     def _query(
-        self, metadata: LedgerMetadata, own: MemberState, timeout_ns: int
+        self, metadata: LedgerMetadata, own: MemberState, timeout_ns: int, is_closing: bool
     ) -> Task[dict[str, MemberState]]:
         """Ask for the states of all members of all groups that any of them knows."""
         ledger = metadata.ledger
@@ -201,7 +212,7 @@ class Elections:
                     " same",
                     ledger,
                 )
-        self._check_enough(metadata, states, problems)
+        self._check_enough(metadata, _groups(states), states, problems, is_closing)
         return states
 
     def _promises(
@@ -211,6 +222,7 @@ class Elections:
         epoch: Epoch,
         asked: Mapping[str, MemberState],
         timeout_ns: int,
+        is_closing: bool,
     ) -> Task[dict[str, MemberState]]:
         """Have the members that have responded promise the epoch; return their states."""
         ledger, groups = metadata.ledger, _groups(asked)
@@ -228,18 +240,18 @@ class Elections:
         )
         self._check(ledger, epoch)
         states = {own.replica.own: own, **found}
-        self._check_enough(metadata, states, problems, groups)
+        self._check_enough(metadata, groups, states, problems, is_closing)
         return states
 
     def _check_enough(
         self,
         metadata: LedgerMetadata,
+        groups: Collection[tuple[str, ...]],
         states: Mapping[str, MemberState],
         problems: Mapping[str, str],
-        groups: Collection[tuple[str, ...]] | None = None,
+        is_closing: bool,
     ) -> None:
-        groups = _groups(states) if groups is None else groups
-        missing = missing_to_elect(metadata, groups, states)
+        missing = missing_to_elect(metadata, groups, states, is_closing=is_closing)
         if missing is not None:
             reasons = "; ".join(
                 f"mirror {name} of ledger {metadata.ledger}: {problem}"

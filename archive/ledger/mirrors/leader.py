@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from aerotape.archive.ledger.mirrors.election import Opening
     from aerotape.archive.ledger.mirrors.follower import Followers
     from aerotape.archive.ledger.mirrors.link import MirrorLink
-    from aerotape.archive.ledger.mirrors.replica import MirrorStep
+    from aerotape.archive.ledger.mirrors.replica import Epoch, MirrorStep
     from aerotape.archive.ledger.status import LedgerStatus
     from aerotape.archive.ledger.writer_recording import WriterRecording
     from aerotape.archive.waiting import Task
@@ -80,6 +80,8 @@ class Leader:
         self._timeout_ns = config.connect_timeout_ns * 4 // 5
         self._lookup_timeout_ns = config.connect_timeout_ns // 4
         self._errors = errors
+        # The epochs in which ledgers were led; an epoch begins anew after a restart.
+        self._prepared: dict[QualifiedId, Epoch] = {}
         self._ledgers: dict[QualifiedId, MirroredLedger] = {}
 
     @property
@@ -108,6 +110,7 @@ class Leader:
 
     def depose(self, ledger: QualifiedId) -> None:
         """Stop leading a ledger: another archive has a higher epoch. Idempotent."""
+        self._prepared.pop(ledger, None)
         self._elections.depose(ledger)
         self._disconnect(ledger)
         writer = self._recordings.writer(ledger)
@@ -156,15 +159,32 @@ class Leader:
         """Return the channel by which mirrors reach this archive (ConfigurationError: none)."""
         return self._elections.own_channel(ledger)
 
-    def lead(self, metadata: LedgerMetadata) -> Task[LedgerMetadata]:
+    def lead(self, metadata: LedgerMetadata, *, is_closing: bool = False) -> Task[LedgerMetadata]:
         """Take over the log of a ledger without a writer here; raises as `Elections.lead`.
 
         Nothing is done for a ledger without mirrors.
+
+        Args:
+            is_closing: whether to connect to the mirrors in order to close it, maybe with fewer
+                members than serve a writer.
         """
         if not metadata.mirrors:
             return metadata
         self._disconnect(metadata.ledger)
-        return (yield from self._elections.lead(metadata, self._timeout_ns))
+        timeout_ns = self._timeout_ns // 2 if is_closing else self._timeout_ns
+        metadata, members = yield from self._elections.lead(
+            metadata, timeout_ns, is_closing=is_closing
+        )
+        if is_closing:
+            self._connect(metadata).electors = members
+        self._prepared[metadata.ledger] = metadata.replica.adopted
+        return metadata
+
+    def is_prepared(self, metadata: LedgerMetadata) -> bool:
+        """Whether nothing is in the log yet of the epoch in which this archive leads a ledger."""
+        epoch, replica = self._prepared.get(metadata.ledger), metadata.replica
+        end = self._recordings.end(metadata)
+        return replica.promised == epoch and replica.history[-1:] == ((epoch, end),)
 
     def start(self, writer: WriterRecording) -> Task[None]:
         """Connect to the mirrors of a ledger for a writer; wait for those that are necessary.
@@ -212,7 +232,7 @@ class Leader:
         the ledger, it is what the entries carry.
         """
         try:
-            metadata = yield from self._elections.lead(
+            metadata, _ = yield from self._elections.lead(
                 metadata, self._lookup_timeout_ns, may_fence=False
             )
         except (ArchiveError, ConfigurationError):
@@ -328,17 +348,44 @@ class Leader:
             found = self._connect(metadata)
         found.end(position)
         found.hold()
-        yield from self._await_quorum(found, lambda: found.confirmed(position) >= position)
+        yield from self._await_quorum(
+            found,
+            lambda: (
+                found.confirmed(position) >= position
+                or (found.has_few and found.have_electors(lambda link: link.is_at_end))
+            ),
+        )
 
     def close_mirrors(self, metadata: LedgerMetadata) -> Task[None]:
-        """Close a ledger, which is closed here, in its mirrors; wait for a quorum (LedgerError)."""
+        """Close a ledger, which is closed here, in its mirrors; wait for a quorum (LedgerError).
+
+        If fewer members have elected this archive, these are waited for; the others close it once
+        they return.
+        """
         found = self._ledgers.get(metadata.ledger)
         if found is None:
             return
         found.close()
-        yield from self._await_quorum(found, lambda: found.is_closed)
+        yield from self._await_quorum(
+            found,
+            lambda: (
+                found.is_closed
+                or (found.has_few and found.have_electors(lambda link: link.has_closed))
+            ),
+        )
+        if found.is_closed:
+            yield from self._decide(found)
+        else:
+            self._tasks.start(self._decide(found))
+
+    def _decide(self, found: MirroredLedger) -> Task[None]:
+        """Store that a ledger is closed for good once a quorum has closed it."""
+        while not found.is_closed:
+            if self._ledgers.get(found.metadata.ledger) is not found:
+                return
+            yield Pause()
         replica = replace(found.metadata.replica, is_decided=True)
-        yield from self._recordings.store_replica(metadata, replica, is_closed=True)
+        yield from self._recordings.store_replica(found.metadata, replica, is_closed=True)
         found.metadata = replace(found.metadata, replica=replica)
 
     def _await_quorum(self, found: MirroredLedger, is_enough: Callable[[], bool]) -> Task[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from aerotape.archive.ledger.mirrors.replica import confirming, quorum_end
@@ -22,6 +22,7 @@ class MirroredLedger:
         metadata: of the ledger, with its recording, as this archive leads it.
         links: the mirrors.
         writer: the writer for which the mirrors are connected; None once it has stopped.
+        electors: the members that have elected this archive to close the ledger.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class MirroredLedger:
         self.metadata = metadata
         self.links = links
         self.writer = writer
+        self.electors: frozenset[str] = frozenset()
         self._confirmed = self._recorded = NULL_POSITION
 
     @property
@@ -102,6 +104,15 @@ class MirroredLedger:
     def is_closed(self) -> bool:
         """Whether a quorum has closed the ledger, this archive included."""
         return self._is_quorum(link.channel for link in self.links if link.has_closed)
+
+    @property
+    def has_few(self) -> bool:
+        """Whether this archive was elected to close the ledger by fewer members than a quorum."""
+        return bool(self.electors) and not self._is_quorum(self.electors)
+
+    def have_electors(self, condition: Callable[[MirrorLink], bool]) -> bool:
+        """Whether a condition holds for the mirrors that have elected this archive."""
+        return all(condition(link) for link in self.links if link.channel in self.electors)
 
     def _is_quorum(self, others: Iterable[str]) -> bool:
         metadata = self.metadata

@@ -168,9 +168,17 @@ def electing(write_quorum: int, ack_quorum: int) -> int:
 
 
 def missing_to_elect(
-    metadata: LedgerMetadata, groups: Iterable[Group], states: Mapping[str, MemberState]
+    metadata: LedgerMetadata,
+    groups: Iterable[Group],
+    states: Mapping[str, MemberState],
+    *,
+    is_closing: bool = False,
 ) -> str | None:
-    """Return why members cannot elect a leader that serves; None: they can."""
+    """Return why members cannot elect a leader that serves; None: they can.
+
+    Args:
+        is_closing: the leader only closes the ledger, for which fewer members do.
+    """
     groups = tuple(groups)
     write, acknowledge = metadata.write_quorum, metadata.ack_quorum
     needed = electing(write, acknowledge)
@@ -178,7 +186,7 @@ def missing_to_elect(
     for group in groups:
         found, counted = set(group) & states.keys(), set(group) & sound
         confirm = confirming(len(group), write, acknowledge)
-        if len(found) < confirm:
+        if len(found) < confirm and not is_closing:
             return f"{len(found)} of its {len(group)} archives respond, and {confirm} are needed"
         if len(counted) < needed and not all(set(each) <= states.keys() for each in groups):
             return (
