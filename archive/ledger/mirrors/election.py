@@ -123,7 +123,9 @@ class Elections:
                 return metadata, frozenset(metadata.replica.members)
             states = yield from self._query(metadata, own, timeout_ns, is_closing)
             if not may_fence and any(
-                state.is_recording for name, state in states.items() if name != own_channel
+                # A member may still follow this archive as it was before its restart.
+                state.is_recording and state.replica.promised[1] != own_channel
+                for state in states.values()
             ):
                 raise LedgerError(f"ledger {ledger} has another leader", ledger)
             number = max(state.replica.promised[0] for state in states.values()) + 1

@@ -126,9 +126,8 @@ class MirrorLink:
             except AerotapeError as error:
                 self.failure = f"mirror {self.channel} of ledger {self._ledger}: {error}"
                 self.recorded = self.confirmed = NULL_POSITION
-                self.is_fenced = isinstance(error, LedgerClosedError)
-            finally:
                 self.has_adopted = False
+                self.is_fenced = isinstance(error, LedgerClosedError)
             if self.is_fenced or not self._may_return:
                 self.has_failed = True
                 return
