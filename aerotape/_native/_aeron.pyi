@@ -283,7 +283,7 @@ class CountersReader:
         """Wait until the counter is at least `least`, or for the timeout; return its value.
 
         None when it was freed before, or is no longer the one with this registration id. The
-        interpreter is released.
+        interpreter is released. One of the threads of a client that wait here polls for all.
         """
     def state(self, counter_id: int) -> int:
         """0 unused, 1 allocated, -1 reclaimed."""

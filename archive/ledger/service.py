@@ -276,6 +276,10 @@ class LedgerService:
         """Stop the writer of a ledger, also another client's, and close it as `close_ledger`."""
         metadata = yield from self._recordings.metadata(ledger)
         check_password(metadata, password_token)
+        writer = self._recordings.writer(ledger)
+        if writer is not None:
+            failure = f"ledger {ledger} was closed by another client"
+            writer.on_failed(LedgerClosedError.code, failure)
         return (yield from self._close(metadata))
 
     def delete(self, ledger: QualifiedId) -> Task[int]:

@@ -227,7 +227,8 @@ class LedgerWriting:
         self._safe_position = found.confirmed_position
         self.native.confirm(found.confirmed_position)
         error = self._session.take_error(self._correlation_id)
-        if error is not None:
+        is_fenced = isinstance(error, errors.LedgerClosedError)
+        if error is not None and not is_fenced:
             self.failure = errors.LedgerError(f"ledger {ledger} has failed: {error}", ledger)
         elif found.is_closed:
             self.failure = errors.LedgerClosedError(
@@ -235,6 +236,8 @@ class LedgerWriting:
                 f" {found.last_add_confirmed}",
                 ledger,
             )
+        elif is_fenced:
+            self.failure = errors.LedgerClosedError(str(error), ledger)
         else:
             self.failure = errors.LedgerError(
                 f"the archive no longer records this writer of ledger {ledger}: open it again",

@@ -1,7 +1,7 @@
 //! The Aeron client: connection to a driver, and the factory of everything else.
 
 use super::conductor::{Awaiting, ConductorThread};
-use super::counter::{Counter, CountersReader};
+use super::counter::{Counter, CountersReader, Waits};
 use super::image_listener::{Audience, ImageListener};
 use super::interpreter::released;
 use super::pending::{
@@ -42,6 +42,8 @@ struct Shared {
     aeron_dir: String,
     /// What the image callbacks of C subscriptions point at, until C has closed each.
     listenings: Mutex<Vec<Arc<ImageListener>>>,
+    /// The threads that wait for counters.
+    waits: Waits,
     /// The process that created the client. In a forked child the client's thread does not run.
     process: fork::Process,
 }
@@ -100,6 +102,10 @@ impl AeronClient {
     pub(super) fn enter_or_closed(&self) -> Result<Entered<'_>> {
         self.enter()
             .ok_or_else(|| Error::Closed("the Aeron client is closed".into()))
+    }
+
+    pub(super) fn waits(&self) -> &Waits {
+        &self.0.waits
     }
 
     pub(super) fn downgrade(&self) -> WeakClient {
@@ -178,6 +184,7 @@ impl AeronClient {
                 })),
                 aeron_dir: aeron_dir.to_owned(),
                 listenings: Mutex::new(Vec::new()),
+                waits: Waits::default(),
                 process: fork::Process::this(),
             })))
         }

@@ -1,10 +1,14 @@
 //! Counters: those of this client, and those that any client allocated in the driver.
 
+mod waits;
+
+pub(super) use waits::Waits;
+
 use super::client::AeronClient;
 use super::constants;
 use super::guarded::Guarded;
 use crate::errors::{Error, Result};
-use crate::idle::{Backoff, sleep_precisely};
+use crate::idle::sleep_precisely;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::borrow::Cow;
@@ -12,6 +16,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
+use waits::Goal;
 
 /// A counter of this client, shared between the threads that write and read it.
 #[pyclass(frozen, from_py_object, module = "aerotape._native")]
@@ -176,8 +181,6 @@ impl ForeignCounter {
 }
 
 const ALLOCATED: i32 = 1;
-/// The longest sleep of a thread that waits for a value.
-const AWAIT_PARK: Duration = Duration::from_micros(50);
 /// Bytes of key in a counter's metadata record.
 const KEY_LENGTH: usize = 112;
 
@@ -211,6 +214,18 @@ impl CountersReader {
             code: libc::EINVAL,
             message,
         })
+    }
+
+    /// The value of a counter; `None` where it will not change any more.
+    fn reached(&self, goal: &Goal) -> Result<Option<i64>> {
+        let counter_id = goal.counter_id;
+        // The value first: it is that of the registration if this is still the same.
+        let value = self.value(counter_id)?;
+        if self.registration_id(counter_id)? != goal.registration_id {
+            return Ok(None);
+        }
+        let is_final = value < goal.least && self.state(counter_id)? != ALLOCATED;
+        Ok((!is_final).then_some(value))
     }
 
     fn field<T: Default>(
@@ -291,26 +306,24 @@ impl CountersReader {
         least: i64,
         timeout_ns: u64,
     ) -> Result<Option<i64>> {
+        let goal = Goal {
+            counter_id,
+            registration_id,
+            least,
+        };
         py.detach(|| {
             sleep_precisely();
             let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-            let mut idle = Backoff::new(10, 20, Duration::from_micros(1), AWAIT_PARK);
             loop {
-                // The value first: it is that of the registration if this is still the same.
-                let value = self.value(counter_id)?;
-                if self.registration_id(counter_id)? != registration_id {
-                    return Ok(None);
+                match self.reached(&goal)? {
+                    Some(value) if value < least && Instant::now() < deadline => {}
+                    found => return Ok(found),
                 }
-                if value >= least {
-                    return Ok(Some(value));
-                }
-                if self.state(counter_id)? != ALLOCATED {
-                    return Ok(None);
-                }
-                if Instant::now() >= deadline {
-                    return Ok(Some(value));
-                }
-                idle.idle();
+                let is_over = |goal: &Goal| {
+                    let found = self.reached(goal);
+                    !matches!(found, Ok(Some(value)) if value < goal.least)
+                };
+                self.client.waits().wait(goal, deadline, is_over);
             }
         })
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -25,6 +25,10 @@ from aerotape import (
     UnknownLedgerError,
 )
 from aerotape.archive.counters import CounterType
+from aerotape.archive.ledger.entry_lookup import LedgerRecording
+from aerotape.archive.ledger.ledger_recordings import LedgerRecordings
+from aerotape.archive.ledger.metadata import LedgerMetadata
+from aerotape.archive.waiting import Pause, Wait
 
 TYPES = ("PD_JOURNAL", "VD_JOURNAL")
 
@@ -91,6 +95,39 @@ def test_opening_recovers_and_fences(
             writer.sync()
         assert writer.last_add_confirmed == 4
         assert read(reader) == written
+    writer.close()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_writer_is_fenced_before_the_ledger_is_closed(
+    client: aerotape.ArchiveClient,
+    other: aerotape.ArchiveClient,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    """While a recovery takes its time, the writer gets the error that it gets afterwards."""
+    settle = LedgerRecordings.settle
+
+    def settle_late(
+        self: LedgerRecordings, metadata: LedgerMetadata
+    ) -> Generator[Wait, None, LedgerRecording]:
+        yield Pause(1_000_000_000)
+        return (yield from settle(self, metadata))
+
+    monkeypatch.setattr(LedgerRecordings, "settle", settle_late)
+    writer = client.create_ledger(kind)  # type: ignore[arg-type]
+    assert writer.add(b"first") == 0
+    with ThreadPoolExecutor(1) as threads:
+        opening = threads.submit(other.open_ledger, writer.qualified_id)
+        with pytest.raises(LedgerClosedError, match="closed by another client"):
+            while True:
+                writer.add(b"more")
+        assert not opening.done()
+        for refused in (writer.sync, writer.flush, lambda: writer.add_many([b"late"])):
+            with pytest.raises(LedgerClosedError):
+                refused()
+        with opening.result(30) as reader:
+            assert reader.last_add_confirmed >= 0
     writer.close()
 
 
