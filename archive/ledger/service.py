@@ -335,8 +335,7 @@ class LedgerService:
             known = yield from self._worker.get(ledger)
         except UnknownLedgerError:
             if is_stored:
-                replica = Replica(own=led.replica.own, promised=epoch, forgets=self._is_restored)
-                new = replace(led, replica=replica)
+                new = replace(led, replica=replace(led.replica.as_new(), forgets=self._is_restored))
                 yield from self._worker.change(lambda store: store.add(new))
             return
         check_same(known, led)
@@ -352,7 +351,8 @@ class LedgerService:
         try:
             metadata = yield from self._worker.get(led.ledger)
         except UnknownLedgerError:
-            metadata = replace(led, replica=Replica(own=led.replica.own, forgets=self._is_restored))
+            unknown = Replica(own=led.replica.own, forgets=self._is_restored)
+            metadata = replace(led, replica=unknown)
         else:
             forgets = may_have_forgotten(metadata)
             metadata = replace(metadata, replica=replace(metadata.replica, forgets=forgets))
@@ -450,6 +450,8 @@ class LedgerService:
             self._leader.hold(ledger)
         else:
             metadata = yield from self._leader.lead(metadata, is_closing=True)
+            if metadata.replica.is_decided:
+                return metadata.last_entry_id
         writer = self._recordings.writer(ledger)
         if writer is not None:
             yield from self._recordings.stop_writer(writer)

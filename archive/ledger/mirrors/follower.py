@@ -23,6 +23,7 @@ from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.codecs.generated.ledger_control import LedgerState
 from aerotape.errors import (
     ArchiveError,
+    LedgerClosedError,
     LedgerError,
     LedgerInUseError,
     UnknownLedgerError,
@@ -136,7 +137,8 @@ class Followers:
         try:
             known = yield from self._recordings.metadata(ledger)
         except UnknownLedgerError:
-            known, is_new = replace(led, replica=_followed(Replica(), source.replica)), True
+            known, is_new = replace(led, replica=source.replica.as_new()), True
+            known = replace(known, replica=_followed(known.replica, source.replica))
             yield from self._worker.create()
         else:
             is_new = False
@@ -226,6 +228,10 @@ class Followers:
             LedgerClosedError: this archive has promised a higher epoch.
         """
         ledger = metadata.ledger
+        if metadata.replica.is_decided:
+            if position <= (end := self._recordings.end(metadata)):
+                return end
+            raise LedgerClosedError(f"ledger {ledger} is closed at position {end}", ledger)
         if is_closed:
             yield from self._await_end(ledger)
         if self._recordings.session(metadata.recording_id) is not None and not is_closed:
@@ -348,7 +354,15 @@ def _opened(metadata: LedgerMetadata) -> LedgerMetadata:
 
 def _followed(known: Replica, led: Replica) -> Replica:
     """Return what an archive stores before it copies the log of its leader."""
-    return replace(known, own=led.own, promised=led.promised, history=led.history, is_decided=False)
+    return replace(
+        known,
+        own=led.own,
+        groups=led.groups,
+        version=led.version,
+        promised=led.promised,
+        history=led.history,
+        is_decided=False,
+    )
 
 
 def check_same(known: LedgerMetadata, led: LedgerMetadata) -> None:

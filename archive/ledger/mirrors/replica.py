@@ -85,6 +85,16 @@ class Replica:
         groups = tuple(tuple(each or own for each in group) for group in self.groups)
         return replace(self, own=own, groups=groups)
 
+    def as_new(self) -> Replica:
+        """Return what a member stores that has no log, from what another one has sent."""
+        return replace(
+            NOT_REPLICATED,
+            own=self.own,
+            groups=self.groups,
+            version=self.version,
+            promised=self.promised,
+        )
+
     def encode(self) -> str:
         """Return it as JSON, without what has its default."""
         default = asdict(NOT_REPLICATED)
@@ -143,9 +153,10 @@ class MemberState:
     recording_id: int = NULL_VALUE
 
     @property
-    def rank(self) -> tuple[Epoch, int, bool]:
-        """Which of two logs wins: the higher one."""
-        return self.replica.adopted, self.end, self.is_closed
+    def rank(self) -> tuple[bool, Epoch, int, bool]:
+        """Which of two logs wins: the higher one. One whose end is decided is what all agree on."""
+        is_decided = self.is_closed and self.replica.is_decided
+        return is_decided, self.replica.adopted, self.end, self.is_closed
 
 
 def fenced(ledger: QualifiedId, epoch: Epoch) -> LedgerClosedError:

@@ -144,7 +144,8 @@ def test_a_directory_that_was_put_back_does_not_count(three: Three, tmp_path: Pa
     shutil.copytree(three.archives[2].archive_dir, backup)
     three.archives[2] = three.start(2)
     sent = payloads(0, 120)
-    with three.client() as client, client.open_ledger_writer(ledger) as writer:
+    with three.client() as client:
+        writer = client.open_ledger_writer(ledger)
         with three.stopped(1):
             writer.add_many(sent[20:])
             three.kill(0)
