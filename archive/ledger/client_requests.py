@@ -8,7 +8,7 @@ one that is changing a ledger: that is completed.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.control.requests.handling import send_failure
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from aerotape.archive.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.ledger.writer_recording import Client
     from aerotape.qualified_id import QualifiedId
+
+T = TypeVar("T")
 
 MAX_REQUESTS: Final = 1_000
 """Requests for ledgers of a session in progress; a client waits for each of its ledgers by one."""
@@ -75,7 +77,7 @@ class ClientRequests:
                 f"{MAX_REQUESTS} requests for ledgers are in progress in this session: wait for a"
                 " response, or use another session"
             )
-        task = self._respond(session, client, correlation_id, request, changes, first)
+        task = self._respond(client, correlation_id, request, changes, first)
         self._worker.caller = client
         session.requests.start(task)
 
@@ -108,7 +110,6 @@ class ClientRequests:
 
     def _respond(
         self,
-        session: _Session,
         client: Client,
         correlation_id: int,
         request: Task[int] | Task[None],
@@ -122,18 +123,16 @@ class ClientRequests:
             if changes is None:
                 relevant_id = yield from request
             else:
-                relevant_id = yield from self._run_alone(session, changes, request)
+                relevant_id = yield from self.run_alone(client, changes, request)
             if relevant_id is not None:
                 client.send_ok(correlation_id, relevant_id)
         except Exception as error:
             send_failure(client, correlation_id, "request for a ledger", error, self._errors)
 
-    def _run_alone(
-        self, session: _Session, ledger: QualifiedId, task: Task[int] | Task[None]
-    ) -> Task[int | None]:
+    def run_alone(self, client: Client, ledger: QualifiedId, task: Task[T]) -> Task[T]:
         """Run a task, to its end, while no other one changes the ledger; return its result."""
         yield from self.lock(ledger)
-        results: list[int | None] = []
+        results: list[T] = []
         failures: list[Exception] = []
 
         def change() -> Task[None]:
@@ -144,7 +143,7 @@ class ClientRequests:
             finally:
                 self.unlock(ledger)
 
-        session.changes.start(change())
+        self._sessions[client].changes.start(change())
         while not (results or failures):
             yield Pause()
         if failures:

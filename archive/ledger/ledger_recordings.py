@@ -15,13 +15,13 @@ from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.metadata import LedgerMetadata
 from aerotape.archive.ledger.status import LedgerStatus
-from aerotape.archive.ledger.writer_recording import WriterRecording
+from aerotape.archive.ledger.writer_recording import Client, WriterRecording
 from aerotape.archive.recording.durability import force_recording
 from aerotape.archive.recording.recording_session import RecordingSession, State
 from aerotape.archive.waiting import Pause, Task, await_future
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import DigestType
-from aerotape.errors import ArchiveError, LedgerError, LedgerInUseError
+from aerotape.errors import ArchiveError, LedgerError, LedgerFencedError, LedgerInUseError
 from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
@@ -133,6 +133,12 @@ class LedgerRecordings:
             or self._recordings.session(metadata.recording_id) is not None
         ):
             raise LedgerInUseError.of_ledger(metadata.ledger)
+
+    def check_writer(self, ledger: QualifiedId, client: Client, attach_id: int) -> None:
+        """Refuse a client that is not the writer of a ledger any more (LedgerFencedError)."""
+        writer = self._writers.get(ledger)
+        if writer is None or writer.client is not client or writer.correlation_id != attach_id:
+            raise LedgerFencedError(f"ledger {ledger} is no longer written by this client", ledger)
 
     def start_writer(
         self,

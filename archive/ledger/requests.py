@@ -172,6 +172,33 @@ def _attach(
     ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
 
 
+def _await(
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.AwaitLedgerRequest,
+) -> None:
+    task = ledgers.await_position(
+        session,
+        _ledger(request),
+        request.position,
+        request.reach,
+        request.timeout_ns,
+        request.attach_id,
+    )
+    ledgers.requests.begin(session, request.correlation_id, task)
+
+
+def _recover(
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.RecoverLedgerRequest,
+) -> None:
+    task = ledgers.recover(session, _ledger(request), request.password_token)
+    ledgers.requests.begin(session, request.correlation_id, task)
+
+
 def _close(
     ledgers: LedgerService,
     services: Services,
@@ -256,11 +283,9 @@ def handlers_of(ledgers: LedgerService, mirror_channels: frozenset[str]) -> Hand
         codecs.PrepareWriterRequest: partial(_prepare, ledgers),
         codecs.AttachWriterRequest: partial(_attach, ledgers),
         codecs.SyncLedgerRequest: handler(ledgers.sync),
-        codecs.AwaitLedgerRequest: handler(
-            ledgers.await_position, "position", "reach", "timeout_ns"
-        ),
+        codecs.AwaitLedgerRequest: partial(_await, ledgers),
         codecs.CloseLedgerRequest: partial(_close, ledgers),
-        codecs.RecoverLedgerRequest: handler(ledgers.recover, "password_token", changes=True),
+        codecs.RecoverLedgerRequest: partial(_recover, ledgers),
         codecs.DeleteLedgerRequest: handler(ledgers.delete, changes=True),
         codecs.LocateEntryRequest: handler(ledgers.locate, "entry_id"),
         codecs.MirrorLedgerRequest: partial(_mirror, ledgers),

@@ -19,11 +19,12 @@ mirrors a ledger that another one leads (`mirrors/follower.py`).
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.ledger.client_requests import ClientRequests
@@ -41,6 +42,7 @@ from aerotape.codecs.generated.ledger_control import LedgerType, Reach
 from aerotape.errors import (
     LedgerClosedError,
     LedgerError,
+    LedgerFencedError,
     LedgerInUseError,
     UnconfirmedEntryError,
     UnknownLedgerError,
@@ -54,6 +56,10 @@ if TYPE_CHECKING:
     from aerotape.archive.replication.replications import Replications
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.qualified_id import QualifiedId
+
+
+# The longest pause before a recovery that another one has interrupted is repeated.
+_RETRY_NS: Final = 500_000_000
 
 
 class LedgerService:
@@ -195,7 +201,7 @@ class LedgerService:
             self._recordings.fail_writer(
                 writer,
                 f"ledger {ledger} is closed for this writer: another one has taken it over",
-                LedgerClosedError.code,
+                LedgerFencedError.code,
             )
             while writer.is_active:
                 yield Pause()
@@ -242,13 +248,27 @@ class LedgerService:
         return (yield from self._leader.sync(ledger, position))
 
     def await_position(
-        self, ledger: QualifiedId, position: int, reach: Reach, timeout_ns: int
+        self,
+        client: Client,
+        ledger: QualifiedId,
+        position: int,
+        reach: Reach,
+        timeout_ns: int,
+        attach_id: int | None,
     ) -> Task[int]:
-        """Return the position reached, once it is at least `position` or the time is over."""
+        """Return the position reached, once it is at least `position` or the time is over.
+
+        Args:
+            attach_id: the correlation id of the request that attached the client's writer, which
+                fails with LedgerFencedError once that is no longer the ledger's: the entries of
+                another one may be in the place of its entries. None: of no writer.
+        """
         deadline_ns = time.monotonic_ns() + timeout_ns
         metadata = yield from self._recordings.metadata(ledger)
         is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
         while (session := self._recordings.session(metadata.recording_id)) is not None:
+            if attach_id is not None:
+                self._recordings.check_writer(ledger, client, attach_id)
             if is_confirmed:
                 reached = self._leader.confirmed(ledger, session.confirmed_position)
             else:
@@ -256,6 +276,8 @@ class LedgerService:
             if reached >= position or time.monotonic_ns() >= deadline_ns:
                 return reached
             yield Pause()
+        if attach_id is not None:
+            self._recordings.check_writer(ledger, client, attach_id)
         metadata = yield from self._recordings.metadata(ledger)
         status = yield from self._status(metadata, with_entries=False)
         return status.confirmed_position
@@ -272,8 +294,22 @@ class LedgerService:
             raise LedgerInUseError.of_ledger(ledger)
         return (yield from self._close(metadata))
 
-    def recover(self, ledger: QualifiedId, password_token: bytes) -> Task[int]:
-        """Stop the writer of a ledger, also another client's, and close it as `close_ledger`."""
+    def recover(self, client: Client, ledger: QualifiedId, password_token: bytes) -> Task[int]:
+        """Stop the writer of a ledger, also another client's, and close it as `close_ledger`.
+
+        Another archive may be doing the same: then one of both is repeated, and finds it closed.
+        """
+        deadline_ns = time.monotonic_ns() + self._connect_timeout_ns
+        while True:
+            try:
+                task = self._recover(ledger, password_token)
+                return (yield from self.requests.run_alone(client, ledger, task))
+            except LedgerFencedError:
+                if time.monotonic_ns() >= deadline_ns:
+                    raise
+            yield Pause(random.randrange(_RETRY_NS))
+
+    def _recover(self, ledger: QualifiedId, password_token: bytes) -> Task[int]:
         metadata = yield from self._recordings.metadata(ledger)
         check_password(metadata, password_token)
         writer = self._recordings.writer(ledger)

@@ -473,15 +473,16 @@ class SyncLedgerRequest(Message):
         return cls(control_session_id, correlation_id, scope_id, ledger_id)
 
 
-_AWAIT_LEDGER_REQUEST = Struct("<HHHHqqqqqiq")
-_AWAIT_LEDGER_REQUEST_BLOCK = Struct("<qqqqqiq")
+_AWAIT_LEDGER_REQUEST = Struct("<HHHHqqqqqiqq")
+_AWAIT_LEDGER_REQUEST_BLOCK_V1 = Struct("<qqqqqiqq")
+_AWAIT_LEDGER_REQUEST_BLOCK_V0 = Struct("<qqqqqiq")
 
 
 class AwaitLedgerRequest(Message):
     """Template 6, `AwaitLedgerRequest`."""
 
     TEMPLATE_ID: ClassVar[int] = 6
-    BLOCK_LENGTH: ClassVar[int] = 52
+    BLOCK_LENGTH: ClassVar[int] = 60
     SCHEMA_ID: ClassVar[int] = 201
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -493,6 +494,7 @@ class AwaitLedgerRequest(Message):
         "position",
         "reach",
         "timeout_ns",
+        "attach_id",
     )
     __slots__ = __match_args__
 
@@ -505,6 +507,7 @@ class AwaitLedgerRequest(Message):
         position: int = 0,
         reach: Reach = Reach.ACKNOWLEDGED,
         timeout_ns: int = 0,
+        attach_id: int | None = None,  # since version 1
     ) -> None:
         self.control_session_id = control_session_id
         self.correlation_id = correlation_id
@@ -513,11 +516,12 @@ class AwaitLedgerRequest(Message):
         self.position = position
         self.reach = reach
         self.timeout_ns = timeout_ns
+        self.attach_id = attach_id
 
     def encode(self) -> bytes:
         try:
             return _AWAIT_LEDGER_REQUEST.pack(
-                52,
+                60,
                 6,
                 201,
                 1,
@@ -528,6 +532,7 @@ class AwaitLedgerRequest(Message):
                 self.position,
                 self.reach,
                 self.timeout_ns,
+                -9223372036854775808 if self.attach_id is None else self.attach_id,
             )
         except ENCODE_FAULTS as fault:
             raise encode_error(self, _AWAIT_LEDGER_REQUEST, fault) from None
@@ -537,20 +542,36 @@ class AwaitLedgerRequest(Message):
         cls,
         buffer: Buffer,
         offset: int = 0,
-        block_length: int = 52,
+        block_length: int = 60,
         version: int = 1,
     ) -> Self:
-        check_block("AwaitLedgerRequest", buffer, offset, block_length, 52)
-        (
-            control_session_id,
-            correlation_id,
-            scope_id,
-            ledger_id,
-            position,
-            reach,
-            timeout_ns,
-        ) = _AWAIT_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        attach_id: int | None = None
+        if version >= 1:
+            check_block("AwaitLedgerRequest", buffer, offset, block_length, 60)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+                position,
+                reach,
+                timeout_ns,
+                attach_id,
+            ) = _AWAIT_LEDGER_REQUEST_BLOCK_V1.unpack_from(buffer, offset)
+        else:
+            check_block("AwaitLedgerRequest", buffer, offset, block_length, 52)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+                position,
+                reach,
+                timeout_ns,
+            ) = _AWAIT_LEDGER_REQUEST_BLOCK_V0.unpack_from(buffer, offset)
         reach = enum_member(Reach, reach, "AwaitLedgerRequest.reach")
+        if attach_id == -9223372036854775808:
+            attach_id = None
         return cls(
             control_session_id,
             correlation_id,
@@ -559,6 +580,7 @@ class AwaitLedgerRequest(Message):
             position,
             reach,
             timeout_ns,
+            attach_id,
         )
 
 

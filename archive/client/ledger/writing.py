@@ -188,9 +188,19 @@ class LedgerWriting:
                 value = reaching.value
             else:
                 asked = requests.await_ledger(
-                    self.info.id, position, codecs.Reach.ACKNOWLEDGED, self._session.timeout_ns // 2
+                    self.info.id,
+                    position,
+                    codecs.Reach.ACKNOWLEDGED,
+                    self._session.timeout_ns // 2,
+                    self._correlation_id,
                 )
-                value = yield from exchange(self._session, asked)
+                try:
+                    value = yield from exchange(self._session, asked)
+                except errors.LedgerFencedError:
+                    yield from self._check_attached(position)
+                    if self.failure is None:
+                        raise
+                    return
                 if value < position:
                     yield from self._check_attached(position)
             if value is None:
@@ -224,9 +234,14 @@ class LedgerWriting:
         )
         if is_same:
             return
-        self._safe_position = found.confirmed_position
-        self.native.confirm(found.confirmed_position)
         error = self._session.take_error(self._correlation_id)
+        if isinstance(error, errors.LedgerFencedError):
+            # Others' entries may be in the place of those that are not acknowledged.
+            self.failure = error
+            raise error
+        if error is not None or found.is_closed:
+            self._safe_position = found.confirmed_position
+            self.native.confirm(found.confirmed_position)
         is_fenced = isinstance(error, errors.LedgerClosedError)
         if error is not None and not is_fenced:
             self.failure = errors.LedgerError(f"ledger {ledger} has failed: {error}", ledger)

@@ -20,7 +20,13 @@ from aerotape.archive.ledger.mirrors.election import Elections, mirror_request
 from aerotape.archive.ledger.mirrors.mirrored_ledger import MirroredLedger
 from aerotape.archive.waiting import Pause
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
-from aerotape.errors import ArchiveError, ConfigurationError, LedgerClosedError, LedgerError
+from aerotape.errors import (
+    ArchiveError,
+    ConfigurationError,
+    LedgerClosedError,
+    LedgerError,
+    LedgerFencedError,
+)
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
 if TYPE_CHECKING:
@@ -119,7 +125,7 @@ class Leader:
                 writer,
                 f"ledger {ledger} is closed for this writer: another archive leads it, or has"
                 " closed it",
-                LedgerClosedError.code,
+                LedgerFencedError.code,
             )
 
     def close(self) -> None:
@@ -222,6 +228,7 @@ class Leader:
             and metadata.recording_id != NULL_VALUE
             and metadata.ledger not in self._ledgers
             and replica.own == replica.adopted[1]
+            and replica.adopted == replica.promised
             and self._recordings.session(metadata.recording_id) is None
         )
 

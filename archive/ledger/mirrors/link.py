@@ -23,7 +23,7 @@ from aerotape.archive.ledger.mirrors.replica import MirrorStep
 from aerotape.archive.ledger.status import MirrorStatus
 from aerotape.archive.waiting import Pause, Running, Task
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest, Reach
-from aerotape.errors import AerotapeError, LedgerClosedError, LedgerError
+from aerotape.errors import AerotapeError, LedgerError, LedgerFencedError
 from aerotape.protocol import NULL_POSITION
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class MirrorLink:
                 self.failure = f"mirror {self.channel} of ledger {self._ledger}: {error}"
                 self.recorded = self.confirmed = NULL_POSITION
                 self.has_adopted = False
-                self.is_fenced = isinstance(error, LedgerClosedError)
+                self.is_fenced = isinstance(error, LedgerFencedError)
             if self.is_fenced or not self._may_return:
                 self.has_failed = True
                 return

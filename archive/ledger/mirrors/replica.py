@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.ledger.quorum import last_add_confirmed
 from aerotape.codecs.generated.ledger_control import LedgerType
-from aerotape.errors import LedgerClosedError
+from aerotape.errors import LedgerFencedError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
 if TYPE_CHECKING:
@@ -159,9 +159,9 @@ class MemberState:
         return is_decided, self.replica.adopted, self.end, self.is_closed
 
 
-def fenced(ledger: QualifiedId, epoch: Epoch) -> LedgerClosedError:
+def fenced(ledger: QualifiedId, epoch: Epoch) -> LedgerFencedError:
     """Return the error of what was begun in a lower epoch than has been promised."""
-    return LedgerClosedError(
+    return LedgerFencedError(
         f"ledger {ledger} has another leader: archive {epoch[1]} leads it in epoch {epoch[0]}, or"
         " tried to: open it there, or recover it here",
         ledger,
