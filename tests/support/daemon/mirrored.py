@@ -59,9 +59,9 @@ class Three:
     def kill(self, index: int) -> None:
         self.archives[index].kill()
 
-    def restart(self, index: int) -> None:
+    def restart(self, index: int, properties: dict[str, str] | None = None) -> None:
         age_mark_file(self.archives[index].archive_dir)
-        self.archives[index] = self.start(index)
+        self.archives[index] = self.start(index, properties)
 
     @property
     def mirrors(self) -> list[str]:

@@ -52,8 +52,10 @@ def test_too_few_members_change_nothing(three: Three) -> None:
     with three.client() as client:
         writer = three.create(client, "PD_JOURNAL")
         ledger = writer.qualified_id
+        writer.add_many(sent[:10])
+        await_true(lambda: three.entries(1, ledger) == sent[:10])
         with three.stopped(1):
-            writer.add_many(sent)
+            writer.add_many(sent[10:])
             three.kill(0)
             three.kill(2)
     before = three.info(1, ledger)
