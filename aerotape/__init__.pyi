@@ -23,6 +23,7 @@ from aerotape.archive.client.credentials import Credentials as Credentials
 from aerotape.archive.client.credentials import UserSecret as UserSecret
 from aerotape.archive.client.event_loop import AsyncMessages as AsyncMessages
 from aerotape.archive.client.ledger.requests import LedgerInfo as LedgerInfo
+from aerotape.archive.client.ledger.requests import LedgerMirror as LedgerMirror
 from aerotape.archive.client.live.persistent_subscription import PersistentSubscription as PersistentSubscription
 from aerotape.archive.client.live.persistent_subscription import persistent_subscription as persistent_subscription
 from aerotape.archive.client.live.persistent_types import PersistentEvent as PersistentEvent
@@ -61,6 +62,7 @@ from aerotape.errors import JournalError as JournalError
 from aerotape.errors import LedgerClosedError as LedgerClosedError
 from aerotape.errors import LedgerError as LedgerError
 from aerotape.errors import LedgerExistsError as LedgerExistsError
+from aerotape.errors import LedgerFencedError as LedgerFencedError
 from aerotape.errors import LedgerInUseError as LedgerInUseError
 from aerotape.errors import LedgerPasswordError as LedgerPasswordError
 from aerotape.errors import LimitError as LimitError

@@ -16,8 +16,8 @@ from aerotape.archive.waiting import Task
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.journal_type import JournalType
-from aerotape.errors import LedgerError
-from aerotape.protocol import NULL_VALUE
+from aerotape.errors import ArchiveError, LedgerError
+from aerotape.protocol import NULL_VALUE, ErrorCode
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId, signed
 
 LedgerStateName = Literal["OPEN", "CLOSED"]
@@ -26,6 +26,25 @@ AnyLedger = QualifiedId | str | int
 """An id, a qualified name, or the number of a ledger in scope 0."""
 
 _MAX_WAIT_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerMirror:
+    """A mirror of a ledger, as the archive that leads the ledger sees it.
+
+    Attributes:
+        channel: its control channel.
+        is_connected: whether it follows, and counts.
+        recorded_position: up to where it has recorded, bytes; -1: not known.
+        confirmed_position: up to where that is on its storage, likewise.
+        error: why it is not connected; "": no error yet.
+    """
+
+    channel: str
+    is_connected: bool
+    recorded_position: int
+    confirmed_position: int
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +71,7 @@ class LedgerInfo:
         ack_quorum: how many of them have to acknowledge.
         has_password: whether it is written, recovered and opened only with its password.
         mirrors: the control channels of the others.
+        members: how far these are, while the archive leads the ledger and is connected to them.
     """
 
     id: QualifiedId
@@ -71,6 +91,7 @@ class LedgerInfo:
     ack_quorum: int
     has_password: bool
     mirrors: tuple[str, ...]
+    members: tuple[LedgerMirror, ...] = ()
 
     @property
     def is_closed(self) -> bool:
@@ -211,6 +232,7 @@ def info_of(found: codecs.LedgerDescriptor) -> LedgerInfo:
         ack_quorum=found.ack_quorum,
         has_password=bool(found.has_password),
         mirrors=tuple(json.loads(found.mirrors)),
+        members=tuple(LedgerMirror(**each) for each in json.loads(found.members or "[]")),
     )
 
 
@@ -223,4 +245,8 @@ def describe_by(
     except LedgerError as error:
         error.ledger = ledger
         raise
+    except ArchiveError as error:
+        if error.error_code != ErrorCode.GENERIC:
+            raise
+        raise LedgerError(str(error), ledger, error.correlation_id) from error
     return cast(codecs.LedgerDescriptor, found[0])

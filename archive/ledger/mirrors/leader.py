@@ -80,6 +80,7 @@ class Leader:
             own_stream_id=config.control_stream_id,
             archive_id=archive_id,
         )
+        self._archive_id = archive_id
         self._tasks = BackgroundTasks()
         self._opening = opening
         # Less than clients wait for a response.
@@ -437,9 +438,17 @@ class Leader:
             metadata.type,
             opening=lambda: self._opening(channel),
             replica=lambda: self._ledgers[ledger].metadata.replica,
+            archive_ids=lambda: self._archive_ids(self._ledgers[ledger]),
             request=lambda step, position: self._request(ledger, channel, step, position),
             may_return=metadata.type is LedgerType.PD_JOURNAL,
         )
+
+    def _archive_ids(self, mirrored: MirroredLedger) -> dict[str, int]:
+        own = mirrored.metadata.replica.own
+        links = {
+            link.channel: link.archive_id for link in mirrored.links if link.archive_id is not None
+        }
+        return {own: self._archive_id, **links}
 
     def _request(
         self, ledger: QualifiedId, channel: str, step: MirrorStep, position: int

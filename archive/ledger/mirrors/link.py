@@ -13,12 +13,12 @@ and has the mirror sync when the ledger is synced.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.client.ledger.requests import await_ledger, sync_ledger
 from aerotape.archive.client.session.exchange import exchange
-from aerotape.archive.client.session.request import Call, relevant_id
+from aerotape.archive.client.session.request import Call, get_archive_id, relevant_id
 from aerotape.archive.ledger.mirrors.replica import MirrorStep
 from aerotape.archive.ledger.status import MirrorStatus
 from aerotape.archive.waiting import Pause, Running, Task
@@ -48,6 +48,7 @@ class MirrorLink:
         confirmed: position up to which it is on the mirror's storage, likewise.
         has_adopted: whether it has adopted the epoch of this archive.
         has_closed: whether it has closed the ledger.
+        archive_id: of the mirror; None before it has responded.
         version: of the groups that it has stored; None before.
         is_fenced: whether it has promised a higher epoch, so that this archive does not lead.
         failure: why not; None before the first failure.
@@ -66,6 +67,7 @@ class MirrorLink:
         *,
         opening: Callable[[], Task[ClientSession]],
         replica: Callable[[], Replica],
+        archive_ids: Callable[[], Mapping[str, int]],
         request: Callable[[MirrorStep, int], MirrorLedgerRequest],
         may_return: bool,
     ) -> None:
@@ -74,6 +76,7 @@ class MirrorLink:
         Args:
             opening: returns the task that opens a session with the mirror.
             replica: returns what this archive has stored.
+            archive_ids: returns the ids of the other members' archives, as far as they are known.
             request: returns the request of a step; -1: it is about the end of the recording now.
             may_return: whether to connect again after a failure.
         """
@@ -81,6 +84,7 @@ class MirrorLink:
         self.recorded = self.confirmed = NULL_POSITION
         self.has_adopted = self.has_closed = self.is_fenced = False
         self.version: tuple[Epoch, int] | None = None
+        self.archive_id: int | None = None
         self.failure: str | None = None
         self.has_failed = False
         self.end_position = self.sync_position = NULL_POSITION
@@ -90,6 +94,7 @@ class MirrorLink:
         self._is_volatile = kind is LedgerType.VD_JOURNAL
         self._opening = opening
         self._replica = replica
+        self._archive_ids = archive_ids
         self._request = request
         self._may_return = may_return
         self._running = Running(self._run())
@@ -137,6 +142,8 @@ class MirrorLink:
         """Follow until the mirror has all of a recording that has stopped."""
         session = yield from self._opening()
         try:
+            self.archive_id = yield from exchange(session, get_archive_id())
+            self._check_archive(self.archive_id)
             request = self._request(MirrorStep.FOLLOW, NULL_POSITION)
             yield from exchange(session, self._call(request))
             begin = request.recorded_position or 0
@@ -158,6 +165,15 @@ class MirrorLink:
                 yield Pause()
         finally:
             session.close()
+
+    def _check_archive(self, archive_id: int) -> None:
+        for other, known in self._archive_ids().items():
+            if known == archive_id and other != self.channel:
+                raise LedgerError(
+                    f"it is the archive of {other}, which stores the ledger already: name another"
+                    " archive",
+                    self._ledger,
+                )
 
     def _call(self, request: MirrorLedgerRequest) -> Call[int]:
         return Call(request, f"mirror ledger {self._ledger}", relevant_id)

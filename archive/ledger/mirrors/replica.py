@@ -222,8 +222,11 @@ def parting(one: MemberState, other: MemberState) -> int | None:
 
 def _epoch_ends(state: MemberState) -> dict[Epoch, int]:
     history = state.replica.history
-    ends = [begin for _, begin in history[1:]] + [state.end]
-    return {epoch: min(end, state.end) for (epoch, _), end in zip(history, ends, strict=True)}
+    begins = [begin for _, begin in history[1:]]
+    return {
+        epoch: min(end, state.end)
+        for (epoch, _), end in zip(history, [*begins, state.end], strict=False)
+    }
 
 
 def begin_epoch(

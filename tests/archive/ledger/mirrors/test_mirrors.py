@@ -271,6 +271,56 @@ def test_only_mirrors_of_persistent_ledgers_can_be_replaced(shared: Three) -> No
             client.replace_mirror(writer.qualified_id, first, second)
 
 
+def test_one_archive_under_two_names_does_not_count_twice(shared: Three) -> None:
+    """Neither a mirror that is named twice, nor the leader itself."""
+    first = shared.mirrors[0]
+    again = first.replace("localhost", "127.0.0.1")
+    own = shared.archives[0].control_channel.replace("localhost", "127.0.0.1")
+    with shared.client(timeout_s=30.0) as client:
+        for mirrors in ([first, again], [first, own]):
+            with pytest.raises(ArchiveError, match="which stores the ledger already"):
+                client.create_ledger("PD_JOURNAL", write_quorum=3, ack_quorum=3, mirrors=mirrors)
+        with pytest.raises(ArchiveError, match="is named twice"):
+            client.create_ledger("PD_JOURNAL", write_quorum=3, ack_quorum=3, mirrors=[first, first])
+        same = shared.archives[0].control_channel
+        with pytest.raises(ArchiveError, match="expected 1 <= ack quorum"):
+            client.create_ledger("PD_JOURNAL", write_quorum=2, ack_quorum=2, mirrors=[same])
+
+
+def test_a_ledger_whose_mirrors_never_respond_can_be_deleted(shared: Three) -> None:
+    """Each attempt to write uses the same recording, which is purged with the ledger."""
+    nobody = f"aeron:udp?endpoint=localhost:{free_port()}"
+    ledger = aerotape.QualifiedId.generate()
+    with shared.client(timeout_s=30.0) as client:
+        before = {each.recording_id for each in client.list_recordings()}
+        with pytest.raises(LedgerError, match=re.escape(nobody)):
+            client.create_ledger(
+                "PD_JOURNAL", ledger, write_quorum=2, ack_quorum=2, mirrors=[nobody]
+            )
+        with pytest.raises(LedgerError, match=re.escape(nobody)):
+            client.open_ledger_writer(ledger)
+        after = {each.recording_id for each in client.list_recordings()}
+        assert len(after - before) == 1
+        client.delete_ledger(ledger)
+        assert {each.recording_id for each in client.list_recordings()} == before
+
+
+def test_a_mirror_that_is_lost_is_replaced(three: Three) -> None:
+    """With both quorums 2 nothing is acknowledged without it, until another archive has all."""
+    first, second = three.mirrors
+    with three.client(timeout_s=30.0) as client:
+        writer = client.create_ledger("PD_JOURNAL", write_quorum=2, ack_quorum=2, mirrors=[first])
+        ledger = writer.qualified_id
+        writer.add_many(payloads(0, 100))
+        three.kill(1)
+        client.replace_mirror(ledger, first, second, is_lost=True)
+        assert writer.add(b"next") == 100
+        writer.close()
+        assert client.ledger_info(ledger).mirrors == (second,)
+    assert three.entries(2, ledger) == [*payloads(0, 100), b"next"]
+    await_true(lambda: three.info(2, ledger).is_closed)
+
+
 def test_a_volatile_ledger_is_not_striped(shared: Three) -> None:
     """More archives than the write quorum are refused for it."""
     with shared.client() as client, pytest.raises(ArchiveError, match="cannot be striped"):
