@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ class LedgerExtension(Extension):
             catalog=services.catalog,
             recordings=services.recordings,
             replications=services.replications,
-            purge=services.removals.purge,
+            purge=partial(services.removals.purge, is_forced=True),
             truncate=services.removals.truncate,
             config=config,
             archive_id=services.archive_id,

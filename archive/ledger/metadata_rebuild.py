@@ -70,7 +70,7 @@ def open_store(
         still_open = sum(not each.is_closed for each in found)
         report(
             f"{path} is rebuilt from the recordings of {len(found)} ledgers, {still_open} of them"
-            " open: passwords and mirrors are lost, and ledgers that had a password can only be"
+            " open: passwords, mirrors and ledgers without entries are lost, and ledgers that had a password can only be"
             " deleted; recover those that had mirrors with `aerotape ledger open`, or restore the"
             " file from a backup"
         )

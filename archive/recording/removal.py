@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aerotape.archive.recording.durability import force_catalog
 from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.durability import force_names
@@ -72,8 +73,16 @@ class Removals:
             end_position=descriptor.stop_position,
         )
 
-    def purge(self, recording_id: int) -> Deletion:
-        """Remove a recording that is not in use (ArchiveError: it is, or is unknown)."""
+    def purge(self, recording_id: int, *, is_forced: bool = False) -> Deletion:
+        """Remove a recording that is not in use.
+
+        Args:
+            is_forced: whether the catalog shows that on storage before a file is deleted, so that
+                a power cut leaves no recording without files.
+
+        Raises:
+            ArchiveError: it is in use, or unknown.
+        """
         check_known(self.catalog, recording_id)
         in_use = self._why_in_use(recording_id)
         if in_use:
@@ -83,6 +92,8 @@ class Removals:
         left: list[str] = []
 
         def find_files() -> list[Path]:
+            if is_forced:
+                force_catalog(self.archive_dir)
             files = list_files_to_delete(self.archive_dir, recording_id)
             own, others = sort_out(descriptor, files[::-1])
             left.extend(others)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from support.builders.scoped_store import MESSAGES, build, tree
 from support.daemon.archives import serve
+from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.daemon.recording import wait_until
 from support.damage.full_disk_rig import PROPERTIES as SMALL_DISK_PROPERTIES
@@ -21,6 +22,7 @@ from support.damage.small_disk import SmallDisk
 import aerotape
 from aerotape import LedgerClosedError, LedgerError, QualifiedId, StorageError, _native
 from aerotape.archive.ledger.metadata_store import FILE_NAME, MetadataStore
+from aerotape.archive.recording import removal
 from aerotape.archive.security.users_file import Role, make_user, put_user
 from aerotape.catalog.mark.layout import FILE_NAME as MARK_FILE_NAME
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME
@@ -202,6 +204,25 @@ def test_a_deletion_that_was_interrupted(
         for ledger in others:
             assert entries(client, QualifiedId(0, ledger)) == [b"entry"]
     assert len(list(tmp_path.glob("*.rec"))) == len(others)
+
+
+def test_a_deletion_shows_on_storage_before_files_are_gone(
+    driver: _native.MediaDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut in between leaves no ledger without files."""
+    order: list[str] = []
+
+    def force(archive_dir: Path) -> None:
+        files = list(archive_dir.glob("0-*.rec"))
+        order.append("forced with files" if files else "forced without files")
+
+    monkeypatch.setattr(removal, "force_catalog", force)
+    with running(driver, tmp_path) as client:
+        with client.create_ledger(qualified_id=6) as writer:
+            writer.add(b"entry")
+        client.delete_ledger(6)
+        await_true(lambda: not list(tmp_path.glob("0-*.rec")))
+    assert order == ["forced with files"]
 
 
 def test_an_archive_without_ledgers(driver: _native.MediaDriver, tmp_path: Path) -> None:

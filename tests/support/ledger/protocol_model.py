@@ -1,8 +1,8 @@
 """An executable model of how several archives agree on a ledger: the protocol before the code.
 
-docs/ledger-protocol.md has the protocol for people, and `archive/ledger/mirrors/` is its code. There,
-histories take the place of an epoch in each entry, a member adopts an epoch once it has all that the
-leader had when it began to follow, and a recovery may close a ledger with fewer than decide that.
+docs/ledger-protocol.md has the protocol for people, `archive/ledger/mirrors/` is its code. There,
+histories take the place of an epoch in each entry, a member adopts an epoch once it has all that
+the leader had when it began to follow, and fewer members may close a ledger than decide that.
 
 A ledger has N members, write quorum W and ack quorum A. What is confirmed is on Q1 = N - W + A
 members, the leader among them; a leader is elected by the promises of Q2 = W - A + 1 members. As
