@@ -70,9 +70,9 @@ def open_store(
         still_open = sum(not each.is_closed for each in found)
         report(
             f"{path} is rebuilt from the recordings of {len(found)} ledgers, {still_open} of them"
-            " open: passwords, mirrors and ledgers without entries are lost, and ledgers that had a password can only be"
-            " deleted; recover those that had mirrors with `aerotape ledger open`, or restore the"
-            " file from a backup"
+            " open: passwords, mirrors and ledgers without entries are lost, and ledgers that had a"
+            " password can only be deleted; recover those that had mirrors with `aerotape ledger"
+            " open`, or restore the file from a backup"
         )
     return MetadataStore.create(archive_dir, found)
 
