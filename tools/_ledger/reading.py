@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from aerotape.errors import EntryError
+from aerotape.errors import ConfigurationError, EntryError
 from aerotape.tools._cli.arguments import count, identity
 from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
@@ -49,6 +50,11 @@ def add_commands(commands: Commands) -> None:
         action="store_true",
         help="read entries that are not on storage, too, which may be lost",
     )
+    read.add_argument(
+        "--follow",
+        action="store_true",
+        help="continue with entries as they are confirmed, until the ledger is closed",
+    )
     add_password_option(read)
 
     listing = add_ledger_command(commands, "list", _list)
@@ -67,15 +73,24 @@ def _read(args: argparse.Namespace) -> int:
     Of an imported recording, the messages. A damaged entry ends the output, with exit code 3.
     """
     ledger = required_ledger(args)
+    if args.follow and args.unconfirmed:
+        raise ConfigurationError(
+            "--follow reads confirmed entries: leave out --unconfirmed", "--unconfirmed"
+        )
     with connect(args) as client:
         if imported_recording(client, ledger) is not None:
             read_imported(client, ledger, args)
             return 0
         with client.open_ledger_read_only(ledger, password_of(args)) as reader:
-            read = reader.read_unconfirmed if args.unconfirmed else reader.read
             try:
-                for entry in read(args.first, args.last):
+                if args.unconfirmed:
+                    entries = reader.read_unconfirmed(args.first, args.last)
+                else:
+                    entries = reader.read(args.first, args.last, follow=args.follow)
+                for entry in entries:
                     _print(entry, args)
+                    if args.follow:
+                        sys.stdout.flush()
             except EntryError as error:
                 note(f"aerotape ledger: {error}")
                 return EXIT_DATA_SUSPECT

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from aerotape.archive.client import arguments
-from aerotape.archive.client.blocking.replays import ReplayMethods
+from aerotape.archive.client.blocking.replays import Replay, ReplayMethods
 from aerotape.archive.client.ledger import opening, requests
 from aerotape.archive.client.ledger.handles import ReaderProperties, WriterBase
-from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan
+from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan, Wanted
 from aerotape.archive.client.ledger.requests import AnyLedger, LedgerInfo
 from aerotape.archive.client.ledger.writing import LedgerWriting
 from aerotape.archive.client.session.request import Call, nothing
@@ -104,37 +104,80 @@ class LedgerReader(ReaderProperties, Closing):
         """Request the state of the ledger, and return it."""
         return self._client._run(self._reading.refresh())
 
-    def read(self, first: int = 0, last: int | None = None) -> Iterator[Entry]:
+    def read(
+        self,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        follow: bool = False,
+        max_entries: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Iterator[Entry]:
         """Iterate over entries that are on storage.
 
         Args:
             first: the id of the first entry.
             last: the id of the last entry. None: the last one that is confirmed now.
+            follow: continue with entries as they are confirmed, also those of later writers, until
+                the ledger is closed and all is read.
+            max_entries: end after this number of entries.
+            max_bytes: end before the payloads exceed this; at least one entry is read.
 
         Raises:
-            UnconfirmedEntryError: `last` is not confirmed.
+            UnconfirmedEntryError: `last` is not confirmed. Not with `follow`.
             EntryError: an entry is damaged.
+            ConfigurationError: `first` is negative, or more than one past `last`.
         """
-        plan = self._reading.plan(first, last, unconfirmed=False)
-        return self._client._iterate(plan, self._entries)
+        wanted = Wanted(first, last, max_entries, max_bytes)
+        if follow:
+            return self._entries(wanted, None)
+        plan = self._reading.plan(wanted, unconfirmed=False)
+        return self._client._iterate(plan, partial(self._entries, wanted))
 
-    def read_unconfirmed(self, first: int = 0, last: int | None = None) -> Iterator[Entry]:
+    def read_unconfirmed(
+        self,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        max_entries: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Iterator[Entry]:
         """As `read`, also of entries that are recorded and may be lost with the archive.
 
         A mirror that returns may drop such entries meanwhile: then this raises `ArchiveError`.
         """
-        plan = self._reading.plan(first, last, unconfirmed=True)
-        return self._client._iterate(plan, self._entries)
+        wanted = Wanted(first, last, max_entries, max_bytes)
+        plan = self._reading.plan(wanted, unconfirmed=True)
+        return self._client._iterate(plan, partial(self._entries, wanted))
 
-    def _entries(self, found: ReadPlan) -> Iterator[Entry]:
-        reading = self._reading
-        if not found.ids:
-            return
-        with self._client.replay(
-            reading.info.recording_id, found.position, found.length, follow=False
-        ) as messages:
-            for entry_id in found.ids:
-                yield reading.entry(entry_id, next(messages, None))
+    def _entries(self, wanted: Wanted, given: ReadPlan | None) -> Iterator[Entry]:
+        """Iterate over the entries of a plan. None: follow the ledger, plan by plan."""
+        reading, next_id, bytes_left = self._reading, wanted.first, wanted.byte_limit
+        while True:
+            plan = given
+            if plan is None:
+                plan = self._client._run(reading.follow(next_id, wanted))
+            if not plan.ids:
+                return
+            with self._replay(plan) as messages:
+                for entry_id in plan.ids:
+                    message = next(messages, None)
+                    if message is None and plan.counter_id is not None:
+                        break
+                    if entry_id < next_id:
+                        continue
+                    entry = reading.entry(entry_id, message)
+                    bytes_left -= len(entry.payload)
+                    if bytes_left < 0 and entry_id > wanted.first:
+                        return
+                    next_id = entry_id + 1
+                    yield entry
+            if given is not None:
+                return
+
+    def _replay(self, plan: ReadPlan) -> Replay:
+        begin = partial(self._reading.replay, plan, self._client._replay_channel)
+        return self._client._open(begin, partial(Replay, requests=self._client))
 
     def close(self) -> None:
         """Do nothing: a reader holds nothing open."""
