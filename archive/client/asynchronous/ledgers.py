@@ -50,11 +50,11 @@ class AsyncLedgerWriter(AsyncWriterBase):
         await self._client._run(self._writing.acknowledged(position))
         return entry_id
 
-    async def add_many(self, payloads: Sequence[Data]) -> int:
-        """Add entries in order, wait until all are acknowledged, return the id of the last one."""
-        last = await self.add_async(*payloads)
+    async def add_many(self, payloads: Sequence[Data]) -> range:
+        """Add entries in order, wait until all are acknowledged, and return their ids."""
+        end = await self.add_async(*payloads) + 1
         await self.flush()
-        return last
+        return range(end - len(payloads), end)
 
     async def add_async(self, *payloads: Data) -> int:
         """Add entries, waiting only for room; return the id of the last one.

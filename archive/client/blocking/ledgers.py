@@ -52,11 +52,11 @@ class LedgerWriter(WriterBase):
         self._client._run(self._writing.acknowledged(position))
         return entry_id
 
-    def add_many(self, payloads: Sequence[Data]) -> int:
-        """Add entries in order, wait until all are acknowledged, return the id of the last one."""
-        last = self.add_async(*payloads)
+    def add_many(self, payloads: Sequence[Data]) -> range:
+        """Add entries in order, wait until all are acknowledged, and return their ids."""
+        end = self.add_async(*payloads) + 1
         self.flush()
-        return last
+        return range(end - len(payloads), end)
 
     def add_async(self, *payloads: Data) -> int:
         """Add entries, waiting only for room; return the id of the last one.

@@ -141,7 +141,8 @@ def test_streaming_adds(client: aerotape.ArchiveClient) -> None:
         assert writer.flush() == 19_999
         assert writer.last_add_confirmed == 19_999
         assert writer.length == sum(map(len, written))
-        assert writer.add_many(payloads(3, 20_000)) == 20_002
+        assert writer.add_many(payloads(3, 20_000)) == range(20_000, 20_003)
+        assert writer.add_many([]) == range(20_003, 20_003)
         with client.open_ledger_read_only(writer.qualified_id) as reader:
             assert read(reader) == payloads(20_003)
             for first, last in ((0, 0), (19_999, 20_002), (7_777, 7_778), (20_003, 20_002)):
@@ -417,6 +418,22 @@ def test_adds_and_syncs_of_several_threads(client: aerotape.ArchiveClient) -> No
         ledger = writer.qualified_id
     with client.open_ledger_read_only(ledger) as reader:
         assert len(read(reader)) == 800
+
+
+def test_batches_of_several_threads(client: aerotape.ArchiveClient) -> None:
+    """The ids that `add_many` returns are those of its own payloads, one after the other."""
+    with client.create_ledger("VD_JOURNAL") as writer:
+        ids: dict[int, bytes] = {}
+
+        def add(number: int) -> None:
+            for round in range(20):
+                sent = [b"%d %d %d" % (number, round, index) for index in range(3 * number)]
+                ids.update(zip(writer.add_many(sent), sent, strict=True))
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(add, range(4)))
+        with client.open_ledger_read_only(writer.qualified_id) as reader:
+            assert {each.entry_id: each.payload for each in reader.read_unconfirmed()} == ids
 
 
 def test_reading_past_the_end(client: aerotape.ArchiveClient) -> None:

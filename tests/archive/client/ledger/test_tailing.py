@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from queue import Empty, Queue
 
 import pytest
@@ -17,6 +18,7 @@ from aerotape import ConfigurationError, UnconfirmedEntryError, aio
 from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan
 from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.waiting import Task
+from aerotape.codecs.entry import Entry
 
 TYPES = ("PD_JOURNAL", "VD_JOURNAL")
 
@@ -30,7 +32,7 @@ class Tail:
         self._thread = threading.Thread(target=self._read, args=(entries,), daemon=True)
         self._thread.start()
 
-    def _read(self, entries: Iterator[aerotape.Entry]) -> None:
+    def _read(self, entries: Iterator[Entry]) -> None:
         for entry in entries:
             self.arrived.put(entry.payload)
 
@@ -94,11 +96,12 @@ def test_following_in_an_event_loop(archive: ServedArchive) -> None:
     """As with the blocking client."""
 
     async def test() -> None:
-        options = {
-            "aeron_dir": archive.aeron_dir,
-            "control_request_channel": archive.control_channel,
-        }
-        async with aio.connect(**options) as client, aio.connect(**options) as other:
+        connect = partial(
+            aio.connect,
+            aeron_dir=archive.aeron_dir,
+            control_request_channel=archive.control_channel,
+        )
+        async with connect() as client, connect() as other:
             writer = await client.create_ledger("VD_JOURNAL")
             reader = await other.open_ledger_read_only(writer.qualified_id)
 
