@@ -118,6 +118,12 @@ def test_a_generated_id(ledger: Ledger) -> None:
     created = ledger.json("create")
     name = created["qualified_name"]
     assert aerotape.QualifiedId.parse(name).scope_id == int(created["scope_id"]) != 0
+    listed = ledger.lines("list", "--all-scopes")
+    assert name in [row["qualified_name"] for row in listed]
+    assert ledger.lines("list", "--all-scopes", "--count", 1) == listed[:1]
+    refused = ledger.error("list", "--all-scopes", "--ledger-scope-id", 1, code=2)
+    assert "--all-scopes and --ledger-scope-id exclude each other" in refused
+    assert ledger.lines("list", "--ledger-scope-id", 12345) == []
     added = ledger.json("add", "x", "--close", "--ledger-qualified-name", name)
     assert added["last_add_confirmed"] == 0
     assert f"{created['ledger_id']}" in ledger.text("status", "--ledger-qualified-name", name)

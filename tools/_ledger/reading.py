@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from heapq import merge
-from itertools import islice
-from typing import TYPE_CHECKING
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import ConfigurationError, EntryError
 from aerotape.tools._cli.arguments import count, identity
@@ -32,6 +33,7 @@ from aerotape.tools._ledger.imported import (
 )
 
 if TYPE_CHECKING:
+    from aerotape.archive.client.client import ArchiveClient
     from aerotape.codecs.entry import Entry
 
 
@@ -59,6 +61,9 @@ def add_commands(commands: Commands) -> None:
 
     listing = add_ledger_command(commands, "list", _list)
     add_scope_option(listing)
+    listing.add_argument(
+        "--all-scopes", action="store_true", help="list those of all scopes, not of one"
+    )
     listing.add_argument("--count", metavar="N", type=count, help="the maximum number of ledgers")
 
     add_ledger_command(commands, "scopes", _scopes)
@@ -111,17 +116,21 @@ def _print(entry: Entry, args: argparse.Namespace) -> None:
 def _list(args: argparse.Namespace) -> None:
     """List the ledgers and the imported recordings of a scope in the order of their ids.
 
-    `aerotape ledger scopes` lists the scopes.
+    `aerotape ledger scopes` lists the scopes. Ledgers that were created without an id are not in
+    scope 0: --all-scopes lists them, too.
     """
     scope_id = args.ledger_scope_id or 0
+    none = f"no ledgers in scope {scope_id}; --all-scopes lists those of all scopes"
+    if args.all_scopes:
+        if args.ledger_scope_id is not None:
+            raise ConfigurationError(
+                "--all-scopes and --ledger-scope-id exclude each other: give one", "--all-scopes"
+            )
+        none = "no ledgers"
     with connect(args) as client:
-        ledgers = ((info.id, info_row(info)) for info in client.list_ledgers(scope_id))
-        imported = (
-            (id, imported_row(id, descriptor))
-            for id, descriptor in imported_recordings(client, scope_id)
-        )
-        merged = merge(ledgers, imported, key=lambda each: each[0])
-        found = (row for _, row in islice(merged, args.count))
+        scopes = sorted({0, *client.scopes()}) if args.all_scopes else [scope_id]
+        listed = chain.from_iterable(_rows(client, each) for each in scopes)
+        found = islice(listed, args.count)
         if args.json:
             for row in found:
                 emit_line(row, "", args)
@@ -138,7 +147,17 @@ def _list(args: argparse.Namespace) -> None:
             }
             for row in found
         )
-        emit(rows, args, none=f"no ledgers in scope {scope_id}")
+        emit(rows, args, none=none)
+
+
+def _rows(client: ArchiveClient, scope_id: int) -> Iterator[dict[str, Any]]:
+    """Iterate over what is listed of a scope."""
+    ledgers = ((info.id, info_row(info)) for info in client.list_ledgers(scope_id))
+    imported = (
+        (id, imported_row(id, descriptor))
+        for id, descriptor in imported_recordings(client, scope_id)
+    )
+    return (row for _, row in merge(ledgers, imported, key=lambda each: each[0]))
 
 
 def _scopes(args: argparse.Namespace) -> None:

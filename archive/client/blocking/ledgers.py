@@ -15,6 +15,7 @@ from aerotape.archive.client.ledger.handles import ReaderProperties, WriterBase
 from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan, Wanted
 from aerotape.archive.client.ledger.requests import AnyLedger, LedgerInfo
 from aerotape.archive.client.ledger.writing import LedgerWriting
+from aerotape.archive.client.requests.scopes import list_scopes
 from aerotape.archive.client.session.request import Call, nothing
 from aerotape.codecs.entry import Data, DigestType, Entry
 from aerotape.codecs.generated import ledger_control as codecs
@@ -326,18 +327,30 @@ class LedgerMethods(ReplayMethods):
         return self._run(requests.ledger_info(self._session, ledger))
 
     def list_ledgers(
-        self, scope_id: int = 0, from_ledger_id: int = 0, count: int | None = None
+        self, scope_id: int | None = 0, from_ledger_id: int = 0, count: int | None = None
     ) -> Iterator[LedgerInfo]:
-        """Iterate over the ledgers of a scope in the order of their ids, page by page.
+        """Iterate over the ledgers of a scope, or of all, in the order of their ids, page by page.
 
         Entry ids of ledgers that are open are not looked up: `ledger_info` returns them.
 
         Args:
-            scope_id: unsigned.
-            from_ledger_id: the first id to be listed, unsigned.
+            scope_id: unsigned; None: all scopes. Ledgers with a generated id are not in scope 0.
+            from_ledger_id: the first id to be listed of each scope, unsigned.
             count: the maximum number; None: no limit.
         """
+        if scope_id is None:
+            return self._list_all(from_ledger_id, count)
         return self._each(requests.list_ledgers(self._session, scope_id, from_ledger_id, count))
+
+    def _list_all(self, from_ledger_id: int, count: int | None) -> Iterator[LedgerInfo]:
+        session = self._session
+        scopes = self._run(list_scopes(session))
+        for scope_id in sorted({0, *scopes}):
+            pages = requests.list_ledgers(session, scope_id, from_ledger_id, count)
+            for info in self._each(pages):
+                if count is not None:
+                    count -= 1
+                yield info
 
     def delete_ledger(self, ledger: AnyLedger) -> None:
         """Delete a ledger with its recording.

@@ -232,6 +232,18 @@ def test_listing(client: aerotape.ArchiveClient) -> None:
     assert (read(empty), empty.last_add_confirmed, empty.is_closed) == ([], -1, True)
 
 
+def test_listing_all_scopes(archive: ServedArchive) -> None:
+    """Ledgers with generated ids are listed with the others, each once, up to a count."""
+    with archive.connect() as client:
+        created = {client.declare_ledger() for _ in range(5)}
+        created |= {client.declare_ledger(qualified_id=901), client.declare_ledger()}
+        found = [info.id for info in client.list_ledgers(None)]
+        assert found == sorted(set(found))
+        assert created <= set(found)
+        for count in (0, 1, len(found) - 1, len(found) + 1):
+            assert [info.id for info in client.list_ledgers(None, count=count)] == found[:count]
+
+
 def test_two_writers(client: aerotape.ArchiveClient, other: aerotape.ArchiveClient) -> None:
     """A ledger with a writer refuses a second one; detached, it continues with another."""
     with client.create_ledger() as first:
