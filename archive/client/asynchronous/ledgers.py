@@ -367,7 +367,8 @@ class AsyncLedgerMethods(AsyncReplayMethods):
     async def replace_mirror(self, ledger: AnyLedger, mirror: str, replacement: str) -> None:
         """Mirror a PD_JOURNAL ledger on another archive instead of one that has failed.
 
-        The other archive replicates all of the ledger. What the first one has stays there.
+        The other archive replicates all of the ledger. What the first one has stays there. In an
+        archive with users this needs the role `admin`.
 
         Args:
             ledger: an open ledger.

@@ -15,13 +15,12 @@ from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.waiting import Pause, Task
 from aerotape.codecs import entry as entries
 from aerotape.codecs.entry import Entry
-from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.errors import ArchiveError, ConfigurationError, LedgerError, UnconfirmedEntryError
 from aerotape.message import Message
 from aerotape.protocol import NULL_VALUE
 
-# Between two requests for the state of an open ledger without a writer.
-_POLL_NS: Final = 100_000_000
+# Between two requests for the state of a ledger, where no counter shows that there is more to read.
+_POLL_NS: Final = 50_000_000
 _NO_LIMIT: Final = (1 << 63) - 1
 
 
@@ -146,16 +145,7 @@ class LedgerReading:
             if first <= confirmed or first >= end or info.is_closed:
                 last = min(end - 1, confirmed)
                 return (yield from self._stored(first, last, info.confirmed_position))
-            if info.has_writer:
-                awaited = requests.await_ledger(
-                    info.id,
-                    info.confirmed_position + 1,
-                    codecs.Reach.CONFIRMED,
-                    self.session.timeout_ns // 2,
-                )
-                yield from exchange(self.session, awaited)
-            else:
-                yield Pause(_POLL_NS)
+            yield Pause(_POLL_NS)
 
     def _stored(self, first: int, last: int, end: int) -> Task[ReadPlan]:
         """Return what to replay for entries that may be read up to a position, bytes."""

@@ -314,7 +314,7 @@ def attach(
             password_token=requests.password_token(password),
         )
         listing = Listing(request, f"write to ledger {ledger}", 1)
-        found = yield from requests.describe_by(session, ledger, listing)
+        found = yield from requests.describe_by(session, listing)
         return LedgerWriting(session, publication, found, password)
     except BaseException:
         publication.close()

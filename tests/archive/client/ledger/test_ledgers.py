@@ -167,11 +167,12 @@ def test_entries_carry_what_was_confirmed(client: aerotape.ArchiveClient) -> Non
 def test_entries_of_all_lengths(client: aerotape.ArchiveClient) -> None:
     """Empty entries, and those of many frames, are read back; longer ones are refused."""
     with client.create_ledger(digest_type="CRC32") as writer:
-        longest = writer._writing.native.max_payload_length
+        longest = writer.max_payload_length
         written = [b"", b"x", bytes(range(256)) * 10, bytes(longest)]
         writer.add_many(written)
-        with pytest.raises(aerotape.AeronError):
-            writer.add(bytes(longest + 1))
+        for add in (writer.add, writer.add_async, lambda payload: writer.add_many([b"", payload])):
+            with pytest.raises(ConfigurationError, match=f"at most {longest} bytes"):
+                add(bytes(longest + 1))
         ledger = writer.qualified_id
     with client.open_ledger_read_only(ledger) as reader:
         assert read(reader) == written

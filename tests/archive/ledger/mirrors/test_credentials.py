@@ -14,7 +14,7 @@ from support.processes import free_port
 
 import aerotape
 from aerotape.archive.security.users_file import Role, make_user, put_user
-from aerotape.errors import AerotapeError, ArchiveError
+from aerotape.errors import AerotapeError, ArchiveError, ConfigurationError
 from aerotape.protocol import ErrorCode
 
 
@@ -62,6 +62,29 @@ def pair(tmp_path: Path) -> Iterator[Callable[..., Pair]]:
 def create(client: aerotape.ArchiveClient, channel: str, kind: Any = "PD_JOURNAL") -> Any:
     """Create a ledger with a mirror."""
     return client.create_ledger(kind, write_quorum=2, ack_quorum=2, mirrors=[channel])
+
+
+@pytest.mark.parametrize("content", [None, "", "name\n", "name:\n", ":secret\n", b"\xff:\xff"])
+def test_an_unusable_secret_is_an_error_of_the_start(
+    tmp_path: Path, content: str | bytes | None
+) -> None:
+    """Not of the first mirror; the error names the file, and the directory is free afterwards."""
+    secret_file = tmp_path / "secret"
+    if content is not None:
+        secret_file.write_bytes(content.encode() if isinstance(content, str) else content)
+    options: dict[str, Any] = {
+        "dir": tmp_path / "archive",
+        "aeron_dir": tmp_path / "aeron",
+        "properties": {
+            "aeron.archive.control.channel": f"aeron:udp?endpoint=localhost:{free_port()}",
+            "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+            "aerotape.mirror.secret.file": str(secret_file),
+        },
+    }
+    with pytest.raises(ConfigurationError, match=f"{secret_file}: "):
+        aerotape.Archive.launch(**options)
+    secret_file.write_text("name:secret\n")
+    aerotape.Archive.launch(**options).close()
 
 
 @pytest.mark.parametrize("replication", ["endpoint=localhost:0", "control-mode=response"])
