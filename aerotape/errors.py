@@ -217,6 +217,15 @@ class LedgerClosedError(LedgerError):
     code = 1_003
 
 
+class LedgerFencedError(LedgerClosedError):
+    """Another writer or another archive continues the ledger, which is closed for this writer.
+
+    Adds that were not acknowledged may be lost (LEDGER_FENCED).
+    """
+
+    code = 1_007
+
+
 class LedgerInUseError(LedgerError):
     """The ledger has a writer (LEDGER_IN_USE)."""
 

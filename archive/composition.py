@@ -126,6 +126,7 @@ def compose_services(
         locks=locks,
         files=files,
         deletions=deletions,
+        gate=gate,
         sync=config.file_sync_level > 0,
     )
     removals = Removals(

@@ -158,6 +158,7 @@ class ArchiveConfig:
         "aerotape.mirror.secret.file", kinds.OPTIONAL_PATH, None
     )
     mirror_channels: tuple[str, ...] = _property(MIRROR_CHANNELS, kinds.CHANNELS, ())
+    ledgers_restored: bool = _property("aerotape.ledgers.restored", kinds.BOOLEAN, False)
     control_addresses: tuple[str, ...] = _property(CONTROL_ADDRESSES, kinds.ADDRESSES, ())
     recording_signals: Literal["requester", "all"] = _property(
         "aerotape.recording.signals", kinds.RECORDING_SIGNALS, "requester"

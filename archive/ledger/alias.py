@@ -47,15 +47,20 @@ def with_alias(channel: str, metadata: LedgerMetadata, session_id: int) -> str:
     return str(uri)
 
 
-def mark_closed(catalog: Catalog, recording_id: int, errors: ErrorLog) -> None:
-    """Note in the channel of a ledger's recording, if it has one, that the ledger is closed."""
+def mark_closed(
+    catalog: Catalog, recording_id: int, errors: ErrorLog, *, is_closed: bool = True
+) -> None:
+    """Note in the channel of a ledger's recording, if it has one, whether the ledger is closed."""
     if not catalog.has_recording(recording_id):
         return
     try:
         descriptor = catalog.descriptor(recording_id)
         uri = ChannelUri.parse(descriptor.original_channel)
-        alias = (uri.get("alias") or "").removesuffix(_CLOSED)
-        uri.put("alias", alias + _CLOSED)
+        before = uri.get("alias") or ""
+        alias = before.removesuffix(_CLOSED) + _CLOSED * is_closed
+        if alias == before:
+            return
+        uri.put("alias", alias)
         catalog.replace_channel(
             recording_id, stripped_channel=descriptor.stripped_channel, original_channel=str(uri)
         )

@@ -8,7 +8,7 @@ one that is changing a ledger: that is completed.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.control.requests.handling import send_failure
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from aerotape.archive.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.ledger.writer_recording import Client
     from aerotape.qualified_id import QualifiedId
+
+T = TypeVar("T")
 
 MAX_REQUESTS: Final = 1_000
 """Requests for ledgers of a session in progress; a client waits for each of its ledgers by one."""
@@ -57,12 +59,14 @@ class ClientRequests:
         request: Task[int] | Task[None],
         *,
         changes: QualifiedId | None = None,
+        first: Task[None] | None = None,
     ) -> None:
         """Run the task of a request; what it returns is the response, or raises.
 
         Args:
             request: returns what OK is sent with; None: it has sent its responses.
             changes: the ledger that it changes, which no other task does meanwhile.
+            first: what is done before, while other tasks may change the ledger.
 
         Raises:
             ArchiveError: the session has too many requests in progress.
@@ -73,9 +77,7 @@ class ClientRequests:
                 f"{MAX_REQUESTS} requests for ledgers are in progress in this session: wait for a"
                 " response, or use another session"
             )
-        task = self._respond(client, correlation_id, request)
-        if changes is not None:
-            task = self._run_alone(session, changes, task)
+        task = self._respond(client, correlation_id, request, changes, first)
         self._worker.caller = client
         session.requests.start(task)
 
@@ -96,31 +98,54 @@ class ClientRequests:
             session.requests.close()
             session.changes.close()
 
+    def lock(self, ledger: QualifiedId) -> Task[None]:
+        """Wait until no task changes a ledger; until `unlock`, the caller may."""
+        while ledger in self._changing:
+            yield Pause()
+        self._changing.add(ledger)
+
+    def unlock(self, ledger: QualifiedId) -> None:
+        """Let another task change a ledger."""
+        self._changing.discard(ledger)
+
     def _respond(
-        self, client: Client, correlation_id: int, request: Task[int] | Task[None]
+        self,
+        client: Client,
+        correlation_id: int,
+        request: Task[int] | Task[None],
+        changes: QualifiedId | None,
+        first: Task[None] | None,
     ) -> Task[None]:
         """Run a request; send OK with what it returns, or the error that it raises."""
         try:
-            relevant_id = yield from request
+            if first is not None:
+                yield from first
+            if changes is None:
+                relevant_id = yield from request
+            else:
+                relevant_id = yield from self.run_alone(client, changes, request)
             if relevant_id is not None:
                 client.send_ok(correlation_id, relevant_id)
         except Exception as error:
             send_failure(client, correlation_id, "request for a ledger", error, self._errors)
 
-    def _run_alone(self, session: _Session, ledger: QualifiedId, task: Task[None]) -> Task[None]:
-        """Run a task, to its end, while no other one changes the ledger."""
-        while ledger in self._changing:
-            yield Pause()
-        self._changing.add(ledger)
-        ended: list[bool] = []
+    def run_alone(self, client: Client, ledger: QualifiedId, task: Task[T]) -> Task[T]:
+        """Run a task, to its end, while no other one changes the ledger; return its result."""
+        yield from self.lock(ledger)
+        results: list[T] = []
+        failures: list[Exception] = []
 
         def change() -> Task[None]:
             try:
-                yield from task
+                results.append((yield from task))
+            except Exception as error:
+                failures.append(error)
             finally:
-                self._changing.discard(ledger)
-                ended.append(True)
+                self.unlock(ledger)
 
-        session.changes.start(change())
-        while not ended:
+        self._sessions[client].changes.start(change())
+        while not (results or failures):
             yield Pause()
+        if failures:
+            raise failures[0]
+        return results[0]

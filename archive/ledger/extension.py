@@ -39,6 +39,7 @@ class LedgerExtension(Extension):
             purge=services.removals.purge,
             truncate=services.removals.truncate,
             config=config,
+            archive_id=services.archive_id,
             errors=services.errors,
             wake=wake,
         )

@@ -15,17 +15,18 @@ from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.ledger.metadata import LedgerMetadata
 from aerotape.archive.ledger.status import LedgerStatus
-from aerotape.archive.ledger.writer_recording import WriterRecording
+from aerotape.archive.ledger.writer_recording import Client, WriterRecording
 from aerotape.archive.recording.durability import force_recording
 from aerotape.archive.recording.recording_session import RecordingSession, State
 from aerotape.archive.waiting import Pause, Task, await_future
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import DigestType
-from aerotape.errors import ArchiveError, LedgerError, LedgerInUseError
+from aerotape.errors import ArchiveError, LedgerError, LedgerFencedError, LedgerInUseError
 from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.ledger.mirrors.replica import Replica
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.segments.deletion import Deletion
     from aerotape.catalog.file.catalog import Catalog
@@ -133,6 +134,12 @@ class LedgerRecordings:
         ):
             raise LedgerInUseError.of_ledger(metadata.ledger)
 
+    def check_writer(self, ledger: QualifiedId, client: Client, attach_id: int) -> None:
+        """Refuse a client that is not the writer of a ledger any more (LedgerFencedError)."""
+        writer = self._writers.get(ledger)
+        if writer is None or writer.client is not client or writer.correlation_id != attach_id:
+            raise LedgerFencedError(f"ledger {ledger} is no longer written by this client", ledger)
+
     def start_writer(
         self,
         writer: WriterRecording,
@@ -159,9 +166,11 @@ class LedgerRecordings:
         while writer.is_active:
             yield Pause()
 
-    def fail_writer(self, writer: WriterRecording, failure: str) -> None:
+    def fail_writer(
+        self, writer: WriterRecording, failure: str, code: int = ErrorCode.GENERIC
+    ) -> None:
         """Stop the recording of a writer because of an error, which its client receives."""
-        writer.on_failed(ErrorCode.GENERIC, failure)
+        writer.on_failed(code, failure)
         self._recordings.stop_identity(writer.recording_id)
 
     # ---- positions ----------------------------------------------------------------------------
@@ -176,6 +185,18 @@ class LedgerRecordings:
             return LedgerStatus.of_metadata(metadata)
         stop_position = self._catalog.stop_position(recording_id)
         return LedgerStatus(recording_id, stop_position, stop_position)
+
+    def end(self, metadata: LedgerMetadata) -> int:
+        """Return the end of a ledger's recording, bytes; 0 without a recording.
+
+        It is not before the end of the last entry, after which there may be padding.
+        """
+        session = self.session(metadata.recording_id)
+        if session is not None:
+            return session.position
+        if not self._catalog.has_recording(metadata.recording_id):
+            return 0
+        return max(self._catalog.stop_position(metadata.recording_id), 0)
 
     def find_entries(self, metadata: LedgerMetadata, status: LedgerStatus) -> Task[LedgerStatus]:
         """Return a status with the entries that end at its positions."""
@@ -245,9 +266,37 @@ class LedgerRecordings:
         """Note that a recording continues: its stop position has to be forced again."""
         self._forced.discard(recording_id)
 
-    def mark_closed(self, metadata: LedgerMetadata) -> None:
-        """Note in the catalog that a ledger is closed."""
+    def store_replica(
+        self, metadata: LedgerMetadata, replica: Replica, *, is_closed: bool
+    ) -> Task[None]:
+        """Store how far this archive is in the protocol, with the ledger closed or open.
+
+        Args:
+            metadata: with the recording, which has stopped if the ledger is closed.
+
+        Raises:
+            LedgerClosedError: a higher epoch has been promised.
+            StorageError: it cannot be written.
+        """
+        ledger = metadata.ledger
+        end = (yield from self.last_entry(metadata)) if is_closed else None
+        yield from self._worker.change(lambda store: store.set_replica(ledger, replica, end))
+        mark_closed(self._catalog, metadata.recording_id, self._errors, is_closed=is_closed)
+
+    def last_entry(self, metadata: LedgerMetadata) -> Task[EntryMark]:
+        """Return the last entry of a recording that has stopped, if there is one."""
+        if metadata.recording_id == NULL_VALUE:
+            return EntryMark(0)
+        recording = self.recording(metadata)
+        limit = recording.descriptor.stop_position
+        return (yield from self._worker.call(lambda: recording.last_entry(limit)))
+
+    def close(self, metadata: LedgerMetadata) -> Task[EntryMark]:
+        """Store that a ledger whose recording has stopped is closed; return its last entry."""
+        end = yield from self.last_entry(metadata)
+        yield from self._worker.change(lambda store: store.set_closed(metadata.ledger, end))
         mark_closed(self._catalog, metadata.recording_id, self._errors)
+        return end
 
     def start_position(self, recording_id: int) -> int:
         """Return where a recording begins, bytes."""

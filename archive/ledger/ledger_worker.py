@@ -21,6 +21,7 @@ from aerotape.qualified_id import QualifiedId
 
 if TYPE_CHECKING:
     from aerotape.archive.ledger.metadata_store import MetadataStore
+    from aerotape.archive.ledger.mirrors.replica import Epoch, Replica
 
 T = TypeVar("T")
 
@@ -37,11 +38,17 @@ class LedgerWorker:
     """
 
     def __init__(
-        self, archive_dir: Path, wake: Callable[[], None], report: Callable[[str], None]
+        self,
+        archive_dir: Path,
+        wake: Callable[[], None],
+        report: Callable[[str], None],
+        *,
+        is_restored: bool = False,
     ) -> None:
         """Create the worker, without a thread.
 
         Args:
+            is_restored: whether the directory may lack what this archive has acknowledged.
             wake: makes the caller's thread advance the tasks; called in the thread.
             report: called in the conductor's thread with what the operator has to know of metadata
                 that was lost or cannot be read.
@@ -50,6 +57,7 @@ class LedgerWorker:
         self.recordings: dict[int, QualifiedId] | None = None
         self._callers: set[object] = set()
         self._archive_dir = archive_dir
+        self._is_restored = is_restored
         self._report = report
         self._reports: deque[str] = deque()
         self._files = FileWorker("archive-ledgers", wake)
@@ -105,6 +113,17 @@ class LedgerWorker:
             change(store)
 
         yield from self.call(make)
+
+    def promise(self, ledger: QualifiedId, epoch: Epoch, own: str) -> Task[Replica]:
+        """Promise an epoch of a ledger, as `MetadataStore.promise`; it is on storage at the end."""
+
+        def make() -> Replica:
+            store = self._open(create=False)
+            if store is None:
+                raise unknown_ledger(ledger)
+            return store.promise(ledger, epoch, own)
+
+        return (yield from self.call(make))
 
     def set_recording(
         self, metadata: LedgerMetadata, recording_id: int, *, is_new: bool = False
@@ -199,6 +218,8 @@ class LedgerWorker:
 
             self._store = open_store(self._archive_dir, create=create, report=self._reports.append)
             if self._store is not None:
+                if self._is_restored:
+                    self._store.forget()
                 self.recordings = self._store.recordings()
         return self._store
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from aerotape.archive.ledger.mirrors.replica import NOT_REPLICATED, Replica
 from aerotape.archive.recording.durability import Durability
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import (
@@ -33,7 +34,7 @@ class LedgerMetadata:
         password_hash: of `hash_of_token`; empty: any password is valid; PASSWORD_LOST: none is.
         write_quorum: how many archives record it.
         ack_quorum: how many of them have to acknowledge.
-        mirrors: control channels of the archives that follow this one.
+        replica: how far this archive is in the protocol with the others that store the ledger.
         state: whether entries may be added.
         recording_id: its recording, NULL_VALUE before the first writer.
         last_entry_id: of a closed ledger, -1 without entries.
@@ -48,7 +49,7 @@ class LedgerMetadata:
     password_hash: bytes = b""
     write_quorum: int = 1
     ack_quorum: int = 1
-    mirrors: tuple[str, ...] = ()
+    replica: Replica = NOT_REPLICATED
     state: LedgerState = LedgerState.OPEN
     recording_id: int = NULL_VALUE
     last_entry_id: int = NULL_VALUE
@@ -62,6 +63,11 @@ class LedgerMetadata:
         return Durability("pd" if is_persistent else "vd", self.ledger.key)
 
     @property
+    def mirrors(self) -> tuple[str, ...]:
+        """The control channels of the other archives that store it."""
+        return self.replica.others
+
+    @property
     def is_closed(self) -> bool:
         """Whether nothing more can be added."""
         return self.state is LedgerState.CLOSED
@@ -71,9 +77,15 @@ def check_quorums(metadata: LedgerMetadata) -> None:
     """Refuse quorums that make no sense.
 
     Raises:
-        ConfigurationError: they contradict each other or the number of mirrors, or a ledger with
-            volatile durability would be striped.
+        ConfigurationError: they contradict each other or the number of mirrors, a mirror is named
+            twice, or a ledger with volatile durability would be striped.
     """
+    repeated = {each for each in metadata.mirrors if metadata.mirrors.count(each) > 1}
+    if repeated:
+        raise ConfigurationError(
+            f"mirror {', '.join(sorted(repeated))} is named twice: name each archive once",
+            "mirrors",
+        )
     write, acknowledge = metadata.write_quorum, metadata.ack_quorum
     archives = 1 + len(metadata.mirrors)
     if not 1 <= acknowledge <= write <= archives:

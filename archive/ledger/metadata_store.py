@@ -9,24 +9,30 @@ locked, or that the operating system cannot read, is not damaged.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.ledger.metadata import FILE_NAME as FILE_NAME
 from aerotape.archive.ledger.metadata import LedgerMetadata, unknown_ledger
+from aerotape.archive.ledger.mirrors.replica import Replica, fenced
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.no_follow import check_file, open_no_follow
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import LedgerExistsError, StorageError, reason_of
+from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
+if TYPE_CHECKING:
+    from aerotape.archive.ledger.entry_lookup import EntryMark
+    from aerotape.archive.ledger.mirrors.replica import Epoch
+
 JOURNAL_NAME: Final = FILE_NAME + "-journal"
-_VERSION: Final = 1
+_VERSION: Final = 2
 # Clients wait longer, and receive that another process has locked the database.
 _LOCK_TIMEOUT_S: Final = 2.0
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -39,7 +45,7 @@ CREATE TABLE ledgers (
     password_hash BLOB NOT NULL,
     write_quorum INTEGER NOT NULL,
     ack_quorum INTEGER NOT NULL,
-    mirrors TEXT NOT NULL,
+    replica TEXT NOT NULL,
     state TEXT NOT NULL,
     recording_id INTEGER NOT NULL,
     last_entry_id INTEGER NOT NULL,
@@ -51,9 +57,17 @@ BEGIN SELECT RAISE(ABORT, 'key, type and digest type of a ledger never change');
 """
 _COLUMNS: Final = (
     "key", "type", "digest_type", "created_ms", "password_hash", "write_quorum", "ack_quorum",
-    "mirrors", "state", "recording_id", "last_entry_id", "length", "end_position",
+    "replica", "state", "recording_id", "last_entry_id", "length", "end_position",
 )  # fmt: skip
+# The column had the mirrors, which `Replica.decode` reads.
+_FROM_VERSION_1: Final = f"""
+BEGIN;
+ALTER TABLE ledgers RENAME COLUMN mirrors TO replica;
+PRAGMA user_version={_VERSION};
+COMMIT;
+"""
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM ledgers"
+_OPEN: Final = (LedgerState.OPEN.name, NULL_VALUE, 0, NULL_POSITION)
 _INSERT: Final = f"INSERT INTO ledgers VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 
@@ -87,6 +101,9 @@ class MetadataStore:
                     problem = "it was never written completely"
                 if problem != "ok":
                     raise DamagedMetadataError(f"cannot use {_what(path)}: {problem}", path)
+                if problem == "ok" and version == 1:
+                    connection.executescript(_FROM_VERSION_1)
+                    version = _VERSION
                 if version != _VERSION:
                     raise StorageError(
                         f"cannot use {_what(path)}: version {version}, expected {_VERSION}; use the"
@@ -173,20 +190,65 @@ class MetadataStore:
             "UPDATE ledgers SET recording_id = ? WHERE key = ?", (recording_id, ledger.key)
         )
 
-    def set_mirrors(self, ledger: QualifiedId, mirrors: tuple[str, ...]) -> None:
-        """Set the mirrors of a ledger (StorageError)."""
+    def set_replica(
+        self, ledger: QualifiedId, replica: Replica, end: EntryMark | None = None
+    ) -> None:
+        """Set how far the archive is in the protocol, and whether the ledger is closed.
+
+        Args:
+            end: of a ledger that is closed; None: it is open.
+
+        Raises:
+            LedgerClosedError: a higher epoch has been promised.
+            StorageError: it cannot be written.
+        """
+        promised = self.get(ledger).replica.promised
+        if promised > replica.promised:
+            raise fenced(ledger, promised)
+        closed = _OPEN if end is None else _closed_at(end)
         self._execute(
-            "UPDATE ledgers SET mirrors = ? WHERE key = ?", (json.dumps(mirrors), ledger.key)
+            "UPDATE ledgers SET replica = ?, state = ?, last_entry_id = ?, length = ?,"
+            " end_position = ? WHERE key = ?",
+            (replica.encode(), *closed, ledger.key),
         )
 
-    def set_closed(
-        self, ledger: QualifiedId, last_entry_id: int, length: int, end_position: int
-    ) -> None:
+    def promise(self, ledger: QualifiedId, epoch: Epoch, own: str) -> Replica:
+        """Promise an epoch, unless a higher one is promised; return what is stored then.
+
+        Args:
+            own: the name of this member, stored unless it has one.
+
+        Raises:
+            UnknownLedgerError: there is no such ledger.
+            StorageError: it cannot be written.
+        """
+        replica = self.get(ledger).replica
+        if replica.promised < epoch:
+            replica = replace(replica.named(own), promised=epoch)
+            self._set(ledger, replica)
+        return replica
+
+    def forget(self) -> None:
+        """Note that this archive may lack entries of ledgers that others store, too (StorageError).
+
+        They count again once their logs have been copied from their leaders.
+        """
+        for metadata in self._select("WHERE replica != '{}'"):
+            self._set(metadata.ledger, replace(metadata.replica, forgets=True))
+
+    def set_quorums(self, ledger: QualifiedId, write_quorum: int, ack_quorum: int) -> None:
+        """Set the quorums of a ledger that another archive leads (StorageError)."""
+        self._execute(
+            "UPDATE ledgers SET write_quorum = ?, ack_quorum = ? WHERE key = ?",
+            (write_quorum, ack_quorum, ledger.key),
+        )
+
+    def set_closed(self, ledger: QualifiedId, end: EntryMark) -> None:
         """Close a ledger at its last entry (StorageError)."""
         self._execute(
             "UPDATE ledgers SET state = ?, last_entry_id = ?, length = ?, end_position = ?"
             " WHERE key = ?",
-            (LedgerState.CLOSED.name, last_entry_id, length, end_position, ledger.key),
+            (*_closed_at(end), ledger.key),
         )
 
     def remove(self, ledger: QualifiedId) -> None:
@@ -202,6 +264,11 @@ class MetadataStore:
     def close(self) -> None:
         """Close the database. Idempotent."""
         self._connection.close()
+
+    def _set(self, ledger: QualifiedId, replica: Replica) -> None:
+        self._execute(
+            "UPDATE ledgers SET replica = ? WHERE key = ?", (replica.encode(), ledger.key)
+        )
 
     def _execute(self, statement: str, values: tuple[Any, ...]) -> None:
         with _storage_errors(self._path, "write"):
@@ -282,6 +349,10 @@ def _storage_errors(path: Path, what: str) -> Iterator[None]:
         raise kind(f"cannot {what} {_what(path)}: {why}", path) from error
 
 
+def _closed_at(end: EntryMark) -> tuple[str, int, int, int]:
+    return LedgerState.CLOSED.name, end.entry_id, end.length, end.position
+
+
 def _row(metadata: LedgerMetadata) -> tuple[Any, ...]:
     return (
         metadata.ledger.key,
@@ -291,7 +362,7 @@ def _row(metadata: LedgerMetadata) -> tuple[Any, ...]:
         metadata.password_hash,
         metadata.write_quorum,
         metadata.ack_quorum,
-        json.dumps(metadata.mirrors),
+        metadata.replica.encode(),
         metadata.state.name,
         metadata.recording_id,
         metadata.last_entry_id,
@@ -310,7 +381,7 @@ def _metadata(row: sqlite3.Row, path: Path) -> LedgerMetadata:
             password_hash=row["password_hash"],
             write_quorum=row["write_quorum"],
             ack_quorum=row["ack_quorum"],
-            mirrors=tuple(json.loads(row["mirrors"])),
+            replica=Replica.decode(row["replica"]),
             state=LedgerState[row["state"]],
             recording_id=row["recording_id"],
             last_entry_id=row["last_entry_id"],

@@ -11,6 +11,7 @@ from aerotape.archive.extensions import Handler, Handlers
 from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
 from aerotape.archive.ledger.mirrors.follower import MirrorSource
+from aerotape.archive.ledger.mirrors.replica import MirrorStep, Replica
 from aerotape.archive.ledger.service import LedgerService
 from aerotape.catalog.scopes.layout import imported_directory, unsigned
 from aerotape.clock import epoch_ms
@@ -98,7 +99,7 @@ def _create(
         hash_of_token(ledger, request.password_token),
         request.write_quorum,
         request.ack_quorum,
-        tuple(mirrors),
+        Replica(groups=(("", *mirrors),)) if mirrors else Replica(),
     )
     check_quorums(metadata)
     task = ledgers.create(metadata)
@@ -134,6 +135,23 @@ def _list(
     ledgers.requests.begin(session, request.correlation_id, task)
 
 
+def _prepare(
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.PrepareWriterRequest,
+) -> None:
+    ledger = _ledger(request)
+    task = ledgers.prepare(
+        session,
+        request.correlation_id,
+        ledger,
+        takes_over=bool(request.takes_over),
+        password_token=request.password_token,
+    )
+    ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
+
+
 def _attach(
     ledgers: LedgerService,
     services: Services,
@@ -154,6 +172,33 @@ def _attach(
     ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
 
 
+def _await(
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.AwaitLedgerRequest,
+) -> None:
+    task = ledgers.await_position(
+        session,
+        _ledger(request),
+        request.position,
+        request.reach,
+        request.timeout_ns,
+        request.attach_id,
+    )
+    ledgers.requests.begin(session, request.correlation_id, task)
+
+
+def _recover(
+    ledgers: LedgerService,
+    services: Services,
+    session: ControlSession,
+    request: codecs.RecoverLedgerRequest,
+) -> None:
+    task = ledgers.recover(session, _ledger(request), request.password_token)
+    ledgers.requests.begin(session, request.correlation_id, task)
+
+
 def _close(
     ledgers: LedgerService,
     services: Services,
@@ -171,22 +216,47 @@ def _mirror(
     session: ControlSession,
     request: codecs.MirrorLedgerRequest,
 ) -> None:
-    metadata = LedgerMetadata(
-        _ledger(request),
+    """Begin a step of another archive that stores the same ledger."""
+    correlation_id, ledger = request.correlation_id, _ledger(request)
+    try:
+        step = MirrorStep(request.step)  # type: ignore[arg-type]
+        replica = Replica.decode(request.replica)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ArchiveError(f"cannot mirror ledger {ledger}: {error}") from error
+    led = LedgerMetadata(
+        ledger,
         request.ledger_type,
         request.digest_type,
         request.created_ms,
         request.password_hash,
+        request.write_quorum or 1,
+        request.ack_quorum or 1,
+        replica,
     )
-    source = MirrorSource(
-        request.source_channel,
-        request.source_stream_id,
-        request.source_recording_id,
-        request.confirmed_position,
-        request.recorded_position,
-    )
-    task = ledgers.mirror(metadata, source)
-    ledgers.requests.begin(session, request.correlation_id, task, changes=metadata.ledger)
+    position = request.recorded_position or 0
+    first: Task[None] | None = None
+    if step is not MirrorStep.QUERY:
+        first = ledgers.promise(led, is_stored=step is MirrorStep.PROMISE)
+    task: Task[int] | Task[None]
+    match step:
+        case MirrorStep.QUERY:
+            task = ledgers.send_state(session, correlation_id, led)
+        case MirrorStep.PROMISE:
+            task = ledgers.send_settled_state(session, correlation_id, led)
+        case MirrorStep.FOLLOW:
+            source = MirrorSource(
+                request.source_channel,
+                request.source_stream_id,
+                request.source_recording_id,
+                position,
+                request.confirmed_position,
+                replica,
+            )
+            task = ledgers.follow(led, source)
+        case _:
+            task = ledgers.adopt(led, position, is_closed=step is MirrorStep.CLOSE)
+    changes = None if step is MirrorStep.QUERY else ledger
+    ledgers.requests.begin(session, correlation_id, task, changes=changes, first=first)
 
 
 def _next_scope(
@@ -210,18 +280,17 @@ def handlers_of(ledgers: LedgerService, mirror_channels: frozenset[str]) -> Hand
         codecs.CreateLedgerRequest: partial(_create, ledgers, mirror_channels),
         codecs.LedgerInfoRequest: partial(_info, ledgers),
         codecs.ListLedgersRequest: partial(_list, ledgers),
+        codecs.PrepareWriterRequest: partial(_prepare, ledgers),
         codecs.AttachWriterRequest: partial(_attach, ledgers),
         codecs.SyncLedgerRequest: handler(ledgers.sync),
-        codecs.AwaitLedgerRequest: handler(
-            ledgers.await_position, "position", "reach", "timeout_ns"
-        ),
+        codecs.AwaitLedgerRequest: partial(_await, ledgers),
         codecs.CloseLedgerRequest: partial(_close, ledgers),
-        codecs.RecoverLedgerRequest: handler(ledgers.recover, "password_token", changes=True),
+        codecs.RecoverLedgerRequest: partial(_recover, ledgers),
         codecs.DeleteLedgerRequest: handler(ledgers.delete, changes=True),
         codecs.LocateEntryRequest: handler(ledgers.locate, "entry_id"),
         codecs.MirrorLedgerRequest: partial(_mirror, ledgers),
         codecs.ReplaceMirrorRequest: handler(
-            ledgers.replace_mirror, "mirror", "replacement", changes=True
+            ledgers.replace_mirror, "mirror", "replacement", "is_lost", changes=True
         ),
         codecs.NextScopeRequest: partial(_next_scope, ledgers),
     }

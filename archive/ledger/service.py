@@ -19,20 +19,21 @@ mirrors a ledger that another one leads (`mirrors/follower.py`).
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.ledger.client_requests import ClientRequests
-from aerotape.archive.ledger.entry_lookup import EntryMark
 from aerotape.archive.ledger.ledger_recordings import LedgerRecordings, Purge, Truncate
 from aerotape.archive.ledger.ledger_worker import LedgerWorker
-from aerotape.archive.ledger.metadata import LedgerMetadata, check_password
-from aerotape.archive.ledger.mirrors.follower import Followers, MirrorSource
+from aerotape.archive.ledger.metadata import LedgerMetadata, check_password, check_quorums
+from aerotape.archive.ledger.mirrors.follower import Followers, MirrorSource, check_same
 from aerotape.archive.ledger.mirrors.leader import Leader
+from aerotape.archive.ledger.mirrors.replica import Replica, fenced, may_have_forgotten
 from aerotape.archive.ledger.status import LedgerStatus, descriptor_message
 from aerotape.archive.ledger.writer_recording import Client, WriterRecording
 from aerotape.archive.waiting import Pause, Task
@@ -41,8 +42,10 @@ from aerotape.codecs.generated.ledger_control import LedgerType, Reach
 from aerotape.errors import (
     LedgerClosedError,
     LedgerError,
+    LedgerFencedError,
     LedgerInUseError,
     UnconfirmedEntryError,
+    UnknownLedgerError,
 )
 from aerotape.protocol import NULL_VALUE
 
@@ -53,6 +56,10 @@ if TYPE_CHECKING:
     from aerotape.archive.replication.replications import Replications
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.qualified_id import QualifiedId
+
+
+# The longest pause before a recovery that another one has interrupted is repeated.
+_RETRY_NS: Final = 500_000_000
 
 
 class LedgerService:
@@ -72,6 +79,7 @@ class LedgerService:
         purge: Purge,
         truncate: Truncate,
         config: ArchiveConfig,
+        archive_id: int,
         errors: ErrorLog,
         wake: Callable[[], None],
     ) -> None:
@@ -84,8 +92,13 @@ class LedgerService:
         """
         # How long a writer's stream may take to arrive.
         self._connect_timeout_ns = config.connect_timeout_ns
+        self._archive_id = archive_id
+        self._is_restored = config.ledgers_restored
         self._worker = LedgerWorker(
-            archive_dir, wake, lambda text: errors.record("metadata of ledgers", text)
+            archive_dir,
+            wake,
+            lambda text: errors.record("metadata of ledgers", text),
+            is_restored=config.ledgers_restored,
         )
         self._worker.begin()
         self.requests = ClientRequests(self._worker, errors)
@@ -98,14 +111,16 @@ class LedgerService:
             truncate=truncate,
             errors=errors,
         )
+        self._followers = Followers(replications, self._recordings, self._worker, errors)
         self._leader = Leader(
             recordings=self._recordings,
             worker=self._worker,
+            followers=self._followers,
             opening=replications.open_mirror,
             config=config,
+            archive_id=archive_id,
             errors=errors,
         )
-        self._followers = Followers(replications, self._recordings, self._worker, errors)
 
     @property
     def wants_within_ns(self) -> int | None:
@@ -133,6 +148,10 @@ class LedgerService:
 
     def create(self, metadata: LedgerMetadata) -> Task[int]:
         """Add a ledger; it is on storage at the end."""
+        if metadata.mirrors:
+            own = self._leader.own_channel(metadata.ledger)
+            metadata = replace(metadata, replica=metadata.replica.named(own))
+            check_quorums(metadata)
         yield from self._worker.change(lambda store: store.add(metadata))
         return 0
 
@@ -161,6 +180,36 @@ class LedgerService:
         """Return the lowest scope after one that has ledgers or imported recordings, or 0."""
         return self._worker.next_scope(after)
 
+    def prepare(
+        self,
+        client: Client,
+        correlation_id: int,
+        ledger: QualifiedId,
+        *,
+        takes_over: bool,
+        password_token: bytes,
+    ) -> Task[None]:
+        """Lead a ledger for a writer that follows; send the descriptor, which has where it begins.
+
+        Args:
+            takes_over: whether to end another writer, whose adds raise LedgerClosedError then.
+        """
+        metadata = yield from self._recordings.metadata(ledger)
+        check_password(metadata, password_token)
+        writer = self._recordings.writer(ledger)
+        if writer is not None and takes_over:
+            self._recordings.fail_writer(
+                writer,
+                f"ledger {ledger} is closed for this writer: another one has taken it over",
+                LedgerFencedError.code,
+            )
+            while writer.is_active:
+                yield Pause()
+            self._recordings.do_work()
+        metadata = yield from self._lead(metadata)
+        status = yield from self._own_status(metadata)
+        client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+
     def attach(
         self,
         client: Client,
@@ -179,16 +228,13 @@ class LedgerService:
         """
         metadata = yield from self._recordings.metadata(ledger)
         check_password(metadata, password_token)
-        if metadata.is_closed:
-            raise LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
-        yield from self._recordings.await_known(metadata)
-        self._recordings.check_no_writer(metadata)
-        status = yield from self._status(metadata)
+        if not self._leader.is_prepared(metadata):
+            metadata = yield from self._lead(metadata)
+        status = yield from self._own_status(metadata)
         writer = WriterRecording(metadata, client, correlation_id)
         yield from self._recordings.start_writer(
             writer, stream_id, channel(metadata), source_location, self._connect_timeout_ns
         )
-        yield from self._leader.start(writer)
         status = yield from self._begin(writer, metadata, status)
         client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
@@ -202,13 +248,27 @@ class LedgerService:
         return (yield from self._leader.sync(ledger, position))
 
     def await_position(
-        self, ledger: QualifiedId, position: int, reach: Reach, timeout_ns: int
+        self,
+        client: Client,
+        ledger: QualifiedId,
+        position: int,
+        reach: Reach,
+        timeout_ns: int,
+        attach_id: int | None,
     ) -> Task[int]:
-        """Return the position reached, once it is at least `position` or the time is over."""
+        """Return the position reached, once it is at least `position` or the time is over.
+
+        Args:
+            attach_id: the correlation id of the request that attached the client's writer, which
+                fails with LedgerFencedError once that is no longer the ledger's: the entries of
+                another one may be in the place of its entries. None: of no writer.
+        """
         deadline_ns = time.monotonic_ns() + timeout_ns
         metadata = yield from self._recordings.metadata(ledger)
         is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
         while (session := self._recordings.session(metadata.recording_id)) is not None:
+            if attach_id is not None:
+                self._recordings.check_writer(ledger, client, attach_id)
             if is_confirmed:
                 reached = self._leader.confirmed(ledger, session.confirmed_position)
             else:
@@ -216,6 +276,8 @@ class LedgerService:
             if reached >= position or time.monotonic_ns() >= deadline_ns:
                 return reached
             yield Pause()
+        if attach_id is not None:
+            self._recordings.check_writer(ledger, client, attach_id)
         metadata = yield from self._recordings.metadata(ledger)
         status = yield from self._status(metadata, with_entries=False)
         return status.confirmed_position
@@ -232,8 +294,22 @@ class LedgerService:
             raise LedgerInUseError.of_ledger(ledger)
         return (yield from self._close(metadata))
 
-    def recover(self, ledger: QualifiedId, password_token: bytes) -> Task[int]:
-        """Stop the writer of a ledger, also another client's, and close it as `close_ledger`."""
+    def recover(self, client: Client, ledger: QualifiedId, password_token: bytes) -> Task[int]:
+        """Stop the writer of a ledger, also another client's, and close it as `close_ledger`.
+
+        Another archive may be doing the same: then one of both is repeated, and finds it closed.
+        """
+        deadline_ns = time.monotonic_ns() + self._connect_timeout_ns
+        while True:
+            try:
+                task = self._recover(ledger, password_token)
+                return (yield from self.requests.run_alone(client, ledger, task))
+            except LedgerFencedError:
+                if time.monotonic_ns() >= deadline_ns:
+                    raise
+            yield Pause(random.randrange(_RETRY_NS))
+
+    def _recover(self, ledger: QualifiedId, password_token: bytes) -> Task[int]:
         metadata = yield from self._recordings.metadata(ledger)
         check_password(metadata, password_token)
         writer = self._recordings.writer(ledger)
@@ -263,20 +339,118 @@ class LedgerService:
         limit = status.recorded_position
         return (yield from self._worker.call(lambda: recording.position_of(entry_id, limit)))
 
-    def mirror(self, metadata: LedgerMetadata, source: MirrorSource) -> Task[int]:
-        """Replicate a ledger that another archive leads; return the recording once it has begun."""
-        return self._followers.follow(metadata, source)
-
-    def replace_mirror(self, ledger: QualifiedId, mirror: str, replacement: str) -> Task[int]:
+    def replace_mirror(
+        self, ledger: QualifiedId, mirror: str, replacement: str, is_lost: bool | None
+    ) -> Task[int]:
         """Mirror a ledger on another archive; that is on storage at the end.
 
-        `mirror` and `replacement` are control channels.
+        Args:
+            mirror: control channel of the one that is replaced.
+            replacement: control channel of the other one.
+            is_lost: whether the first one has lost the ledger, or will never return.
         """
         metadata = yield from self._recordings.metadata(ledger)
-        yield from self._leader.replace(metadata, mirror, replacement)
+        yield from self._leader.replace(metadata, mirror, replacement, is_lost=bool(is_lost))
         return 0
 
+    # ---- requests of other archives that store a ledger ---------------------------------------
+
+    def promise(self, led: LedgerMetadata, *, is_stored: bool) -> Task[None]:
+        """Promise the epoch of another archive, and stop what is done in a lower one.
+
+        Args:
+            led: of the ledger, as the other archive has it; `replica.promised` is the epoch.
+            is_stored: whether a ledger that is not known here is added; else nothing is stored.
+
+        Raises:
+            LedgerClosedError: a higher epoch has been promised.
+            LedgerError: this archive has another ledger with this id.
+        """
+        ledger, epoch = led.ledger, led.replica.promised
+        try:
+            known = yield from self._worker.get(ledger)
+        except UnknownLedgerError:
+            if is_stored:
+                new = replace(led, replica=replace(led.replica.as_new(), forgets=self._is_restored))
+                yield from self._worker.change(lambda store: store.add(new))
+            return
+        check_same(known, led)
+        stored = yield from self._worker.promise(ledger, epoch, led.replica.own)
+        if stored.promised != epoch:
+            raise fenced(ledger, stored.promised)
+        if known.replica.promised != epoch:
+            self._leader.depose(ledger)
+            self._followers.stop(ledger)
+
+    def send_state(self, client: Client, correlation_id: int, led: LedgerMetadata) -> Task[None]:
+        """Send the state of this archive, also of a ledger that it does not know."""
+        try:
+            metadata = yield from self._worker.get(led.ledger)
+        except UnknownLedgerError:
+            unknown = Replica(own=led.replica.own, forgets=self._is_restored)
+            metadata = replace(led, replica=unknown)
+        else:
+            forgets = may_have_forgotten(metadata)
+            metadata = replace(metadata, replica=replace(metadata.replica, forgets=forgets))
+        status = replace(
+            self._positions(metadata), recorded_position=self._recordings.end(metadata)
+        )
+        client.pass_on(
+            descriptor_message(
+                client.session_id, correlation_id, metadata, status, archive_id=self._archive_id
+            )
+        )
+
+    def send_settled_state(
+        self, client: Client, correlation_id: int, led: LedgerMetadata
+    ) -> Task[None]:
+        """Send the state of this archive once its log has stopped, and is on storage."""
+        metadata = yield from self._worker.get(led.ledger)
+        while self._recordings.writer(led.ledger) is not None:
+            yield Pause()
+        if metadata.recording_id != NULL_VALUE:
+            yield from self._recordings.settle(metadata)
+        yield from self.send_state(client, correlation_id, led)
+
+    def follow(self, led: LedgerMetadata, source: MirrorSource) -> Task[int]:
+        """Replicate a ledger that another archive leads; return the recording once it has begun."""
+        return self._followers.follow(led, source)
+
+    def adopt(self, led: LedgerMetadata, position: int, *, is_closed: bool) -> Task[int]:
+        """Store that this archive has the log of the leader up to a position, bytes.
+
+        Returns:
+            Up to where it is on storage, bytes.
+        """
+        metadata = yield from self._worker.get(led.ledger)
+        return (
+            yield from self._followers.adopt(metadata, led.replica, position, is_closed=is_closed)
+        )
+
     # ---- steps of requests --------------------------------------------------------------------
+
+    def _lead(self, metadata: LedgerMetadata) -> Task[LedgerMetadata]:
+        """Lead a ledger without a writer, so that it can have one; return its metadata then."""
+        ledger = metadata.ledger
+        closed = LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
+        if metadata.is_closed:
+            raise closed
+        yield from self._recordings.await_known(metadata)
+        if self._recordings.writer(ledger) is not None or not metadata.mirrors:
+            # With mirrors it may follow another leader, which it fences.
+            self._recordings.check_no_writer(metadata)
+        metadata = yield from self._leader.lead(metadata)
+        if metadata.is_closed:
+            raise closed
+        return metadata
+
+    def _own_status(self, metadata: LedgerMetadata) -> Task[LedgerStatus]:
+        """Return the status of this archive's recording, which has stopped and is on storage."""
+        if metadata.recording_id == NULL_VALUE:
+            return LedgerStatus.of_metadata(metadata)
+        yield from self._recordings.settle(metadata)
+        positions = self._recordings.positions(metadata)
+        return (yield from self._recordings.find_entries(metadata, positions))
 
     def _begin(
         self, writer: WriterRecording, metadata: LedgerMetadata, before: LedgerStatus
@@ -291,7 +465,9 @@ class LedgerService:
         if metadata.recording_id == NULL_VALUE:
             start = self._recordings.start_position(recording_id)
             before = replace(before, recorded_position=start, confirmed_position=start)
+            # Before the mirrors are waited for: without them the ledger has an empty recording.
             yield from self._worker.set_recording(metadata, recording_id)
+        yield from self._leader.start(writer)
         session = self._recordings.session(recording_id)
         if session is None:
             raise LedgerError(
@@ -303,31 +479,39 @@ class LedgerService:
 
     def _close(self, metadata: LedgerMetadata) -> Task[int]:
         """Stop the writer of a ledger, sync and close it; return its last entry id."""
-        if metadata.is_closed:
+        if metadata.is_closed and (not metadata.mirrors or metadata.replica.is_decided):
             return metadata.last_entry_id
-        ledger, end = metadata.ledger, EntryMark(0)
-        self._followers.stop(ledger)
-        self._leader.hold(ledger)
+        ledger = metadata.ledger
+        if self._leader.leads(ledger):
+            self._leader.hold(ledger)
+        else:
+            metadata = yield from self._leader.lead(metadata, is_closing=True)
+            if metadata.replica.is_decided:
+                return metadata.last_entry_id
         writer = self._recordings.writer(ledger)
         if writer is not None:
             yield from self._recordings.stop_writer(writer)
         if metadata.recording_id != NULL_VALUE:
-            recording = yield from self._recordings.settle(metadata)
-            limit = recording.descriptor.stop_position
-            yield from self._leader.await_end(metadata, limit)
-            end = yield from self._worker.call(lambda: recording.last_entry(limit))
-        yield from self._worker.change(
-            lambda store: store.set_closed(ledger, end.entry_id, end.length, end.position)
-        )
-        self._recordings.mark_closed(metadata)
-        self._leader.close_mirrors(ledger)
+            yield from self._recordings.settle(metadata)
+        yield from self._leader.await_end(metadata, self._recordings.end(metadata))
+        end = yield from self._recordings.close(metadata)
+        yield from self._leader.close_mirrors(metadata)
         return end.entry_id
 
     def _status(self, metadata: LedgerMetadata, *, with_entries: bool = True) -> Task[LedgerStatus]:
         """Return positions that hold now, and the entries that end there."""
         if metadata.is_closed or metadata.recording_id == NULL_VALUE:
             return LedgerStatus.of_metadata(metadata)
-        yield from self._leader.find_confirmed(metadata)
+        if self._leader.finds_confirmed(metadata):
+            yield from self.requests.lock(metadata.ledger)
+            try:
+                if self._leader.finds_confirmed(metadata):
+                    yield from self._leader.find_confirmed(metadata)
+            finally:
+                self.requests.unlock(metadata.ledger)
+            metadata = yield from self._recordings.metadata(metadata.ledger)
+            if metadata.is_closed:
+                return LedgerStatus.of_metadata(metadata)
         yield from self._recordings.await_known(metadata)
         positions = self._positions(metadata)
         if not with_entries:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from aerotape.codecs.generated import ledger_control as codecs
@@ -12,6 +12,25 @@ if TYPE_CHECKING:
     from aerotape.archive.ledger.entry_lookup import EntryMark
     from aerotape.archive.ledger.metadata import LedgerMetadata
     from aerotape.archive.recording.recording_session import RecordingSession
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorStatus:
+    """A mirror, as the leader of the ledger sees it.
+
+    Attributes:
+        channel: its control channel.
+        is_connected: whether it follows in the leader's epoch.
+        recorded_position: up to where it has recorded, bytes; -1: not known.
+        confirmed_position: up to where it is on its storage, likewise.
+        error: why it is not connected; "": no error yet.
+    """
+
+    channel: str
+    is_connected: bool
+    recorded_position: int
+    confirmed_position: int
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +46,7 @@ class LedgerStatus:
         length: payload bytes up to `last_add_pushed`, likewise.
         recording_counter_id: the counter of `recorded_position`, NULL_VALUE without a writer.
         confirmed_counter_id: the counter of `confirmed_position`, likewise.
+        members: the mirrors, while this archive leads the ledger.
     """
 
     recording_id: int
@@ -37,6 +57,7 @@ class LedgerStatus:
     length: int | None = None
     recording_counter_id: int = NULL_VALUE
     confirmed_counter_id: int = NULL_VALUE
+    members: tuple[MirrorStatus, ...] = ()
 
     @classmethod
     def of_metadata(cls, metadata: LedgerMetadata) -> LedgerStatus:
@@ -74,9 +95,18 @@ class LedgerStatus:
 
 
 def descriptor_message(
-    control_session_id: int, correlation_id: int, metadata: LedgerMetadata, status: LedgerStatus
+    control_session_id: int,
+    correlation_id: int,
+    metadata: LedgerMetadata,
+    status: LedgerStatus,
+    *,
+    archive_id: int | None = None,
 ) -> bytes:
-    """Return the LedgerDescriptor that is sent to a client."""
+    """Return the LedgerDescriptor that is sent to a client.
+
+    Args:
+        archive_id: of this archive, for another one that stores the ledger; None: for a client.
+    """
     import json
 
     scope_id, ledger_id = metadata.ledger.signed
@@ -100,5 +130,8 @@ def descriptor_message(
         write_quorum=metadata.write_quorum,
         ack_quorum=metadata.ack_quorum,
         has_password=codecs.BooleanType(bool(metadata.password_hash)),
+        archive_id=archive_id,
         mirrors=json.dumps(metadata.mirrors),
+        replica="" if archive_id is None else metadata.replica.encode(),
+        members=json.dumps([asdict(each) for each in status.members]),
     ).encode()

@@ -183,9 +183,11 @@ def check_descriptor(descriptor: RecordingDescriptor, *, is_live: bool) -> None:
 def check_deletion(
     replay_plan: ReplayPlan, descriptor: RecordingDescriptor, deleted_up_to: int | None
 ) -> None:
-    """Refuse to replay data after segments that are still being deleted.
+    """Refuse a replay past the stop position into segments that are still being deleted.
 
-    A recording that was truncated and extended creates files with the names of deleted ones.
+    Only a counter that bounds a replay leads past it. Of an active recording the segments that are
+    deleted precede the start position. The reference of version 1.54 refuses to replay it, that of
+    1.51 refuses nothing.
 
     Args:
         deleted_up_to: base position of the last of these segments; None without them.
@@ -193,8 +195,9 @@ def check_deletion(
     Raises:
         ArchiveError: wait for the DELETE signal.
     """
-    stop_position = descriptor.stop_position
-    if deleted_up_to is not None and min(deleted_up_to, replay_plan.stop_position) > stop_position:
+    if deleted_up_to is None or descriptor.is_active:
+        return
+    if min(deleted_up_to, replay_plan.stop_position) > descriptor.stop_position:
         raise ArchiveError(
             f"cannot start replay of recording {descriptor.recording_id} due to an outstanding"
             " delete operation: wait for the DELETE signal"

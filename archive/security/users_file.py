@@ -83,6 +83,7 @@ _RECORD = _READ | frozenset(
         codecs.StopRecordingByIdentityRequest,
         codecs.StopAllReplaysRequest,
         ledger_control.CreateLedgerRequest,
+        ledger_control.PrepareWriterRequest,
         ledger_control.AttachWriterRequest,
         ledger_control.SyncLedgerRequest,
         ledger_control.AwaitLedgerRequest,

@@ -58,18 +58,18 @@ class Reach(IntEnum):
     CONFIRMED = 1
 
 
-class LedgerState(IntEnum):
-    """Enum `LedgerState` of the schema, int32 on the wire."""
-
-    OPEN = 0
-    CLOSED = 1
-
-
 class BooleanType(IntEnum):
     """Enum `BooleanType` of the schema, int32 on the wire."""
 
     FALSE = 0
     TRUE = 1
+
+
+class LedgerState(IntEnum):
+    """Enum `LedgerState` of the schema, int32 on the wire."""
+
+    OPEN = 0
+    CLOSED = 1
 
 
 _CREATE_LEDGER_REQUEST = Struct("<HHHHqqqqiiii")
@@ -473,15 +473,16 @@ class SyncLedgerRequest(Message):
         return cls(control_session_id, correlation_id, scope_id, ledger_id)
 
 
-_AWAIT_LEDGER_REQUEST = Struct("<HHHHqqqqqiq")
-_AWAIT_LEDGER_REQUEST_BLOCK = Struct("<qqqqqiq")
+_AWAIT_LEDGER_REQUEST = Struct("<HHHHqqqqqiqq")
+_AWAIT_LEDGER_REQUEST_BLOCK_V1 = Struct("<qqqqqiqq")
+_AWAIT_LEDGER_REQUEST_BLOCK_V0 = Struct("<qqqqqiq")
 
 
 class AwaitLedgerRequest(Message):
     """Template 6, `AwaitLedgerRequest`."""
 
     TEMPLATE_ID: ClassVar[int] = 6
-    BLOCK_LENGTH: ClassVar[int] = 52
+    BLOCK_LENGTH: ClassVar[int] = 60
     SCHEMA_ID: ClassVar[int] = 201
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -493,6 +494,7 @@ class AwaitLedgerRequest(Message):
         "position",
         "reach",
         "timeout_ns",
+        "attach_id",
     )
     __slots__ = __match_args__
 
@@ -505,6 +507,7 @@ class AwaitLedgerRequest(Message):
         position: int = 0,
         reach: Reach = Reach.ACKNOWLEDGED,
         timeout_ns: int = 0,
+        attach_id: int | None = None,  # since version 1
     ) -> None:
         self.control_session_id = control_session_id
         self.correlation_id = correlation_id
@@ -513,11 +516,12 @@ class AwaitLedgerRequest(Message):
         self.position = position
         self.reach = reach
         self.timeout_ns = timeout_ns
+        self.attach_id = attach_id
 
     def encode(self) -> bytes:
         try:
             return _AWAIT_LEDGER_REQUEST.pack(
-                52,
+                60,
                 6,
                 201,
                 1,
@@ -528,6 +532,7 @@ class AwaitLedgerRequest(Message):
                 self.position,
                 self.reach,
                 self.timeout_ns,
+                -9223372036854775808 if self.attach_id is None else self.attach_id,
             )
         except ENCODE_FAULTS as fault:
             raise encode_error(self, _AWAIT_LEDGER_REQUEST, fault) from None
@@ -537,20 +542,36 @@ class AwaitLedgerRequest(Message):
         cls,
         buffer: Buffer,
         offset: int = 0,
-        block_length: int = 52,
+        block_length: int = 60,
         version: int = 1,
     ) -> Self:
-        check_block("AwaitLedgerRequest", buffer, offset, block_length, 52)
-        (
-            control_session_id,
-            correlation_id,
-            scope_id,
-            ledger_id,
-            position,
-            reach,
-            timeout_ns,
-        ) = _AWAIT_LEDGER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        attach_id: int | None = None
+        if version >= 1:
+            check_block("AwaitLedgerRequest", buffer, offset, block_length, 60)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+                position,
+                reach,
+                timeout_ns,
+                attach_id,
+            ) = _AWAIT_LEDGER_REQUEST_BLOCK_V1.unpack_from(buffer, offset)
+        else:
+            check_block("AwaitLedgerRequest", buffer, offset, block_length, 52)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+                position,
+                reach,
+                timeout_ns,
+            ) = _AWAIT_LEDGER_REQUEST_BLOCK_V0.unpack_from(buffer, offset)
         reach = enum_member(Reach, reach, "AwaitLedgerRequest.reach")
+        if attach_id == -9223372036854775808:
+            attach_id = None
         return cls(
             control_session_id,
             correlation_id,
@@ -559,6 +580,7 @@ class AwaitLedgerRequest(Message):
             position,
             reach,
             timeout_ns,
+            attach_id,
         )
 
 
@@ -1048,8 +1070,8 @@ class NextScopeRequest(Message):
         return cls(control_session_id, correlation_id, scope_id)
 
 
-_MIRROR_LEDGER_REQUEST = Struct("<HHHHqqqqqqiiiqq")
-_MIRROR_LEDGER_REQUEST_BLOCK_V1 = Struct("<qqqqqqiiiqq")
+_MIRROR_LEDGER_REQUEST = Struct("<HHHHqqqqqqiiiqqiii")
+_MIRROR_LEDGER_REQUEST_BLOCK_V1 = Struct("<qqqqqqiiiqqiii")
 _MIRROR_LEDGER_REQUEST_BLOCK_V0 = Struct("<qqqqqqiiiq")
 
 
@@ -1057,7 +1079,7 @@ class MirrorLedgerRequest(Message):
     """Template 11, `MirrorLedgerRequest`."""
 
     TEMPLATE_ID: ClassVar[int] = 11
-    BLOCK_LENGTH: ClassVar[int] = 76
+    BLOCK_LENGTH: ClassVar[int] = 88
     SCHEMA_ID: ClassVar[int] = 201
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -1073,8 +1095,12 @@ class MirrorLedgerRequest(Message):
         "digest_type",
         "confirmed_position",
         "recorded_position",
+        "step",
+        "write_quorum",
+        "ack_quorum",
         "password_hash",
         "source_channel",
+        "replica",
     )
     __slots__ = __match_args__
 
@@ -1091,8 +1117,12 @@ class MirrorLedgerRequest(Message):
         digest_type: DigestType = DigestType.CRC32,
         confirmed_position: int = 0,
         recorded_position: int | None = None,  # since version 1
+        step: int | None = None,  # since version 1
+        write_quorum: int | None = None,  # since version 1
+        ack_quorum: int | None = None,  # since version 1
         password_hash: bytes = b"",
         source_channel: str = "",
+        replica: str | None = "",
     ) -> None:
         self.control_session_id = control_session_id
         self.correlation_id = correlation_id
@@ -1105,13 +1135,17 @@ class MirrorLedgerRequest(Message):
         self.digest_type = digest_type
         self.confirmed_position = confirmed_position
         self.recorded_position = recorded_position
+        self.step = step
+        self.write_quorum = write_quorum
+        self.ack_quorum = ack_quorum
         self.password_hash = password_hash
         self.source_channel = source_channel
+        self.replica = replica
 
     def encode(self) -> bytes:
         try:
             block = _MIRROR_LEDGER_REQUEST.pack(
-                76,
+                88,
                 11,
                 201,
                 1,
@@ -1126,8 +1160,16 @@ class MirrorLedgerRequest(Message):
                 self.digest_type,
                 self.confirmed_position,
                 -9223372036854775808 if self.recorded_position is None else self.recorded_position,
+                -2147483648 if self.step is None else self.step,
+                -2147483648 if self.write_quorum is None else self.write_quorum,
+                -2147483648 if self.ack_quorum is None else self.ack_quorum,
             )
-            return block + data_field(self.password_hash) + text_field(self.source_channel)
+            return (
+                block
+                + data_field(self.password_hash)
+                + text_field(self.source_channel)
+                + text_field(self.replica)
+            )
         except ENCODE_FAULTS as fault:
             raise encode_error(self, _MIRROR_LEDGER_REQUEST, fault) from None
 
@@ -1136,12 +1178,15 @@ class MirrorLedgerRequest(Message):
         cls,
         buffer: Buffer,
         offset: int = 0,
-        block_length: int = 76,
+        block_length: int = 88,
         version: int = 1,
     ) -> Self:
         recorded_position: int | None = None
+        step: int | None = None
+        write_quorum: int | None = None
+        ack_quorum: int | None = None
         if version >= 1:
-            end = check_block("MirrorLedgerRequest", buffer, offset, block_length, 76)
+            end = check_block("MirrorLedgerRequest", buffer, offset, block_length, 88)
             (
                 control_session_id,
                 correlation_id,
@@ -1154,6 +1199,9 @@ class MirrorLedgerRequest(Message):
                 digest_type,
                 confirmed_position,
                 recorded_position,
+                step,
+                write_quorum,
+                ack_quorum,
             ) = _MIRROR_LEDGER_REQUEST_BLOCK_V1.unpack_from(buffer, offset)
         else:
             end = check_block("MirrorLedgerRequest", buffer, offset, block_length, 68)
@@ -1173,8 +1221,17 @@ class MirrorLedgerRequest(Message):
         digest_type = enum_member(DigestType, digest_type, "MirrorLedgerRequest.digest_type")
         if recorded_position == -9223372036854775808:
             recorded_position = None
+        if step == -2147483648:
+            step = None
+        if write_quorum == -2147483648:
+            write_quorum = None
+        if ack_quorum == -2147483648:
+            ack_quorum = None
         password_hash, end = read_data(buffer, end, "MirrorLedgerRequest.password_hash")
-        source_channel, _ = read_text(buffer, end, "MirrorLedgerRequest.source_channel")
+        source_channel, end = read_text(buffer, end, "MirrorLedgerRequest.source_channel")
+        replica: str | None = None
+        if version >= 1:
+            replica, _ = read_text(buffer, end, "MirrorLedgerRequest.replica")
         return cls(
             control_session_id,
             correlation_id,
@@ -1187,20 +1244,25 @@ class MirrorLedgerRequest(Message):
             digest_type,
             confirmed_position,
             recorded_position,
+            step,
+            write_quorum,
+            ack_quorum,
             password_hash,
             source_channel,
+            replica,
         )
 
 
-_REPLACE_MIRROR_REQUEST = Struct("<HHHHqqqq")
-_REPLACE_MIRROR_REQUEST_BLOCK = Struct("<qqqq")
+_REPLACE_MIRROR_REQUEST = Struct("<HHHHqqqqi")
+_REPLACE_MIRROR_REQUEST_BLOCK_V1 = Struct("<qqqqi")
+_REPLACE_MIRROR_REQUEST_BLOCK_V0 = Struct("<qqqq")
 
 
 class ReplaceMirrorRequest(Message):
     """Template 12, `ReplaceMirrorRequest`."""
 
     TEMPLATE_ID: ClassVar[int] = 12
-    BLOCK_LENGTH: ClassVar[int] = 32
+    BLOCK_LENGTH: ClassVar[int] = 36
     SCHEMA_ID: ClassVar[int] = 201
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -1209,6 +1271,7 @@ class ReplaceMirrorRequest(Message):
         "correlation_id",
         "scope_id",
         "ledger_id",
+        "is_lost",
         "mirror",
         "replacement",
     )
@@ -1220,6 +1283,7 @@ class ReplaceMirrorRequest(Message):
         correlation_id: int = 0,
         scope_id: int = 0,
         ledger_id: int = 0,
+        is_lost: int | None = None,  # since version 1
         mirror: str = "",
         replacement: str = "",
     ) -> None:
@@ -1227,13 +1291,14 @@ class ReplaceMirrorRequest(Message):
         self.correlation_id = correlation_id
         self.scope_id = scope_id
         self.ledger_id = ledger_id
+        self.is_lost = is_lost
         self.mirror = mirror
         self.replacement = replacement
 
     def encode(self) -> bytes:
         try:
             block = _REPLACE_MIRROR_REQUEST.pack(
-                32,
+                36,
                 12,
                 201,
                 1,
@@ -1241,6 +1306,7 @@ class ReplaceMirrorRequest(Message):
                 self.correlation_id,
                 self.scope_id,
                 self.ledger_id,
+                -2147483648 if self.is_lost is None else self.is_lost,
             )
             return block + text_field(self.mirror) + text_field(self.replacement)
         except ENCODE_FAULTS as fault:
@@ -1251,30 +1317,135 @@ class ReplaceMirrorRequest(Message):
         cls,
         buffer: Buffer,
         offset: int = 0,
-        block_length: int = 32,
+        block_length: int = 36,
         version: int = 1,
     ) -> Self:
-        end = check_block("ReplaceMirrorRequest", buffer, offset, block_length, 32)
+        is_lost: int | None = None
+        if version >= 1:
+            end = check_block("ReplaceMirrorRequest", buffer, offset, block_length, 36)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+                is_lost,
+            ) = _REPLACE_MIRROR_REQUEST_BLOCK_V1.unpack_from(buffer, offset)
+        else:
+            end = check_block("ReplaceMirrorRequest", buffer, offset, block_length, 32)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+            ) = _REPLACE_MIRROR_REQUEST_BLOCK_V0.unpack_from(buffer, offset)
+        if is_lost == -2147483648:
+            is_lost = None
+        mirror, end = read_text(buffer, end, "ReplaceMirrorRequest.mirror")
+        replacement, _ = read_text(buffer, end, "ReplaceMirrorRequest.replacement")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            is_lost,
+            mirror,
+            replacement,
+        )
+
+
+_PREPARE_WRITER_REQUEST = Struct("<HHHHqqqqi")
+_PREPARE_WRITER_REQUEST_BLOCK = Struct("<qqqqi")
+
+
+class PrepareWriterRequest(Message):
+    """Template 13, `PrepareWriterRequest`."""
+
+    TEMPLATE_ID: ClassVar[int] = 13
+    BLOCK_LENGTH: ClassVar[int] = 36
+    SCHEMA_ID: ClassVar[int] = 201
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "scope_id",
+        "ledger_id",
+        "takes_over",
+        "password_token",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        scope_id: int = 0,
+        ledger_id: int = 0,
+        takes_over: BooleanType = BooleanType.FALSE,
+        password_token: bytes = b"",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.scope_id = scope_id
+        self.ledger_id = ledger_id
+        self.takes_over = takes_over
+        self.password_token = password_token
+
+    def encode(self) -> bytes:
+        try:
+            block = _PREPARE_WRITER_REQUEST.pack(
+                36,
+                13,
+                201,
+                1,
+                self.control_session_id,
+                self.correlation_id,
+                self.scope_id,
+                self.ledger_id,
+                self.takes_over,
+            )
+            return block + data_field(self.password_token)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _PREPARE_WRITER_REQUEST, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 36,
+        version: int = 1,
+    ) -> Self:
+        end = check_block("PrepareWriterRequest", buffer, offset, block_length, 36)
         (
             control_session_id,
             correlation_id,
             scope_id,
             ledger_id,
-        ) = _REPLACE_MIRROR_REQUEST_BLOCK.unpack_from(buffer, offset)
-        mirror, end = read_text(buffer, end, "ReplaceMirrorRequest.mirror")
-        replacement, _ = read_text(buffer, end, "ReplaceMirrorRequest.replacement")
-        return cls(control_session_id, correlation_id, scope_id, ledger_id, mirror, replacement)
+            takes_over,
+        ) = _PREPARE_WRITER_REQUEST_BLOCK.unpack_from(buffer, offset)
+        takes_over = enum_member(BooleanType, takes_over, "PrepareWriterRequest.takes_over")
+        password_token, _ = read_data(buffer, end, "PrepareWriterRequest.password_token")
+        return cls(
+            control_session_id,
+            correlation_id,
+            scope_id,
+            ledger_id,
+            takes_over,
+            password_token,
+        )
 
 
-_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiiii")
-_LEDGER_DESCRIPTOR_BLOCK = Struct("<qqqqqqqqqqqiiiiiiii")
+_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiiiiq")
+_LEDGER_DESCRIPTOR_BLOCK_V1 = Struct("<qqqqqqqqqqqiiiiiiiiq")
+_LEDGER_DESCRIPTOR_BLOCK_V0 = Struct("<qqqqqqqqqqqiiiiiiii")
 
 
 class LedgerDescriptor(Message):
     """Template 20, `LedgerDescriptor`."""
 
     TEMPLATE_ID: ClassVar[int] = 20
-    BLOCK_LENGTH: ClassVar[int] = 120
+    BLOCK_LENGTH: ClassVar[int] = 128
     SCHEMA_ID: ClassVar[int] = 201
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -1298,7 +1469,10 @@ class LedgerDescriptor(Message):
         "write_quorum",
         "ack_quorum",
         "has_password",
+        "archive_id",
         "mirrors",
+        "replica",
+        "members",
     )
     __slots__ = __match_args__
 
@@ -1323,7 +1497,10 @@ class LedgerDescriptor(Message):
         write_quorum: int = 0,
         ack_quorum: int = 0,
         has_password: BooleanType = BooleanType.FALSE,
+        archive_id: int | None = None,  # since version 1
         mirrors: str = "",
+        replica: str | None = "",
+        members: str | None = "",
     ) -> None:
         self.control_session_id = control_session_id
         self.correlation_id = correlation_id
@@ -1344,12 +1521,15 @@ class LedgerDescriptor(Message):
         self.write_quorum = write_quorum
         self.ack_quorum = ack_quorum
         self.has_password = has_password
+        self.archive_id = archive_id
         self.mirrors = mirrors
+        self.replica = replica
+        self.members = members
 
     def encode(self) -> bytes:
         try:
             block = _LEDGER_DESCRIPTOR.pack(
-                120,
+                128,
                 20,
                 201,
                 1,
@@ -1372,8 +1552,14 @@ class LedgerDescriptor(Message):
                 self.write_quorum,
                 self.ack_quorum,
                 self.has_password,
+                -9223372036854775808 if self.archive_id is None else self.archive_id,
             )
-            return block + text_field(self.mirrors)
+            return (
+                block
+                + text_field(self.mirrors)
+                + text_field(self.replica)
+                + text_field(self.members)
+            )
         except ENCODE_FAULTS as fault:
             raise encode_error(self, _LEDGER_DESCRIPTOR, fault) from None
 
@@ -1382,31 +1568,57 @@ class LedgerDescriptor(Message):
         cls,
         buffer: Buffer,
         offset: int = 0,
-        block_length: int = 120,
+        block_length: int = 128,
         version: int = 1,
     ) -> Self:
-        end = check_block("LedgerDescriptor", buffer, offset, block_length, 120)
-        (
-            control_session_id,
-            correlation_id,
-            scope_id,
-            ledger_id,
-            created_ms,
-            recording_id,
-            recorded_position,
-            confirmed_position,
-            last_pushed,
-            last_confirmed,
-            length,
-            recording_counter_id,
-            confirmed_counter_id,
-            ledger_type,
-            digest_type,
-            state,
-            write_quorum,
-            ack_quorum,
-            has_password,
-        ) = _LEDGER_DESCRIPTOR_BLOCK.unpack_from(buffer, offset)
+        archive_id: int | None = None
+        if version >= 1:
+            end = check_block("LedgerDescriptor", buffer, offset, block_length, 128)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+                created_ms,
+                recording_id,
+                recorded_position,
+                confirmed_position,
+                last_pushed,
+                last_confirmed,
+                length,
+                recording_counter_id,
+                confirmed_counter_id,
+                ledger_type,
+                digest_type,
+                state,
+                write_quorum,
+                ack_quorum,
+                has_password,
+                archive_id,
+            ) = _LEDGER_DESCRIPTOR_BLOCK_V1.unpack_from(buffer, offset)
+        else:
+            end = check_block("LedgerDescriptor", buffer, offset, block_length, 120)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+                created_ms,
+                recording_id,
+                recorded_position,
+                confirmed_position,
+                last_pushed,
+                last_confirmed,
+                length,
+                recording_counter_id,
+                confirmed_counter_id,
+                ledger_type,
+                digest_type,
+                state,
+                write_quorum,
+                ack_quorum,
+                has_password,
+            ) = _LEDGER_DESCRIPTOR_BLOCK_V0.unpack_from(buffer, offset)
         if last_pushed == -9223372036854775808:
             last_pushed = None
         if last_confirmed == -9223372036854775808:
@@ -1417,7 +1629,15 @@ class LedgerDescriptor(Message):
         digest_type = enum_member(DigestType, digest_type, "LedgerDescriptor.digest_type")
         state = enum_member(LedgerState, state, "LedgerDescriptor.state")
         has_password = enum_member(BooleanType, has_password, "LedgerDescriptor.has_password")
-        mirrors, _ = read_text(buffer, end, "LedgerDescriptor.mirrors")
+        if archive_id == -9223372036854775808:
+            archive_id = None
+        mirrors, end = read_text(buffer, end, "LedgerDescriptor.mirrors")
+        replica: str | None = None
+        if version >= 1:
+            replica, end = read_text(buffer, end, "LedgerDescriptor.replica")
+        members: str | None = None
+        if version >= 1:
+            members, _ = read_text(buffer, end, "LedgerDescriptor.members")
         return cls(
             control_session_id,
             correlation_id,
@@ -1438,7 +1658,10 @@ class LedgerDescriptor(Message):
             write_quorum,
             ack_quorum,
             has_password,
+            archive_id,
             mirrors,
+            replica,
+            members,
         )
 
 
@@ -1458,6 +1681,7 @@ MESSAGES: dict[int, type[Message]] = {
     42: NextScopeRequest,
     11: MirrorLedgerRequest,
     12: ReplaceMirrorRequest,
+    13: PrepareWriterRequest,
     20: LedgerDescriptor,
 }
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from subprocess import PIPE, Popen, TimeoutExpired
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
@@ -196,15 +197,36 @@ def _launch_jvm(conf: SparkConf) -> Any:
     This is done on another thread, because interrupts reach the main thread only: the JVM ignores
     Ctrl-C, and one that could not report its port to PySpark would never end.
     """
-    from pyspark.java_gateway import launch_gateway
-
     with ThreadPoolExecutor(1, thread_name_prefix="aerotape-jvm") as threads:
-        starting = threads.submit(launch_gateway, conf, {"stdout": 2})
+        starting = threads.submit(_launch_quiet_jvm, conf)
         try:
             return starting.result()
         except KeyboardInterrupt:
             _kill_jvm(starting.result())
             raise
+
+
+def _launch_quiet_jvm(conf: SparkConf) -> Any:
+    """Start it without Java's line about the module that Spark's launcher adds.
+
+    No option suppresses that line. A process of its own filters, in a session that Ctrl-C does not
+    reach, so that what the JVM prints after the end of this process is printed too.
+    """
+    from pyspark import java_gateway
+
+    start: Callable[..., Any] = java_gateway.launch_gateway
+    command = ["sed", "--unbuffered", "/^WARNING: Using incubator modules: /d"]
+    passing = Popen(command, stdin=PIPE, stdout=2, start_new_session=True)
+    assert passing.stdin is not None
+    try:
+        with passing.stdin:
+            gateway = start(conf, {"stdout": 2, "stderr": passing.stdin})
+    except BaseException:
+        with suppress(TimeoutExpired):
+            passing.wait(5)  # the error refers to the output above it
+        raise
+    gateway.stderr_filter = passing
+    return gateway
 
 
 def _kill_jvm(gateway: Any) -> None:

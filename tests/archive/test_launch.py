@@ -15,6 +15,7 @@ from aerotape import _native
 from aerotape.archive.archive import Archive
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.catalog.mark.ownership import unused
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError
 from aerotape.protocol import PROTOCOL_VERSION
@@ -49,6 +50,24 @@ def test_requests_wait_while_recordings_are_recovered(
     with Archive.launch(tmp_path / "a", aeron_dir, properties=properties):
         assert sent[0].response(5).code == codecs.ControlResponseCode.OK
         sent[0].client.close()
+
+
+def test_a_start_that_is_interrupted_frees_the_directory(
+    tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after the mark file says that the directory is in use, too."""
+    acquire = MarkFile.acquire
+
+    def interrupted(mark_file: MarkFile) -> None:
+        acquire(mark_file)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MarkFile, "acquire", interrupted)
+    properties = {"aeron.archive.control.channel.enabled": "false"}
+    with pytest.raises(KeyboardInterrupt):
+        Archive.launch(tmp_path, aeron_dir, properties=properties)
+    with unused(tmp_path, 10_000):
+        pass
 
 
 @pytest.mark.parametrize("properties", [[("aeron.archive.id", 5)], {5: "aeron.archive.id"}])

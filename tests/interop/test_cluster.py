@@ -10,7 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from support.jvm.cluster import ClusterClient, ClusterMember, ports_for
+from support.daemon.recording import wait_until
+from support.jvm.cluster import ClusterBackup, ClusterClient, ClusterMember, ports_for
 from support.jvm.java import java_command
 
 import aerotape
@@ -46,8 +47,7 @@ def test_a_single_node(
         member.await_ready()
         with ClusterClient(Path(driver.aeron_dir), ports) as client:
             assert client.send(_COUNT) == _COUNT
-            tool = java_command("io.aeron.cluster.ClusterTool", str(member.cluster_dir), "snapshot")
-            subprocess.run(tool, check=True, capture_output=True, timeout=60)
+            _take_snapshot(member)
             assert client.send(_COUNT) == 2 * _COUNT
         before = member.state()
         member.kill_node()
@@ -101,6 +101,49 @@ def test_a_killed_leader(
     shortest = min(map(len, logs))
     assert shortest > 3 * _COUNT
     assert len({tuple(log[:shortest]) for log in logs}) == 1
+
+
+def test_a_backup(folder: Path, driver: _native.MediaDriver) -> None:
+    """ClusterBackup on our archive copies snapshot and log, and a node that starts from them has
+    what the cluster had."""
+    ports, other_ports = ports_for(1), ports_for(1)
+    with ExitStack() as stack:
+        member = stack.enter_context(ClusterMember("aerotape", folder / "0", 0, ports))
+        member.launch()
+        member.await_ready()
+        other = folder / "backup"
+        backup = stack.enter_context(ClusterBackup("aerotape", other, other_ports[0], ports))
+        with ClusterClient(Path(driver.aeron_dir), ports) as client:
+            assert client.send(_COUNT) == _COUNT
+            _take_snapshot(member)
+            assert client.send(_COUNT) == 2 * _COUNT
+            backup.launch()
+            backup.await_ready()
+            backup.await_backing_up()
+            assert client.send(_COUNT) == 3 * _COUNT
+        before, end = member.state(), _log_end(member)
+        wait_until(lambda: _log_end(backup) >= end, "the backup of the log")
+        member.close()
+        backup.close()
+        restored = stack.enter_context(ClusterMember("aerotape", other, 0, other_ports))
+        restored.launch()
+        restored.await_ready()
+        after = restored.await_count(3 * _COUNT)
+        assert (after.hash, after.in_snapshot) == (before.hash, _COUNT)
+        with ClusterClient(Path(driver.aeron_dir), other_ports, 3 * _COUNT) as client:
+            assert client.send(_COUNT) == 4 * _COUNT
+
+
+def _take_snapshot(member: ClusterMember) -> None:
+    tool = java_command("io.aeron.cluster.ClusterTool", str(member.cluster_dir), "snapshot")
+    subprocess.run(tool, check=True, capture_output=True, timeout=60)
+
+
+def _log_end(member: ClusterMember) -> int:
+    """Return up to where an archive has recorded the cluster's log."""
+    with member.archive.connect() as client:
+        [log] = client.list_recordings_for_uri("", _LOG_STREAM_ID)
+        return client.max_recorded_position(log.recording_id)
 
 
 def _log(member: ClusterMember) -> list[tuple[int, bytes]]:

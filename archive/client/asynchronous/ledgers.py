@@ -272,17 +272,35 @@ class AsyncLedgerMethods(AsyncReplayMethods):
         return self._open(begin, partial(AsyncLedgerWriter, self))
 
     def open_ledger_writer(
-        self, ledger: AnyLedger, password: bytes = b"", *, channel: str | None = None
+        self,
+        ledger: AnyLedger,
+        password: bytes = b"",
+        *,
+        channel: str | None = None,
+        take_over: bool = False,
     ) -> Opening[AsyncLedgerWriter]:
-        """Return a writer that continues an open ledger without a writer.
+        """Return a writer that continues an open ledger.
+
+        This archive leads the ledger afterwards, also if another one has done so before: it first
+        copies what it lacks from the other archives that store the ledger.
+
+        Args:
+            ledger: the ledger.
+            password: of the ledger.
+            channel: where to publish; None: to the address of the control channel.
+            take_over: whether to end a writer that this archive records, also one that is alive:
+                its further adds raise LedgerClosedError.
 
         Raises:
             UnknownLedgerError: there is no such ledger.
             LedgerInUseError: it has a writer.
             LedgerClosedError: it is closed.
             LedgerPasswordError: the password is wrong.
+            LedgerError: too few of the archives that store the ledger respond.
         """
-        begin = partial(opening.open_ledger_writer, self._session, ledger, password, channel)
+        begin = partial(
+            opening.open_ledger_writer, self._session, ledger, password, channel, take_over
+        )
         return self._open(begin, partial(AsyncLedgerWriter, self))
 
     def open_ledger(self, ledger: AnyLedger, password: bytes = b"") -> Opening[AsyncLedgerReader]:
@@ -364,16 +382,21 @@ class AsyncLedgerMethods(AsyncReplayMethods):
         request = codecs.DeleteLedgerRequest(**requests.id_fields(found))
         return await self._run(Call(request, f"delete ledger {found}", nothing))
 
-    async def replace_mirror(self, ledger: AnyLedger, mirror: str, replacement: str) -> None:
+    async def replace_mirror(
+        self, ledger: AnyLedger, mirror: str, replacement: str, *, is_lost: bool = False
+    ) -> None:
         """Mirror a PD_JOURNAL ledger on another archive instead of one that has failed.
 
-        The other archive replicates all of the ledger. What the first one has stays there. In an
-        archive with users this needs the role `admin`.
+        The other archive replicates all of the ledger. What the first one has stays there, and it
+        counts as before until the other one has all of the ledger. In an archive with
+        users this needs the role `admin`.
 
         Args:
             ledger: an open ledger.
             mirror: control channel of the one that is replaced.
             replacement: control channel of the other one.
+            is_lost: whether the first one has lost the ledger, or will never return; then it no
+                longer counts at once.
 
         Raises:
             UnknownLedgerError: there is no such ledger.
@@ -384,6 +407,7 @@ class AsyncLedgerMethods(AsyncReplayMethods):
         found = requests.qualified_id(ledger)
         request = codecs.ReplaceMirrorRequest(
             **requests.id_fields(found),
+            is_lost=int(is_lost),
             mirror=arguments.channel("mirror", mirror),
             replacement=arguments.channel("replacement", replacement),
         )

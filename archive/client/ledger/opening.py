@@ -82,10 +82,15 @@ def create_ledger(
 
 
 def open_ledger_writer(
-    session: ClientSession, ledger: AnyLedger, password: bytes, channel: str | None
+    session: ClientSession,
+    ledger: AnyLedger,
+    password: bytes,
+    channel: str | None,
+    take_over: bool,
 ) -> Task[LedgerWriting]:
-    """Attach a writer that continues an open ledger without a writer."""
-    return attach(session, requests.qualified_id(ledger), password, channel)
+    """Attach a writer that continues an open ledger."""
+    found = requests.qualified_id(ledger)
+    return attach(session, found, password, channel, take_over=bool(take_over))
 
 
 def open_ledger(session: ClientSession, ledger: AnyLedger, password: bytes) -> Task[LedgerReading]:

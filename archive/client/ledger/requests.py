@@ -147,14 +147,24 @@ def sync_ledger(ledger: QualifiedId) -> Call[int]:
 
 
 def await_ledger(
-    ledger: QualifiedId, position: int, reach: codecs.Reach, timeout_ns: int
+    ledger: QualifiedId,
+    position: int,
+    reach: codecs.Reach,
+    timeout_ns: int,
+    attach_id: int | None = None,
 ) -> Call[int]:
-    """Wait for a position; return the one that is reached, which may be lower, bytes."""
+    """Wait for a position; return the one that is reached, which may be lower, bytes.
+
+    Args:
+        attach_id: correlation id of the request that attached the client's writer; it fails with
+            LedgerFencedError once that has ended. None: of no writer.
+    """
     request = codecs.AwaitLedgerRequest(
         **id_fields(ledger),
         position=position,
         reach=reach,
         timeout_ns=min(timeout_ns, _MAX_WAIT_NS),
+        attach_id=attach_id,
     )
     return Call(request, f"wait for an entry of ledger {ledger}", relevant_id)
 

@@ -188,9 +188,19 @@ class LedgerWriting:
                 value = reaching.value
             else:
                 asked = requests.await_ledger(
-                    self.info.id, position, codecs.Reach.ACKNOWLEDGED, self._session.timeout_ns // 2
+                    self.info.id,
+                    position,
+                    codecs.Reach.ACKNOWLEDGED,
+                    self._session.timeout_ns // 2,
+                    self._correlation_id,
                 )
-                value = yield from exchange(self._session, asked)
+                try:
+                    value = yield from exchange(self._session, asked)
+                except errors.LedgerFencedError:
+                    yield from self._check_attached(position)
+                    if self.failure is None:
+                        raise
+                    return
                 if value < position:
                     yield from self._check_attached(position)
             if value is None:
@@ -224,9 +234,14 @@ class LedgerWriting:
         )
         if is_same:
             return
-        self._safe_position = found.confirmed_position
-        self.native.confirm(found.confirmed_position)
         error = self._session.take_error(self._correlation_id)
+        if isinstance(error, errors.LedgerFencedError):
+            # Others' entries may be in the place of those that are not acknowledged.
+            self.failure = error
+            raise error
+        if error is not None or found.is_closed:
+            self._safe_position = found.confirmed_position
+            self.native.confirm(found.confirmed_position)
         is_fenced = isinstance(error, errors.LedgerClosedError)
         if error is not None and not is_fenced:
             self.failure = errors.LedgerError(f"ledger {ledger} has failed: {error}", ledger)
@@ -292,14 +307,24 @@ class LedgerWriting:
 
 
 def attach(
-    session: ClientSession, ledger: QualifiedId, password: bytes, channel: str | None
+    session: ClientSession,
+    ledger: QualifiedId,
+    password: bytes,
+    channel: str | None,
+    *,
+    take_over: bool = False,
 ) -> Task[LedgerWriting]:
     """Publish to a ledger, by default to `default_channel`, and let the archive record that."""
     if channel is None:
         channel = default_channel(session.request_channel)
-    info = requests.info_of((yield from requests.describe(session, ledger)))
-    if info.has_writer:
-        raise errors.LedgerInUseError.of_ledger(ledger)
+    prepare = codecs.PrepareWriterRequest(
+        **requests.id_fields(ledger),
+        takes_over=codecs.BooleanType(take_over),
+        password_token=requests.password_token(password),
+    )
+    what = f"write to ledger {ledger}"
+    found = yield from requests.describe_by(session, Listing(prepare, what, 1))
+    info = requests.info_of(found)
     if info.recording_id != NULL_VALUE:
         channel = yield from _extension_channel(session, info, channel)
     is_local = ChannelUri.parse(channel).is_ipc
@@ -313,8 +338,7 @@ def attach(
             channel=channel,
             password_token=requests.password_token(password),
         )
-        listing = Listing(request, f"write to ledger {ledger}", 1)
-        found = yield from requests.describe_by(session, listing)
+        found = yield from requests.describe_by(session, Listing(request, what, 1))
         return LedgerWriting(session, publication, found, password)
     except BaseException:
         publication.close()

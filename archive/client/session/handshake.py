@@ -64,7 +64,9 @@ def open_session(
     if prove is not None:
         # The numeric address is signed, so it is the one that requests are sent to.
         resolving = partial(with_signed_address, given_channel)
-        request_channel, address = yield from in_thread(resolving, deadline_ns)
+        request_channel, address = yield from in_thread(
+            resolving, deadline_ns, f"the endpoint of {given_channel} was not resolved in time"
+        )
         on_challenge = partial(_proof, prove, address)
     subscription, publication = yield from _add_streams(
         aeron, request_channel, request_stream_id, response_channel, response_stream_id, timeout_ns
@@ -162,10 +164,11 @@ def _answer_challenge(
         )
     # A proof takes long on purpose, and a user's function may wait.
     answering = partial(on_challenge, challenge.encoded_challenge)
+    late = "the credentials were not computed in time"
     response = codecs.ChallengeResponse(
         control_session_id=challenge.control_session_id,
         correlation_id=session.aeron.next_correlation_id(),
-        encoded_credentials=(yield from in_thread(answering, deadline_ns)),
+        encoded_credentials=(yield from in_thread(answering, deadline_ns, late)),
     )
     answer = yield from _exchange(session, response, deadline_ns)
     if isinstance(answer, codecs.Challenge):

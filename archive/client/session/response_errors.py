@@ -38,7 +38,10 @@ _CLASSES: Final[dict[int, type[errors.ArchiveError]]] = {
     ErrorCode.INVALID_POSITION: errors.InvalidPositionError,
 }
 
-_LEDGER_CLASSES: Final = {kind.code: kind for kind in errors.LedgerError.__subclasses__()}
+_LEDGER_CLASSES: Final[dict[int, type[errors.LedgerError]]] = {
+    **{kind.code: kind for kind in errors.LedgerError.__subclasses__()},
+    errors.LedgerFencedError.code: errors.LedgerFencedError,
+}
 
 
 def error_of(response: codecs.ControlResponse, what: str) -> errors.ArchiveError:

@@ -28,14 +28,15 @@ def begin_in_thread(work: Callable[[], T], name: str) -> Future[T]:
     return future
 
 
-def in_thread(work: Callable[[], T], deadline_ns: int) -> Task[T]:
+def in_thread(work: Callable[[], T], deadline_ns: int, problem: str) -> Task[T]:
     """Do work that may block, and return its result; it continues unobserved after the deadline.
 
     Raises:
-        AeronTimeoutError: it has not ended by the deadline, of the monotonic clock.
+        AeronTimeoutError: it has not ended by the deadline, of the monotonic clock; with the text
+            `problem`.
     """
     future = begin_in_thread(work, "aerotape-connect")
     yield Until(future.done, deadline_ns)
     if not future.done():
-        raise AeronTimeoutError("cannot connect: the credentials were not computed in time")
+        raise AeronTimeoutError(f"cannot connect: {problem}")
     return future.result()

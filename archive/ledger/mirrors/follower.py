@@ -1,9 +1,9 @@
 """The ledgers that this archive mirrors: replications of the recordings of their leaders.
 
-After a crash of the leader, entries that were not confirmed may differ between leader and mirror. A
-mirror that connects again therefore truncates its recording first: to the last add confirmed (LAC)
-in its own entries, or to the confirmed position that the leader sent, whichever is higher. Entries
-up to there are on the leader's storage; a leader that has lost them is not followed.
+Two members may have different entries after the last common one, which no quorum has confirmed. A
+member that follows a leader, or takes over the log of another member, first truncates its recording
+to where the two logs part (`replica.parting`): never below the last add confirmed (LAC) in its own
+entries. A member whose log lacks confirmed entries is not followed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
+from aerotape.archive.ledger.mirrors.replica import (
+    MemberState,
+    Replica,
+    boot_id,
+    parting,
+)
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.archive.waiting import Pause
 from aerotape.codecs.generated.archive import RecordingSignal
+from aerotape.codecs.generated.ledger_control import LedgerState
 from aerotape.errors import (
     ArchiveError,
     LedgerClosedError,
@@ -21,7 +28,7 @@ from aerotape.errors import (
     LedgerInUseError,
     UnknownLedgerError,
 )
-from aerotape.protocol import NULL_VALUE
+from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
@@ -38,18 +45,20 @@ class MirrorSource:
     """The recording that a mirror replicates.
 
     Attributes:
-        control_channel: of the leader.
-        control_stream_id: of the leader.
-        recording_id: in the leader.
-        confirmed_position: what the leader knows to be confirmed, bytes; -1: nothing.
-        recorded_position: the end of that recording, bytes; None: a leader of an earlier version.
+        control_channel: of the other archive.
+        control_stream_id: of the other archive.
+        recording_id: in the other archive.
+        end: of that recording when it was requested, bytes.
+        confirmed_position: what its archive knows to be confirmed, bytes; -1: nothing.
+        replica: what this archive has to store.
     """
 
     control_channel: str
     control_stream_id: int
     recording_id: int
+    end: int
     confirmed_position: int
-    recorded_position: int | None = None
+    replica: Replica
 
 
 class Follower:
@@ -108,38 +117,137 @@ class Followers:
         self._worker = worker
         self._followers: dict[QualifiedId, Follower] = {}
 
-    def follow(self, metadata: LedgerMetadata, source: MirrorSource) -> Task[int]:
-        """Replicate a ledger from its leader, from where the recordings of both are the same.
+    def follow(self, led: LedgerMetadata, source: MirrorSource) -> Task[int]:
+        """Replicate a ledger from its leader, from where the recordings of both part.
 
         Ends once the recording has begun. A replication of the ledger in progress ends before.
 
         Args:
-            metadata: of the ledger, as the leader sent it; a new ledger is added with it.
+            led: of the ledger, as the leader sent it; a new ledger is added with it.
 
         Returns:
             The recording in this archive.
 
         Raises:
             LedgerError: this archive has a ledger with this id that cannot follow the leader's.
+            LedgerClosedError: this archive has promised a higher epoch.
             ArchiveError: the replication has failed.
         """
-        ledger = metadata.ledger
+        ledger = led.ledger
         try:
             known = yield from self._recordings.metadata(ledger)
         except UnknownLedgerError:
-            known, is_new = metadata, True
+            known, is_new = replace(led, replica=source.replica.as_new()), True
+            known = replace(known, replica=_followed(known.replica, source.replica))
             yield from self._worker.create()
         else:
             is_new = False
-            _check_same(known, metadata)
-        if self._recordings.writer(ledger) is not None:
-            raise LedgerInUseError.of_ledger(ledger)
+            check_same(known, led)
+        while (writer := self._recordings.writer(ledger)) is not None:
+            if not writer.failure:
+                raise LedgerInUseError.of_ledger(ledger)
+            yield Pause()
         self.stop(ledger)
-        if known.recording_id != NULL_VALUE:
-            yield from self._cut(known, source)
+        if known.replica.is_decided:
+            return self._decided(known, source)
+        if not is_new:
+            other = MemberState(source.replica, source.end)
+            known = yield from self._cut(known, other, source.confirmed_position)
+            replica = _followed(known.replica, source.replica)
+            quorums = led.write_quorum, led.ack_quorum
+            known = replace(known, replica=replica)
+            yield from self._recordings.store_replica(known, replica, is_closed=False)
+            yield from self._worker.change(lambda store: store.set_quorums(ledger, *quorums))
+        if source.recording_id == NULL_VALUE:
+            if is_new:
+                yield from self._worker.change(lambda store: store.add(known))
+            return NULL_VALUE
         recording_id = yield from self._replicate(known, source, is_new=is_new)
         self._recordings.expect_writes(recording_id)
         return recording_id
+
+    def take_over(
+        self, metadata: LedgerMetadata, best: MemberState, stream_id: int
+    ) -> Task[LedgerMetadata]:
+        """Replace the log of this archive by that of another member, which is longer or newer.
+
+        Args:
+            metadata: of the ledger, whose recording has stopped.
+            best: of the other member, with its control channel; its recording has stopped.
+            stream_id: the control stream of the other archive.
+
+        Returns:
+            The metadata with the recording, all of which is on storage.
+
+        Raises:
+            LedgerError: the other log lacks entries, or has not arrived whole.
+            ArchiveError: the replication has failed.
+        """
+        ledger = metadata.ledger
+        metadata = yield from self._cut(metadata, best)
+        replica = replace(metadata.replica, history=best.replica.history)
+        metadata = replace(metadata, replica=replica)
+        yield from self._recordings.store_replica(metadata, replica, is_closed=False)
+        source = MirrorSource(
+            best.replica.own, stream_id, best.recording_id, best.end, best.end, best.replica
+        )
+        if self._recordings.end(metadata) < best.end:
+            try:
+                recording_id = yield from self._replicate(metadata, source, is_new=False)
+                self._recordings.expect_writes(recording_id)
+                metadata = replace(metadata, recording_id=recording_id)
+                yield from self._await_end(ledger)
+            finally:
+                self.stop(ledger)
+            yield from self._recordings.settle(metadata)
+        if self._recordings.end(metadata) != best.end:
+            raise LedgerError(
+                f"ledger {ledger} was not copied whole from {best.replica.own}: up to position"
+                f" {self._recordings.end(metadata)} of {best.end}: try again",
+                ledger,
+            )
+        return metadata
+
+    def adopt(
+        self, metadata: LedgerMetadata, replica: Replica, position: int, *, is_closed: bool
+    ) -> Task[int]:
+        """Store that this archive has the log of its leader on storage up to a position.
+
+        Args:
+            metadata: of the ledger, which this archive follows.
+            replica: what to store.
+            position: how far the leader's recording was when this archive began to follow; the end
+                of the recording if the ledger is closed.
+            is_closed: whether to close the ledger.
+
+        Returns:
+            Up to where the recording is on storage, bytes.
+
+        Raises:
+            LedgerError: it is not up to there.
+            LedgerClosedError: this archive has promised a higher epoch.
+        """
+        ledger = metadata.ledger
+        if metadata.replica.is_decided:
+            if position <= (end := self._recordings.end(metadata)):
+                return end
+            raise LedgerClosedError(f"ledger {ledger} is closed at position {end}", ledger)
+        if is_closed:
+            yield from self._await_end(ledger)
+        if self._recordings.session(metadata.recording_id) is not None and not is_closed:
+            synced = yield from self._recordings.sync(metadata)
+        elif metadata.recording_id != NULL_VALUE:
+            yield from self._recordings.settle(metadata)
+            synced = self._recordings.end(metadata)
+        else:
+            synced = 0
+        if synced < position or (is_closed and synced != position):
+            raise LedgerError(
+                f"ledger {ledger} is on storage up to position {synced}, not {position}", ledger
+            )
+        stored = replace(replica, boot=boot_id(), forgets=False)
+        yield from self._recordings.store_replica(metadata, stored, is_closed=is_closed)
+        return synced
 
     def stop(self, ledger: QualifiedId) -> None:
         """End the replication of a ledger. Idempotent."""
@@ -147,24 +255,59 @@ class Followers:
         if follower is not None and not follower.is_done:
             self._replications.stop(follower.correlation_id)
 
-    def _cut(self, metadata: LedgerMetadata, source: MirrorSource) -> Task[None]:
-        """Truncate a recording to what is known to be confirmed, if the leader has that."""
+    def _decided(self, known: LedgerMetadata, source: MirrorSource) -> int:
+        """Return the recording of a ledger whose end is decided (LedgerError: not the leader's)."""
+        end = self._recordings.end(known)
+        if end != source.end:
+            raise LedgerError(
+                f"ledger {known.ledger} is closed at position {end}, and its leader's log ends at"
+                f" {source.end}",
+                known.ledger,
+            )
+        return known.recording_id
+
+    def _cut(
+        self, metadata: LedgerMetadata, other: MemberState, confirmed: int = 0
+    ) -> Task[LedgerMetadata]:
+        """Truncate a recording to where it parts from another log; return the open ledger.
+
+        Args:
+            confirmed: where they part at the earliest, if no epoch shows it; bytes.
+
+        Raises:
+            LedgerError: the other log lacks confirmed entries; nothing is truncated.
+        """
+        ledger, opened = metadata.ledger, _opened(metadata)
+        if metadata.recording_id == NULL_VALUE:
+            return opened
         recording = yield from self._recordings.settle(metadata)
-        stop_position = recording.descriptor.stop_position
-        carried = yield from self._worker.call(lambda: recording.carried_end(stop_position))
-        if source.recorded_position is not None and source.recorded_position < carried:
+        end = recording.descriptor.stop_position
+        carried = yield from self._worker.call(lambda: recording.carried_end(end))
+        position = parting(MemberState(metadata.replica, end), other)
+        if position is None:
+            position = min(max(carried, confirmed), other.end)
+        if position < carried:
             lost = LedgerError(
-                f"cannot mirror ledger {metadata.ledger}: its leader has lost entries: the leader's"
-                f" recording ends at position {source.recorded_position}, and entries up to"
-                f" {carried} are confirmed: restore the leader's directory, or recover the ledger"
-                " in a mirror",
-                metadata.ledger,
+                f"cannot mirror ledger {ledger}: its leader has lost entries: the logs part at"
+                f" position {position}, and entries up to {carried} are confirmed: restore the"
+                " leader's directory, or recover the ledger in a mirror",
+                ledger,
             )
             self._errors.record("mirror of a ledger failed", lost)
             raise lost
-        position = max(carried, source.confirmed_position)
-        if position < stop_position:
+        if position < end:
             yield from self._recordings.truncate(metadata, position)
+        return opened
+
+    def _await_end(self, ledger: QualifiedId) -> Task[None]:
+        """Wait until the replication of a ledger has ended, if there is one (ArchiveError)."""
+        follower = self._followers.get(ledger)
+        while follower is not None and not follower.is_done:
+            yield Pause()
+            if self._followers.get(ledger) is not follower:
+                raise ArchiveError(f"ledger {ledger} is no longer copied: try again")
+        if follower is not None and follower.failure is not None:
+            raise ArchiveError(f"cannot mirror ledger {ledger}: {follower.failure}")
 
     def _replicate(
         self, metadata: LedgerMetadata, source: MirrorSource, *, is_new: bool
@@ -196,12 +339,40 @@ class Followers:
         return recording_id
 
 
-def _check_same(known: LedgerMetadata, led: LedgerMetadata) -> None:
+def _opened(metadata: LedgerMetadata) -> LedgerMetadata:
+    """Return the metadata of a ledger as that of an open one: its end was not decided."""
+    replica = replace(metadata.replica, is_decided=False)
+    return replace(
+        metadata,
+        replica=replica,
+        state=LedgerState.OPEN,
+        last_entry_id=NULL_VALUE,
+        length=0,
+        end_position=NULL_POSITION,
+    )
+
+
+def _followed(known: Replica, led: Replica) -> Replica:
+    """Return what an archive stores before it copies the log of its leader."""
+    return replace(
+        known,
+        own=led.own,
+        groups=led.groups,
+        version=led.version,
+        promised=led.promised,
+        history=led.history,
+        is_decided=False,
+    )
+
+
+def check_same(known: LedgerMetadata, led: LedgerMetadata) -> None:
     """Refuse to follow a ledger with other metadata than this archive has (LedgerError)."""
-    ledger = known.ledger
-    if known.is_closed:
-        raise LedgerClosedError(f"ledger {ledger} is closed in its mirror", ledger)
-    same = replace(known, recording_id=NULL_VALUE, created_ms=led.created_ms)
+    same = replace(
+        _opened(known), recording_id=NULL_VALUE, created_ms=led.created_ms, replica=led.replica
+    )
+    if not known.replica.groups:
+        # It does not know them yet.
+        same = replace(same, write_quorum=led.write_quorum, ack_quorum=led.ack_quorum)
     if same == led:
         return
     different = ", ".join(
@@ -210,7 +381,7 @@ def _check_same(known: LedgerMetadata, led: LedgerMetadata) -> None:
         if getattr(same, each.name) != getattr(led, each.name)
     )
     raise LedgerError(
-        f"the mirror has a ledger {ledger} of another kind ({different}) already: delete it in the"
-        " mirror's archive",
-        ledger,
+        f"the mirror has a ledger {known.ledger} of another kind ({different}) already: delete it"
+        " in the mirror's archive",
+        known.ledger,
     )

@@ -1,11 +1,11 @@
-"""The mirrors of the ledgers that this archive leads.
+"""The ledgers that this archive leads, each with its mirrors.
 
 The leader records its writer's stream, and each mirror replicates that recording. What is confirmed
 and acknowledged follows from the positions of all of them by the quorum rule. A mirror that fails
 ends the writer's recording, except for PD_JOURNAL: there it may return, and catches up first.
 
-The leader's own storage is always part of the ack quorum: no entry is confirmed that it does not
-have, so a leader that comes back after a crash needs no mirror to have what it confirmed.
+A leader is elected first (`election.py`): it has all that an earlier leader has acknowledged, and
+serves once that is confirmed in its own epoch. A mirror that has promised a higher epoch ends it.
 """
 
 from __future__ import annotations
@@ -15,27 +15,34 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from aerotape.archive.background_tasks import BackgroundTasks
+from aerotape.archive.ledger.mirrors.election import Elections, mirror_request
 from aerotape.archive.ledger.mirrors.mirrored_ledger import MirroredLedger
 from aerotape.archive.waiting import Pause
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
-from aerotape.errors import ConfigurationError, LedgerClosedError, LedgerError
+from aerotape.errors import (
+    ArchiveError,
+    ConfigurationError,
+    LedgerClosedError,
+    LedgerError,
+    LedgerFencedError,
+)
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.session.client_session import ClientSession
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.ledger.ledger_recordings import LedgerRecordings
     from aerotape.archive.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.ledger.metadata import LedgerMetadata
+    from aerotape.archive.ledger.mirrors.election import Opening
+    from aerotape.archive.ledger.mirrors.follower import Followers
     from aerotape.archive.ledger.mirrors.link import MirrorLink
+    from aerotape.archive.ledger.mirrors.replica import Epoch, MirrorStep
     from aerotape.archive.ledger.status import LedgerStatus
     from aerotape.archive.ledger.writer_recording import WriterRecording
     from aerotape.archive.waiting import Task
     from aerotape.qualified_id import QualifiedId
-
-Opening = Callable[[str], "Task[ClientSession]"]
-"""Returns the steps that open a session with the archive of a control channel."""
 
 
 class Leader:
@@ -50,8 +57,10 @@ class Leader:
         *,
         recordings: LedgerRecordings,
         worker: LedgerWorker,
+        followers: Followers,
         opening: Opening,
         config: ArchiveConfig,
+        archive_id: int,
         errors: ErrorLog,
     ) -> None:
         """Create the service, without any ledger.
@@ -61,40 +70,67 @@ class Leader:
             errors: receives what goes wrong with mirrors.
         """
         self._recordings = recordings
-        self._worker = worker
-        self._opening = opening
-        # By which mirrors connect to this archive; None: they cannot.
-        self._control_channel = config.control_channel if config.control_channel_enabled else None
         self._control_stream_id = config.control_stream_id
+        self._elections = Elections(
+            recordings=recordings,
+            worker=worker,
+            followers=followers,
+            opening=opening,
+            own_channel=config.control_channel if config.control_channel_enabled else None,
+            own_stream_id=config.control_stream_id,
+            archive_id=archive_id,
+        )
+        self._tasks = BackgroundTasks()
+        self._opening = opening
         # Less than clients wait for a response.
         self._timeout_ns = config.connect_timeout_ns * 4 // 5
         self._lookup_timeout_ns = config.connect_timeout_ns // 4
         self._errors = errors
+        # The epochs in which ledgers were led; an epoch begins anew after a restart.
+        self._prepared: dict[QualifiedId, Epoch] = {}
         self._ledgers: dict[QualifiedId, MirroredLedger] = {}
 
     @property
     def is_active(self) -> bool:
         """Whether there is work to do."""
-        return any(found.is_active for found in self._ledgers.values())
+        return bool(self._tasks) or any(found.is_active for found in self._ledgers.values())
 
     def do_work(self) -> None:
         """Advance each link by one step; stop the writers whose mirrors have failed."""
-        for found in self._ledgers.values():
+        self._tasks.advance()
+        for ledger, found in list(self._ledgers.items()):
             for link in found.links:
                 before = link.failure
                 link.do_work()
                 if link.failure not in (before, None):
                     self._errors.record("mirror of a ledger failed", link.failure)
             writer = found.writer
-            if writer is None:
+            if any(link.is_fenced for link in found.links):
+                self.depose(ledger)
+            elif writer is None:
                 continue
-            if writer.stop_position is not None:
+            elif writer.stop_position is not None:
                 found.end(writer.stop_position)
             elif found.failure is not None and not writer.failure:
                 self._recordings.fail_writer(writer, found.failure)
 
+    def depose(self, ledger: QualifiedId) -> None:
+        """Stop leading a ledger: another archive has a higher epoch. Idempotent."""
+        self._prepared.pop(ledger, None)
+        self._elections.depose(ledger)
+        self._disconnect(ledger)
+        writer = self._recordings.writer(ledger)
+        if writer is not None and not writer.failure:
+            self._recordings.fail_writer(
+                writer,
+                f"ledger {ledger} is closed for this writer: another archive leads it, or has"
+                " closed it",
+                LedgerFencedError.code,
+            )
+
     def close(self) -> None:
         """Disconnect from all mirrors."""
+        self._tasks.close()
         for ledger in list(self._ledgers):
             self._disconnect(ledger)
 
@@ -112,16 +148,49 @@ class Leader:
 
     def with_quorum(self, ledger: QualifiedId, status: LedgerStatus) -> LedgerStatus:
         """Return a status of this archive's recording with what a quorum has confirmed."""
-        if ledger not in self._ledgers:
+        found = self._ledgers.get(ledger)
+        if found is None:
             return status
         # A counter of this archive alone would confirm too much.
         return replace(
             status,
             confirmed_position=self.confirmed(ledger, status.confirmed_position),
             confirmed_counter_id=NULL_VALUE,
+            members=tuple(link.status for link in found.links),
         )
 
     # ---- steps of requests --------------------------------------------------------------------
+
+    def own_channel(self, ledger: QualifiedId) -> str:
+        """Return the channel by which mirrors reach this archive (ConfigurationError: none)."""
+        return self._elections.own_channel(ledger)
+
+    def lead(self, metadata: LedgerMetadata, *, is_closing: bool = False) -> Task[LedgerMetadata]:
+        """Take over the log of a ledger without a writer here; raises as `Elections.lead`.
+
+        Nothing is done for a ledger without mirrors.
+
+        Args:
+            is_closing: whether to connect to the mirrors in order to close it, maybe with fewer
+                members than serve a writer.
+        """
+        if not metadata.mirrors:
+            return metadata
+        self._disconnect(metadata.ledger)
+        timeout_ns = self._timeout_ns // 2 if is_closing else self._timeout_ns
+        metadata, members = yield from self._elections.lead(
+            metadata, timeout_ns, is_closing=is_closing
+        )
+        if is_closing:
+            self._connect(metadata).electors = members
+        self._prepared[metadata.ledger] = metadata.replica.adopted
+        return metadata
+
+    def is_prepared(self, metadata: LedgerMetadata) -> bool:
+        """Whether nothing is in the log yet of the epoch in which this archive leads a ledger."""
+        epoch, replica = self._prepared.get(metadata.ledger), metadata.replica
+        end = self._recordings.end(metadata)
+        return replica.promised == epoch and replica.history[-1:] == ((epoch, end),)
 
     def start(self, writer: WriterRecording) -> Task[None]:
         """Connect to the mirrors of a ledger for a writer; wait for those that are necessary.
@@ -130,36 +199,54 @@ class Leader:
 
         Raises:
             LedgerError: not enough mirrors have responded in time.
-            ConfigurationError: mirrors cannot reach this archive.
         """
-        if not writer.metadata.mirrors:
+        metadata = writer.metadata
+        if not metadata.mirrors:
             return
         try:
-            found = self._connect(writer.metadata, NULL_POSITION, writer)
-            yield from self._await_quorum(found, lambda: found.has_quorum)
+            found = self._connect(metadata, writer)
+            begin = metadata.replica.history[-1][1]
+            found.sync(begin)
+
+            def serves() -> bool:
+                own = self._recordings.positions(metadata).confirmed_position
+                return found.has_quorum and found.confirmed(own) >= begin
+
+            yield from self._await_quorum(found, serves)
         except Exception:
             # The links would connect again until the mirrors respond.
-            self._disconnect(writer.metadata.ledger)
+            self._disconnect(metadata.ledger)
             yield from self._recordings.stop_writer(writer)
             raise
 
-    def find_confirmed(self, metadata: LedgerMetadata) -> Task[None]:
-        """Ask the mirrors of a ledger without a writer what is confirmed, once after the start.
+    def finds_confirmed(self, metadata: LedgerMetadata) -> bool:
+        """Whether `find_confirmed` has to be called before positions of a ledger are returned."""
+        replica = metadata.replica
+        return (
+            bool(metadata.mirrors)
+            and not metadata.is_closed
+            and metadata.recording_id != NULL_VALUE
+            and metadata.ledger not in self._ledgers
+            and replica.own == replica.adopted[1]
+            and replica.adopted == replica.promised
+            and self._recordings.session(metadata.recording_id) is None
+        )
 
-        Until they respond that is what the entries carry.
+    def find_confirmed(self, metadata: LedgerMetadata) -> Task[None]:
+        """Lead a ledger without a writer again that this archive has led, after a restart.
+
+        What was confirmed is known then. While too few members respond, or if another archive leads
+        the ledger, it is what the entries carry.
         """
-        if not metadata.mirrors or metadata.ledger in self._ledgers:
+        try:
+            metadata, _ = yield from self._elections.lead(
+                metadata, self._lookup_timeout_ns, may_fence=False
+            )
+        except (ArchiveError, ConfigurationError):
             return
-        yield from self._recordings.await_known(metadata)
-        if self._recordings.session(metadata.recording_id) is not None:
-            return
-        recording = self._recordings.recording(metadata)
-        limit = recording.descriptor.stop_position
-        carried = yield from self._worker.call(lambda: recording.carried_end(limit))
-        found = self._ledgers.get(metadata.ledger)
-        if found is None:
-            found = self._connect(metadata, carried)
-            found.end(limit)
+        limit = self._recordings.end(metadata)
+        found = self._connect(metadata)
+        found.end(limit)
         yield from _wait(lambda: found.confirmed(limit) >= limit, self._lookup_timeout_ns)
 
     def sync(self, ledger: QualifiedId, position: int) -> Task[int]:
@@ -170,8 +257,13 @@ class Leader:
             yield from _wait(lambda: found.confirmed(position) >= position, self._timeout_ns)
         return self.confirmed(ledger, position)
 
-    def replace(self, metadata: LedgerMetadata, mirror: str, replacement: str) -> Task[None]:
-        """Store that another archive mirrors a ledger, and connect to it if it is in use.
+    def replace(
+        self, metadata: LedgerMetadata, mirror: str, replacement: str, *, is_lost: bool
+    ) -> Task[None]:
+        """Have another archive mirror a ledger.
+
+        Both are members until a quorum of the old and of the new group have the log and know the
+        new group. A mirror that is lost for good is not waited for.
 
         Raises:
             LedgerError: mirrors of this ledger cannot be replaced.
@@ -186,25 +278,58 @@ class Leader:
             )
         if metadata.is_closed:
             raise LedgerClosedError(f"ledger {ledger} is closed", ledger)
-        if mirror not in mirrors or replacement in mirrors:
+        if mirror not in mirrors or replacement in metadata.replica.members:
             raise ConfigurationError(
                 f"{mirror!r} cannot be replaced by {replacement!r}: the mirrors of ledger"
                 f" {ledger} are {', '.join(mirrors) or 'none'}",
                 "mirror",
             )
-        changed = tuple(replacement if each == mirror else each for each in mirrors)
-        yield from self._worker.change(lambda store: store.set_mirrors(ledger, changed))
-        writer = self._recordings.writer(ledger)
-        if writer is not None:
-            writer.metadata = replace(writer.metadata, mirrors=changed)
         found = self._ledgers.get(ledger)
         if found is None:
-            return
-        for index, link in enumerate(found.links):
-            if link.channel == mirror:
+            metadata = yield from self.lead(metadata)
+            found = self._connect(metadata)
+            found.end(self._recordings.end(metadata))
+        replica = found.metadata.replica
+        if len(replica.groups) > 1:
+            raise LedgerError(
+                f"a mirror of ledger {ledger} is being replaced already: wait until it has the"
+                " ledger",
+                ledger,
+            )
+        (old,) = replica.groups
+        new = tuple(replacement if each == mirror else each for each in old)
+        yield from self._set_groups(found, (new,) if is_lost else (old, new))
+
+    def _set_groups(self, found: MirroredLedger, groups: tuple[tuple[str, ...], ...]) -> Task[None]:
+        """Store the groups of a ledger, and connect to their members."""
+        metadata = found.metadata
+        epoch, number = metadata.replica.adopted, metadata.replica.version[1]
+        replica = replace(metadata.replica, groups=groups, version=(epoch, number + 1))
+        yield from self._recordings.store_replica(metadata, replica, is_closed=False)
+        found.metadata = metadata = replace(metadata, replica=replica)
+        if found.writer is not None:
+            found.writer.metadata = metadata
+        for link in list(found.links):
+            if link.channel not in replica.members:
                 link.close()
-                found.links[index] = self._link(replacement, found.metadata)
-                found.links[index].end_position = link.end_position
+                found.links.remove(link)
+        known = {link.channel for link in found.links}
+        for channel in replica.members:
+            if channel != replica.own and channel not in known:
+                found.add(self._link(channel, metadata))
+        if len(groups) > 1:
+            self._tasks.start(self._agree(found))
+
+    def _agree(self, found: MirroredLedger) -> Task[None]:
+        """End the replacement of a mirror once a quorum of both groups has agreed."""
+        while not found.is_agreed:
+            if self._ledgers.get(found.metadata.ledger) is not found:
+                return
+            yield Pause()
+        try:
+            yield from self._set_groups(found, found.metadata.replica.groups[1:])
+        except ArchiveError as error:
+            self._errors.record("mirror of a ledger not replaced", error)
 
     def hold(self, ledger: QualifiedId) -> None:
         """Stay connected to the mirrors of a ledger that ends, until it is closed in them."""
@@ -212,22 +337,63 @@ class Leader:
         if found is not None:
             found.hold()
 
+    def leads(self, ledger: QualifiedId) -> bool:
+        """Whether this archive leads a ledger, and is connected to its mirrors."""
+        found = self._ledgers.get(ledger)
+        return found is not None and found.is_active
+
     def await_end(self, metadata: LedgerMetadata, position: int) -> Task[None]:
-        """Wait until a quorum has all of a ledger that ends at a position (LedgerError)."""
+        """Wait until a quorum has all of a ledger that this archive leads (LedgerError).
+
+        Args:
+            position: where its recording has ended, bytes.
+        """
         if not metadata.mirrors:
             return
         found = self._ledgers.get(metadata.ledger)
         if found is None or not found.is_active:
-            found = self._connect(metadata, NULL_POSITION)
+            found = self._connect(metadata)
         found.end(position)
         found.hold()
-        yield from self._await_quorum(found, lambda: found.confirmed(position) >= position)
+        yield from self._await_quorum(
+            found,
+            lambda: (
+                found.confirmed(position) >= position
+                or (found.has_few and found.have_electors(lambda link: link.is_at_end))
+            ),
+        )
 
-    def close_mirrors(self, ledger: QualifiedId) -> None:
-        """Close a ledger in the mirrors that are connected."""
-        found = self._ledgers.get(ledger)
-        if found is not None:
-            found.close()
+    def close_mirrors(self, metadata: LedgerMetadata) -> Task[None]:
+        """Close a ledger, which is closed here, in its mirrors; wait for a quorum (LedgerError).
+
+        If fewer members have elected this archive, these are waited for; the others close it once
+        they return.
+        """
+        found = self._ledgers.get(metadata.ledger)
+        if found is None:
+            return
+        found.close()
+        yield from self._await_quorum(
+            found,
+            lambda: (
+                found.is_closed
+                or (found.has_few and found.have_electors(lambda link: link.has_closed))
+            ),
+        )
+        if found.is_closed:
+            yield from self._decide(found)
+        else:
+            self._tasks.start(self._decide(found))
+
+    def _decide(self, found: MirroredLedger) -> Task[None]:
+        """Store that a ledger is closed for good once a quorum has closed it."""
+        while not found.is_closed:
+            if self._ledgers.get(found.metadata.ledger) is not found:
+                return
+            yield Pause()
+        replica = replace(found.metadata.replica, is_decided=True)
+        yield from self._recordings.store_replica(found.metadata, replica, is_closed=True)
+        found.metadata = replace(found.metadata, replica=replica)
 
     def _await_quorum(self, found: MirroredLedger, is_enough: Callable[[], bool]) -> Task[None]:
         if not (yield from _wait(is_enough, self._timeout_ns)):
@@ -241,25 +407,16 @@ class Leader:
     # ---- connections --------------------------------------------------------------------------
 
     def _connect(
-        self, metadata: LedgerMetadata, confirmed: int, writer: WriterRecording | None = None
+        self, metadata: LedgerMetadata, writer: WriterRecording | None = None
     ) -> MirroredLedger:
-        """Connect to the mirrors of a ledger, which has a recording; again if they are connected.
-
-        Args:
-            confirmed: a position that is known to be confirmed, bytes.
-        """
-        if self._control_channel is None:
-            raise ConfigurationError(
-                f"ledger {metadata.ledger} has mirrors, which cannot reach this archive: set"
-                " aeron.archive.control.channel to a channel with an endpoint",
-                "aeron.archive.control.channel",
-            )
-        before = self._disconnect(metadata.ledger)
-        if before is not None:
-            confirmed = max(confirmed, before.last_confirmed)
-        links = [self._link(channel, metadata) for channel in metadata.mirrors]
-        found = MirroredLedger(metadata, links, confirmed, writer)
+        """Connect to the mirrors of a ledger, which this archive leads; again if they are."""
+        self._disconnect(metadata.ledger)
+        replica = metadata.replica
+        links = [self._link(each, metadata) for each in replica.members if each != replica.own]
+        found = MirroredLedger(metadata, links, writer)
         self._ledgers[metadata.ledger] = found
+        if len(replica.groups) > 1:
+            self._tasks.start(self._agree(found))
         return found
 
     def _disconnect(self, ledger: QualifiedId) -> MirroredLedger | None:
@@ -273,31 +430,31 @@ class Leader:
         # An archive without mirrors starts without the client, which this imports.
         from aerotape.archive.ledger.mirrors.link import MirrorLink
 
+        ledger = metadata.ledger
         return MirrorLink(
             channel,
-            metadata.ledger,
+            ledger,
             metadata.type,
             opening=lambda: self._opening(channel),
-            request=lambda: self._request(self._ledgers[metadata.ledger]),
+            replica=lambda: self._ledgers[ledger].metadata.replica,
+            request=lambda step, position: self._request(ledger, channel, step, position),
             may_return=metadata.type is LedgerType.PD_JOURNAL,
         )
 
-    def _request(self, mirrored: MirroredLedger) -> MirrorLedgerRequest:
-        assert self._control_channel is not None, "checked when connecting"
+    def _request(
+        self, ledger: QualifiedId, channel: str, step: MirrorStep, position: int
+    ) -> MirrorLedgerRequest:
+        mirrored = self._ledgers[ledger]
         metadata = mirrored.metadata
-        scope_id, ledger_id = metadata.ledger.signed
-        return MirrorLedgerRequest(
-            scope_id=scope_id,
-            ledger_id=ledger_id,
-            created_ms=metadata.created_ms,
-            source_recording_id=metadata.recording_id,
-            source_stream_id=self._control_stream_id,
-            ledger_type=metadata.type,
-            digest_type=metadata.digest_type,
+        if position == NULL_POSITION:
+            position = self._recordings.end(metadata)
+        return mirror_request(
+            metadata,
+            step,
+            replace(metadata.replica, own=channel),
+            source=(metadata.replica.own, self._control_stream_id),
+            recorded_position=position,
             confirmed_position=mirrored.last_confirmed,
-            recorded_position=self._recordings.positions(metadata).recorded_position,
-            password_hash=metadata.password_hash,
-            source_channel=self._control_channel,
         )
 
 

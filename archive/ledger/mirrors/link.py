@@ -1,12 +1,13 @@
 """A mirror of a ledger, as the archive that leads the ledger sees it.
 
-    connect -> MirrorLedgerRequest -> wait for positions, again and again
-       ^                                   |
-       +---- pause <---- error <-----------+        (if the mirror may return)
+    connect -> FOLLOW -> has the leader's log? -> ADOPT -> wait for positions, again and again
+       ^                                                      |
+       +---- pause <---- error <------------------------------+        (if the mirror may return)
 
-The mirror replicates the leader's recording verbatim, so positions are the same in both. The link
-waits for the mirror's positions by requests that the mirror answers when they have moved, and has
-the mirror sync when the ledger is synced.
+The mirror replicates the leader's recording verbatim, so positions are the same in both. Once it
+has all that the leader had when it began to follow, it adopts the leader's epoch; its positions
+count only then. The link waits for them by requests that the mirror answers when they have moved,
+and has the mirror sync when the ledger is synced.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.client.ledger.requests import await_ledger, close_ledger, sync_ledger
+from aerotape.archive.client.ledger.requests import await_ledger, sync_ledger
 from aerotape.archive.client.session.exchange import exchange
-from aerotape.archive.client.session.request import Call, nothing
+from aerotape.archive.client.session.request import Call, relevant_id
+from aerotape.archive.ledger.mirrors.replica import MirrorStep
+from aerotape.archive.ledger.status import MirrorStatus
 from aerotape.archive.waiting import Pause, Running, Task
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest, Reach
-from aerotape.errors import AerotapeError, LedgerError
+from aerotape.errors import AerotapeError, LedgerError, LedgerFencedError
 from aerotape.protocol import NULL_POSITION
 
 if TYPE_CHECKING:
     from aerotape.archive.client.session.client_session import ClientSession
+    from aerotape.archive.ledger.mirrors.replica import Epoch, Replica
     from aerotape.qualified_id import QualifiedId
 
 _WAIT_NS: Final = 500_000_000
@@ -42,7 +46,10 @@ class MirrorLink:
         channel: control channel of the mirror.
         recorded: position up to which the mirror has recorded; NULL_POSITION: not reported.
         confirmed: position up to which it is on the mirror's storage, likewise.
-        is_following: whether the mirror replicates the ledger.
+        has_adopted: whether it has adopted the epoch of this archive.
+        has_closed: whether it has closed the ledger.
+        version: of the groups that it has stored; None before.
+        is_fenced: whether it has promised a higher epoch, so that this archive does not lead.
         failure: why not; None before the first failure.
         has_failed: whether it has failed and does not try again.
         end_position: the end of the leader's recording, once it has stopped; else NULL_POSITION.
@@ -58,19 +65,22 @@ class MirrorLink:
         kind: LedgerType,
         *,
         opening: Callable[[], Task[ClientSession]],
-        request: Callable[[], MirrorLedgerRequest],
+        replica: Callable[[], Replica],
+        request: Callable[[MirrorStep, int], MirrorLedgerRequest],
         may_return: bool,
     ) -> None:
         """Create a link; the first `do_work` connects.
 
         Args:
             opening: returns the task that opens a session with the mirror.
-            request: returns the request by which the mirror follows this archive.
+            replica: returns what this archive has stored.
+            request: returns the request of a step; -1: it is about the end of the recording now.
             may_return: whether to connect again after a failure.
         """
         self.channel = channel
         self.recorded = self.confirmed = NULL_POSITION
-        self.is_following = False
+        self.has_adopted = self.has_closed = self.is_fenced = False
+        self.version: tuple[Epoch, int] | None = None
         self.failure: str | None = None
         self.has_failed = False
         self.end_position = self.sync_position = NULL_POSITION
@@ -79,6 +89,7 @@ class MirrorLink:
         # The other positions are synced before they are reported.
         self._is_volatile = kind is LedgerType.VD_JOURNAL
         self._opening = opening
+        self._replica = replica
         self._request = request
         self._may_return = may_return
         self._running = Running(self._run())
@@ -92,6 +103,12 @@ class MirrorLink:
     def is_at_end(self) -> bool:
         """Whether the mirror has all of a recording that has stopped on its storage."""
         return NULL_POSITION < self.end_position <= self.confirmed
+
+    @property
+    def status(self) -> MirrorStatus:
+        """How far the mirror is."""
+        error = "" if self.has_adopted else self.failure or ""
+        return MirrorStatus(self.channel, self.has_adopted, self.recorded, self.confirmed, error)
 
     def do_work(self) -> None:
         """Do one duty cycle."""
@@ -109,9 +126,9 @@ class MirrorLink:
             except AerotapeError as error:
                 self.failure = f"mirror {self.channel} of ledger {self._ledger}: {error}"
                 self.recorded = self.confirmed = NULL_POSITION
-            finally:
-                self.is_following = False
-            if not self._may_return:
+                self.has_adopted = False
+                self.is_fenced = isinstance(error, LedgerFencedError)
+            if self.is_fenced or not self._may_return:
                 self.has_failed = True
                 return
             yield Pause(_RETRY_NS)
@@ -120,21 +137,46 @@ class MirrorLink:
         """Follow until the mirror has all of a recording that has stopped."""
         session = yield from self._opening()
         try:
-            what = f"mirror ledger {self._ledger}"
-            yield from exchange(session, Call(self._request(), what, nothing))
-            self.is_following = True
+            request = self._request(MirrorStep.FOLLOW, NULL_POSITION)
+            yield from exchange(session, self._call(request))
+            begin = request.recorded_position or 0
+            reach = Reach.ACKNOWLEDGED if self._is_volatile else Reach.CONFIRMED
+            if begin > 0:
+                yield from self._await_more(session, reach, begin - 1)
+            yield from self._adopt(session, MirrorStep.ADOPT, begin)
             self.failure = None
-            yield from self._follow(session)
-            while self.stays and not self.closes:
+            yield from self._follow(session, begin)
+            is_decided = False
+            while (self.stays or self.closes) and not is_decided:
                 session.service(what="mirror a ledger")
+                if self.closes and not self.has_closed:
+                    yield from self._adopt(session, MirrorStep.CLOSE, self.end_position)
+                    self.has_closed = True
+                if self.has_closed and self._replica().is_decided:
+                    yield from self._adopt(session, MirrorStep.CLOSE, self.end_position)
+                    is_decided = True
                 yield Pause()
-            if self.closes:
-                yield from exchange(session, close_ledger(self._ledger))
         finally:
             session.close()
 
-    def _follow(self, session: ClientSession) -> Task[None]:
-        """Wait for both positions at the same time, and have the mirror sync."""
+    def _call(self, request: MirrorLedgerRequest) -> Call[int]:
+        return Call(request, f"mirror ledger {self._ledger}", relevant_id)
+
+    def _adopt(self, session: ClientSession, step: MirrorStep, position: int) -> Task[None]:
+        """Have the mirror store the epoch and the groups of this archive."""
+        version = self._replica().version
+        synced = yield from exchange(session, self._call(self._request(step, position)))
+        self.recorded = max(self.recorded, synced)
+        self.confirmed = max(self.confirmed, synced)
+        self.version = version
+        self.has_adopted = True
+
+    def _follow(self, session: ClientSession, begin: int) -> Task[None]:
+        """Wait for both positions at the same time, and have the mirror sync.
+
+        Args:
+            begin: up to where the mirror had the log when it adopted the epoch, bytes.
+        """
         waits = [Running(self._await_confirmed(session))]
         if self._is_volatile:
             waits.append(Running(self._await_recorded(session)))
@@ -151,6 +193,8 @@ class MirrorLink:
                 ):
                     synced_ns = now_ns
                     session.send_unanswered(sync_ledger(self._ledger))
+                if self.version != self._replica().version:
+                    yield from self._adopt(session, MirrorStep.ADOPT, begin)
                 yield Pause()
         finally:
             for wait in waits:

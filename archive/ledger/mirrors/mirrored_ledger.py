@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from aerotape.archive.ledger.quorum import last_add_confirmed
+from aerotape.archive.ledger.mirrors.replica import confirming, quorum_end
 from aerotape.codecs.generated.ledger_control import LedgerType
+from aerotape.protocol import NULL_POSITION
 
 if TYPE_CHECKING:
     from aerotape.archive.ledger.metadata import LedgerMetadata
@@ -17,23 +19,24 @@ class MirroredLedger:
     """A ledger with mirrors, from when it has a writer, is looked up or is being closed.
 
     Attributes:
-        metadata: of the ledger, with its recording.
+        metadata: of the ledger, with its recording, as this archive leads it.
         links: the mirrors.
         writer: the writer for which the mirrors are connected; None once it has stopped.
+        electors: the members that have elected this archive to close the ledger.
     """
 
     def __init__(
         self,
         metadata: LedgerMetadata,
         links: list[MirrorLink],
-        confirmed: int,
         writer: WriterRecording | None,
     ) -> None:
-        """Create the ledger, with the position that is known to be confirmed, bytes."""
+        """Create the ledger; nothing is known to be confirmed."""
         self.metadata = metadata
         self.links = links
         self.writer = writer
-        self._confirmed = self._recorded = confirmed
+        self.electors: frozenset[str] = frozenset()
+        self._confirmed = self._recorded = NULL_POSITION
 
     @property
     def last_confirmed(self) -> int:
@@ -52,23 +55,22 @@ class MirroredLedger:
 
     @property
     def has_quorum(self) -> bool:
-        """Whether enough mirrors follow: all, or for PD_JOURNAL those of the ack quorum."""
-        following = 1 + sum(link.is_following or link.is_at_end for link in self.links)
-        if self.metadata.type is LedgerType.PD_JOURNAL:
-            return following >= self.metadata.ack_quorum
-        return following == 1 + len(self.links)
+        """Whether enough mirrors have the log: all, or for PD_JOURNAL a quorum."""
+        if self.metadata.type is LedgerType.VD_JOURNAL:
+            return all(link.has_adopted for link in self.links)
+        return self._is_quorum(link.channel for link in self.links if link.has_adopted)
 
     def problem(self) -> str:
         """Return why it has no quorum."""
         problems = [
             link.failure or f"mirror {link.channel} does not respond"
             for link in self.links
-            if not link.is_following
+            if not link.has_adopted
         ]
         return "; ".join(problems) or "the mirrors have not confirmed"
 
     def confirmed(self, own: int) -> int:
-        """Return up to where an ack quorum with this archive has synced; it never decreases.
+        """Return up to where a quorum with this archive has synced; it never decreases.
 
         Args:
             own: up to where this archive has, bytes.
@@ -76,19 +78,58 @@ class MirroredLedger:
         Returns:
             The position, bytes; NULL_POSITION before enough mirrors have responded.
         """
-        values = (own, *(link.confirmed for link in self.links))
-        self._confirmed = self._advance(self._confirmed, own, values)
+        ends = {link.channel: link.confirmed for link in self.links if link.has_adopted}
+        self._confirmed = self._quorum_end(self._confirmed, own, ends)
         return self._confirmed
 
     def recorded(self, own: int) -> int:
-        """Return up to where an ack quorum has recorded, as `confirmed` does for what is synced."""
-        values = (own, *(link.recorded for link in self.links))
-        self._recorded = self._advance(self._recorded, own, values)
+        """Return up to where a quorum has recorded, as `confirmed` does for what is synced."""
+        ends = {link.channel: link.recorded for link in self.links if link.has_adopted}
+        self._recorded = self._quorum_end(self._recorded, own, ends)
         return self._recorded
 
-    def _advance(self, previous: int, own: int, values: tuple[int, ...]) -> int:
-        quorums = self.metadata.write_quorum, self.metadata.ack_quorum
-        return last_add_confirmed(previous, own, values, *quorums)
+    def _quorum_end(self, previous: int, own: int, ends: dict[str, int]) -> int:
+        ends[self.metadata.replica.own] = own
+        return quorum_end(self.metadata, self.metadata.replica.groups, previous, own, ends)
+
+    @property
+    def is_agreed(self) -> bool:
+        """Whether a quorum of each group has stored the newest groups."""
+        version = self.metadata.replica.version
+        return self._is_quorum(
+            link.channel for link in self.links if link.has_adopted and link.version == version
+        )
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a quorum has closed the ledger, this archive included."""
+        return self._is_quorum(link.channel for link in self.links if link.has_closed)
+
+    @property
+    def has_few(self) -> bool:
+        """Whether this archive was elected to close the ledger by fewer members than a quorum."""
+        return bool(self.electors) and not self._is_quorum(self.electors)
+
+    def have_electors(self, condition: Callable[[MirrorLink], bool]) -> bool:
+        """Whether a condition holds for the mirrors that have elected this archive."""
+        return all(condition(link) for link in self.links if link.channel in self.electors)
+
+    def _is_quorum(self, others: Iterable[str]) -> bool:
+        metadata = self.metadata
+        found = {metadata.replica.own, *others}
+        return all(
+            len(found & set(group))
+            >= confirming(len(group), metadata.write_quorum, metadata.ack_quorum)
+            for group in metadata.replica.groups
+        )
+
+    def add(self, link: MirrorLink) -> None:
+        """Add a mirror."""
+        if self.links:
+            first = self.links[0]
+            link.end_position, link.sync_position = first.end_position, first.sync_position
+            link.stays, link.closes = first.stays, first.closes
+        self.links.append(link)
 
     def sync(self, position: int) -> None:
         """Have the mirrors sync up to a position, bytes."""

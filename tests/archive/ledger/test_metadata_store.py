@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from aerotape.archive.ledger.entry_lookup import EntryMark
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums
 from aerotape.archive.ledger.metadata_rebuild import open_store
 from aerotape.archive.ledger.metadata_store import (
@@ -18,9 +20,11 @@ from aerotape.archive.ledger.metadata_store import (
     DamagedMetadataError,
     MetadataStore,
 )
+from aerotape.archive.ledger.mirrors.replica import Replica
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import (
     ConfigurationError,
+    LedgerClosedError,
     LedgerExistsError,
     StorageError,
     UnknownLedgerError,
@@ -35,8 +39,22 @@ FIRST = LedgerMetadata(
     b"hash",
     3,
     2,
-    ("aeron:udp?endpoint=a:1", "aeron:udp?endpoint=b:1"),
+    Replica(
+        own="aeron:udp?endpoint=c:1",
+        groups=(("aeron:udp?endpoint=c:1", "aeron:udp?endpoint=a:1"),) * 2,
+        version=((3, "aeron:udp?endpoint=a:1"), 1),
+        promised=(4, "aeron:udp?endpoint=a:1"),
+        adopted=(3, "aeron:udp?endpoint=a:1"),
+        history=(((3, "aeron:udp?endpoint=a:1"), 64),),
+        forgets=True,
+        boot="b",
+        is_decided=True,
+    ),
 )
+
+
+def stored_by(mirrors: int) -> Replica:
+    return Replica(groups=(("", *(f"aeron:udp?endpoint=a:{each}" for each in range(mirrors))),))
 
 
 def test_what_is_stored_is_read_back(tmp_path: Path) -> None:
@@ -47,7 +65,7 @@ def test_what_is_stored_is_read_back(tmp_path: Path) -> None:
     store = MetadataStore.open(tmp_path)
     assert store.get(FIRST.ledger) == FIRST
     store.set_recording(FIRST.ledger, 7)
-    store.set_closed(FIRST.ledger, 41, 1_000, 4_096)
+    store.set_closed(FIRST.ledger, EntryMark(4_096, 41, 1_000))
     store.close()
     store = MetadataStore.open(tmp_path)
     assert store.get(FIRST.ledger) == replace(
@@ -90,6 +108,44 @@ def test_an_id_is_used_once(tmp_path: Path) -> None:
         store.add(LedgerMetadata(FIRST.ledger))
     assert caught.value.ledger == FIRST.ledger
     assert store.get(FIRST.ledger) == FIRST
+    store.close()
+
+
+def test_a_promise_is_never_lowered(tmp_path: Path) -> None:
+    """Nor does anything of a lower epoch change what is stored."""
+    store = MetadataStore.create(tmp_path, [FIRST])
+    ledger, own = FIRST.ledger, FIRST.replica.own
+    assert store.promise(ledger, (3, "z"), own) == FIRST.replica
+    promised = store.promise(ledger, (5, own), "another")
+    assert promised == replace(FIRST.replica, promised=(5, own))
+    with pytest.raises(LedgerClosedError, match="another leader"):
+        store.set_replica(ledger, FIRST.replica)
+    assert store.get(ledger) == replace(FIRST, replica=promised)
+    store.close()
+
+
+def test_what_may_be_lost_is_noted_for_ledgers_with_mirrors(tmp_path: Path) -> None:
+    """The others need no archive to agree with."""
+    alone = LedgerMetadata(QualifiedId(0, 1))
+    kept = LedgerMetadata(QualifiedId(0, 2), replica=stored_by(1))
+    store = MetadataStore.create(tmp_path, [alone, kept])
+    store.forget()
+    assert not store.get(alone.ledger).replica.forgets
+    assert store.get(kept.ledger).replica == replace(kept.replica, forgets=True)
+    store.close()
+
+
+def test_mirrors_of_version_1_are_read(tmp_path: Path) -> None:
+    """Their archive has no name yet, and no epochs."""
+    MetadataStore.create(tmp_path, [FIRST]).close()
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as database:
+        database.executescript(
+            "ALTER TABLE ledgers RENAME COLUMN replica TO mirrors;"
+            """UPDATE ledgers SET mirrors = '["a", "b"]';"""
+            "PRAGMA user_version=1;"
+        )
+    store = MetadataStore.open(tmp_path)
+    assert store.get(FIRST.ledger).replica == Replica(groups=(("", "a", "b"),))
     store.close()
 
 
@@ -146,7 +202,7 @@ def test_only_proven_damage_is_damage(
     MetadataStore.create(tmp_path).close()
     if content is None:
         with sqlite3.connect(tmp_path / FILE_NAME) as connection:
-            connection.execute("PRAGMA user_version=2")
+            connection.execute("PRAGMA user_version=3")
     else:
         (tmp_path / FILE_NAME).write_bytes(content)
     with pytest.raises(StorageError) as caught:
@@ -215,7 +271,7 @@ def test_quorums_that_make_no_sense(
         type=kind,
         write_quorum=write,
         ack_quorum=acknowledge,
-        mirrors=("aeron:ipc",) * mirrors,
+        replica=stored_by(mirrors),
     )
     with pytest.raises(ConfigurationError, match=text):
         check_quorums(metadata)
@@ -223,5 +279,13 @@ def test_quorums_that_make_no_sense(
 
 def test_quorums_that_are_accepted() -> None:
     """A durable ledger may be striped; one with volatile durability uses all archives."""
-    check_quorums(FIRST)
-    check_quorums(replace(FIRST, type=LedgerType.PD_JOURNAL, write_quorum=2))
+    three = replace(FIRST, replica=stored_by(2))
+    check_quorums(three)
+    check_quorums(replace(three, type=LedgerType.PD_JOURNAL, write_quorum=2))
+
+
+def test_a_mirror_that_is_named_twice() -> None:
+    """It would count twice."""
+    replica = Replica(groups=(("", "aeron:ipc", "aeron:ipc"),))
+    with pytest.raises(ConfigurationError, match="mirror aeron:ipc is named twice"):
+        check_quorums(replace(FIRST, replica=replica))

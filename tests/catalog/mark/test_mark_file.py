@@ -19,6 +19,7 @@ from support.damage.overwriting import overwrite
 from support.jvm.java import archive_tool
 
 from aerotape.catalog import layout
+from aerotape.catalog.durability import write_at
 from aerotape.catalog.mark.layout import (
     ACTIVITY_TIMESTAMP,
     CLAIMED_TIMESTAMP_MS,
@@ -178,6 +179,43 @@ def test_a_clean_stop_frees_the_directory_at_once(tmp_path: Path) -> None:
     with pytest.raises(ClosedError):
         mark_file.update_activity(1)
     acquire(tmp_path).close()
+
+
+@pytest.mark.parametrize("is_written", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "taken over"])
+def test_a_start_that_is_interrupted_frees_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_new: bool, is_written: bool
+) -> None:
+    """At each write, before it or after it: another start need not wait for a timeout.
+
+    The interrupt strikes once, as a stop signal does: the writes that free the directory succeed.
+    """
+    at = writes = 0
+
+    def interrupted(descriptor: int, data: bytes, offset: int) -> None:
+        nonlocal writes
+        writes += 1
+        if writes != at or is_written:
+            write_at(descriptor, data, offset)
+        if writes == at:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("aerotape.catalog.mark.mark_file.write_at", interrupted)
+    while True:
+        if is_new:
+            (tmp_path / FILE_NAME).unlink(missing_ok=True)
+        else:
+            abandoned(tmp_path, age_ms=60_000)
+        at, writes = at + 1, 0
+        try:
+            mark_file = acquire(tmp_path)
+            break
+        except KeyboardInterrupt:
+            with unused(tmp_path, 10_000):
+                pass
+    assert at > 3
+    at = 0
+    mark_file.close()
 
 
 def _start_at(barrier: Barrier, directory: str, results: Any) -> None:

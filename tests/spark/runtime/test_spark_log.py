@@ -42,17 +42,17 @@ def recorded(archive_dir: Path) -> Path:
     return archive_dir
 
 
-def lines(*arguments: object, code: int) -> list[str]:
-    """Run the job with Spark and return the lines on stderr, without Java's warnings on modules."""
+def lines(*arguments: object, code: int, **environment: str) -> list[str]:
+    """Run the job with Spark and return the lines on stderr."""
     done = subprocess.run(
         [sys.executable, "-m", "aerotape", "parquet", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
     )
     assert done.returncode == code, done.stderr
-    return [line for line in done.stderr.splitlines() if "incubator modules" not in line]
+    return done.stderr.splitlines()
 
 
 def test_a_failed_task_is_one_line_or_with_verbose_a_traceback(
@@ -68,3 +68,22 @@ def test_a_failed_task_is_one_line_or_with_verbose_a_traceback(
     assert any(each.startswith("aerotape parquet: the Spark job failed: OSErr") for each in whole)
     assert any("org.apache.spark.api.python.PythonException" in each for each in whole)
     assert any("in _write" in each for each in whole)
+
+
+def test_what_java_prints_precedes_the_error(recorded: Path, tmp_path: Path) -> None:
+    """A JVM that does not start: its output is shown, without the line on incubator modules."""
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        "#!/bin/sh\n"
+        "echo 'WARNING: Using incubator modules: jdk.incubator.vector' >&2\n"
+        "echo 'no memory' >&2\n"
+        "exit 1\n"
+    )
+    java.chmod(0o755)
+    home = str(java.parents[1])
+    *above, error = lines(recorded, tmp_path / "out", code=1, JAVA_HOME=home)
+    assert "no memory" in above
+    assert not any("incubator" in line for line in above)
+    assert error.startswith("aerotape parquet: cannot start Spark with master ")
+    assert "see its output above" in error

@@ -29,13 +29,13 @@ class Three:
         self.ports = [free_port() for _ in range(count)]
         self.archives = [self.start(index) for index in range(count)]
 
-    def start(self, index: int) -> AerotapeArchive:
+    def start(self, index: int, properties: dict[str, str] | None = None) -> AerotapeArchive:
         """Start an archive, or start it again after it was killed."""
         archive = AerotapeArchive(
             self.folder / f"archive{index}",
             self.folder / f"aeron{index}",
             control_port=self.ports[index],
-            properties={"aeron.archive.message.timeout": "3s"},
+            properties={"aeron.archive.message.timeout": "3s", **(properties or {})},
         )
         return self.exits.enter_context(archive.start())
 

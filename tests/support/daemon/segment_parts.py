@@ -14,6 +14,7 @@ from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.segments.moves import SegmentMoves
+from aerotape.archive.recording.storage_gate import StorageGate
 from aerotape.catalog.file.catalog import Catalog
 
 
@@ -35,12 +36,14 @@ class SegmentParts:
         self.deletions = SegmentDeletions(
             locks=self.locks, files=self.files, errors=errors, wake=wake
         )
+        self.gate = StorageGate(archive_dir, wake)
         self.moves = SegmentMoves(
             archive_dir=archive_dir,
             catalog=catalog,
             locks=self.locks,
             files=self.files,
             deletions=self.deletions,
+            gate=self.gate,
             sync=sync,
         )
         self.later = LaterResponses(errors)
@@ -85,6 +88,7 @@ class SegmentParts:
 
     def close(self) -> None:
         """Close as the conductor does."""
+        self.gate.close()
         self.files.close()
         self.deletions.close()
         self.later.close()

@@ -45,6 +45,8 @@ class MemberState:
 class ClusterMember(Closing):
     """An archive with its media driver, and a Java process with consensus module and service."""
 
+    _program = "harness.ClusterNode"
+
     def __init__(self, kind: str, folder: Path, member_id: int, ports: Sequence[Sequence[int]]):
         """Prepare both.
 
@@ -85,7 +87,7 @@ class ClusterMember(Closing):
         if not self._archive_runs:
             self.archive.start()
             self._archive_runs = True
-        self._node = ChildProcess(java_command("harness.ClusterNode", properties=self._properties))
+        self._node = ChildProcess(java_command(self._program, properties=self._properties))
 
     def await_ready(self) -> None:
         """Wait until the node runs.
@@ -135,6 +137,38 @@ class ClusterMember(Closing):
         if self._node is not None:
             self._node.stop()
         self.archive.close()
+
+
+class ClusterBackup(ClusterMember):
+    """An archive with its media driver, and a Java process that copies what members record.
+
+    A ClusterMember of the same folder and ports starts from the copy.
+    """
+
+    _program = "harness.ClusterBackupNode"
+
+    def __init__(
+        self, kind: str, folder: Path, ports: Sequence[int], members: Sequence[Sequence[int]]
+    ):
+        """Prepare both; `ports` are its own, `members` those of the cluster."""
+        super().__init__(kind, folder, 0, [ports])
+        self._properties |= {
+            "aeron.cluster.consensus.endpoints": ",".join(f"localhost:{of[1]}" for of in members),
+            "aeron.archive.control.channel": "aeron:udp",
+            "aeron.archive.control.response.channel": "aeron:udp?endpoint=localhost:0",
+            "aeron.cluster.backup.cool.down.interval": "1s",
+        }
+
+    def await_backing_up(self) -> None:
+        """Wait until it has the last snapshot and records the log."""
+        deadline_s = time.monotonic() + _TIMEOUT_S
+        while True:
+            self.node.send("")
+            state = self.node.receive(_TIMEOUT_S)
+            if state == "BACKING_UP":
+                return
+            assert time.monotonic() < deadline_s, f"{state}:\n{self.node.log()}"
+            time.sleep(0.02)
 
 
 class ClusterClient(Closing):

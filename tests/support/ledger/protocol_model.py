@@ -361,7 +361,9 @@ class Model:
             return
         if other in self.leaders and state.promised < leader.epoch:
             self.leaders.pop(other)
-        self.states[other] = replace(state, promised=leader.epoch)
+        self.states[other] = replace(
+            state, promised=leader.epoch, groups=own.groups, version=own.version
+        )
         if not self.rules.adopt_after_the_copy:
             self.states[other] = replace(self.states[other], adopted=leader.epoch)
         self.copy(other, own.log)
@@ -373,8 +375,6 @@ class Model:
                 synced=max(state.synced, leader.begin),
                 # All that it may have acknowledged before is in the log so far.
                 forgets=state.forgets and len(state.log) < len(own.log),
-                groups=own.groups,
-                version=own.version,
                 # The end belongs to the log: without it a later leader could continue.
                 is_closed=leader.began_closed
                 or (state.is_closed and state.adopted == leader.epoch),

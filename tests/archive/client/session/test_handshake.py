@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.daemon.scripted_session import SESSION, Reply, ScriptedStreams, ok, refusal
 
-from aerotape.archive.client.credentials import Login
+from aerotape.archive.client.credentials import Login, UserSecret
 from aerotape.archive.client.session import handshake
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.waiting import Running, Task, run
@@ -39,7 +39,10 @@ def _open(
 
 
 def _opening(
-    streams: Any, on_challenge: Callable[[bytes], bytes] | None, timeout_ns: int = 50_000_000
+    streams: Any,
+    on_challenge: Callable[[bytes], bytes] | None = None,
+    timeout_ns: int = 50_000_000,
+    login: Login | None = None,
 ) -> Opening:
     return handshake.open_session(
         streams,
@@ -48,7 +51,7 @@ def _opening(
         response_channel="aeron:ipc",
         response_stream_id=20,
         timeout_ns=timeout_ns,
-        login=Login(b"open", on_challenge),
+        login=login or Login(b"open", on_challenge),
         client_name="tester",
     )
 
@@ -185,6 +188,16 @@ def test_a_function_that_does_not_return_is_not_awaited() -> None:
         run(_opening(streams, lambda _: bytes(forever.wait(20))))
     forever.set()
     assert streams.is_closed
+
+
+def test_a_host_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the channel, not the credentials."""
+    forever = threading.Event()
+    monkeypatch.setattr(handshake, "with_signed_address", lambda _: forever.wait(20))
+    login = Login.of(UserSecret("me", b"secret"))
+    with pytest.raises(AeronTimeoutError, match="endpoint of aeron:ipc was not resolved in time"):
+        run(_opening(ScriptedStreams(_challenging), login=login))
+    forever.set()
 
 
 def test_challenge_without_a_function() -> None:

@@ -11,6 +11,7 @@ from support.processes import free_port
 
 import aerotape
 from aerotape import _native
+from aerotape.archive.ledger.mirrors.replica import MirrorStep
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.generated.archive import ControlResponseCode
 
@@ -38,6 +39,7 @@ def test_a_request_that_fails_leaves_nothing(tmp_path: Path, listens: bool) -> N
                 created_ms=1,
                 source_recording_id=0,
                 source_stream_id=10,
+                step=MirrorStep.FOLLOW,
                 ledger_type=ledger_control.LedgerType.PD_JOURNAL,
                 digest_type=ledger_control.DigestType.CRC32C,
                 confirmed_position=-1,

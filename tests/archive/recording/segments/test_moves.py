@@ -16,6 +16,7 @@ from support.daemon.segment_parts import SegmentParts
 
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.segments.deletion import Deletion
+from aerotape.archive.waiting import Pause, Task
 from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery import suspect_marks
@@ -72,6 +73,18 @@ class Rig:
 
     def files(self) -> set[str]:
         return {path.name for path in self.directory.glob("*.rec")}
+
+
+class Gate:
+    """A storage gate that is open for a number of changes."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def await_open(self) -> Task[None]:
+        while not self.count:
+            yield Pause()
+        self.count -= 1
 
 
 @pytest.fixture
@@ -220,6 +233,38 @@ def test_a_start_that_moves_during_an_attach(rig: Rig) -> None:
     assert (kind, code) == ("error", ErrorCode.GENERIC)
     assert "try again" in message
     assert rig.catalog.start_position(EARLIER) == 3 * SEGMENT
+
+
+def test_each_change_of_the_catalog_waits_for_the_disk(rig: Rig) -> None:
+    """The requests have begun, and the disk stands still when the catalog is changed."""
+
+    def work(count: int) -> tuple[int, int, int, int]:
+        """Let a number of changes pass; return the positions of both recordings."""
+        gate.count = count
+        looked = rig.parts.files.submit(lambda: None)
+        rig.work_until(looked.done)
+        for _ in range(3):
+            rig.parts.do_work()
+        assert gate.count == 0
+        first, second = (rig.catalog.descriptor(each) for each in (EARLIER, LATER))
+        return (
+            *(first.start_position, first.stop_position),
+            *(second.start_position, second.stop_position),
+        )
+
+    gate: Any = Gate()
+    rig.moves.gate = gate
+    rig.catalog.set_start_position(EARLIER, SEGMENT)
+    attach(rig)
+    assert work(0) == (SEGMENT, 4 * SEGMENT, 4 * SEGMENT, 8 * SEGMENT)
+    assert work(1) == (0, 4 * SEGMENT, 4 * SEGMENT, 8 * SEGMENT)
+    assert rig.client.received == [("ok", 7, 1)]
+    migrate(rig)
+    assert work(0) == (0, 4 * SEGMENT, 4 * SEGMENT, 8 * SEGMENT)
+    assert work(1) == (0, 4 * SEGMENT, 0, 8 * SEGMENT)
+    assert work(0) == (0, 4 * SEGMENT, 0, 8 * SEGMENT)
+    assert work(1) == (0, 0, 0, 8 * SEGMENT)
+    assert rig.answers(3)[1:] == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
 
 
 def test_a_recording_with_a_damaged_descriptor_is_refused(rig: Rig) -> None:
