@@ -8,6 +8,7 @@ positions, paths, error codes. The native core raises the same classes
 from __future__ import annotations
 
 import enum
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -330,6 +331,19 @@ class StorageError(AerotapeError):
         self.path = named_path(path)
 
 
+def reason_of(error: OSError) -> str:
+    """Return why a call has failed; of too many open files with the limit, and what to do."""
+    reason = str(error.strerror)
+    if error.errno == errno.EMFILE:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        reason += (
+            f": the process may have {limit}; raise its limit (`ulimit -n`, systemd's LimitNOFILE)"
+        )
+    return reason
+
+
 class StorageErrors:
     """A context in which an OSError becomes a StorageError, or one of another kind."""
 
@@ -360,7 +374,7 @@ class StorageErrors:
             if self._names_file:
                 path = error.filename or path
                 what = f"{what}: {path}"
-            raise self._kind(f"{what}: {error.strerror}", path) from error
+            raise self._kind(f"{what}: {reason_of(error)}", path) from error
 
 
 class SegmentError(StorageError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -128,6 +129,7 @@ def run(args: argparse.Namespace) -> int:
     # Before the start, so that a signal during the start leads to a clean stop too. An archive that
     # the signal keeps from being assigned is closed at the exit.
     stop = StopSignals()
+    _allow_open_files()
     try:
         with stop.interrupting():
             archive = Archive(config, args.driver)
@@ -143,6 +145,13 @@ def run(args: argparse.Namespace) -> int:
         logging.getLogger(__name__).error("ended: %s", _reason(failure))
         return EXIT_FAILURE
     return EXIT_OK
+
+
+def _allow_open_files() -> None:
+    """Allow this process as many open files as its hard limit: recordings need some each."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):  # the system refuses it
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _reason(failure: BaseException) -> str:

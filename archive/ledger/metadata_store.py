@@ -23,7 +23,7 @@ from aerotape.archive.ledger.mirrors.replica import Replica, fenced
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.no_follow import check_file, open_no_follow
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
-from aerotape.errors import LedgerExistsError, StorageError
+from aerotape.errors import LedgerExistsError, StorageError, reason_of
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
@@ -314,6 +314,25 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _why(error: sqlite3.Error, path: Path) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return f"{error}: free space in {path.parent}"
+    if code == sqlite3.SQLITE_CANTOPEN:
+        # SQLite does not say why. Not the file, whose locks are released with any descriptor of it;
+        # as many as SQLite opens in addition: the journal and the directory.
+        descriptors = []
+        try:
+            for _ in range(2):
+                descriptors.append(os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as refused:
+            return reason_of(refused)
+        finally:
+            for each in descriptors:
+                os.close(each)
+    return str(error)
+
+
 @contextmanager
 def _storage_errors(path: Path, what: str) -> Iterator[None]:
     try:
@@ -321,9 +340,9 @@ def _storage_errors(path: Path, what: str) -> Iterator[None]:
     except sqlite3.IntegrityError:
         raise
     except OSError as error:
-        raise StorageError(f"cannot {what} {_what(path)}: {error.strerror}", path) from error
+        raise StorageError(f"cannot {what} {_what(path)}: {reason_of(error)}", path) from error
     except sqlite3.Error as error:
-        why = str(error) if path.exists() else "the file was removed: restart the archive"
+        why = _why(error, path) if path.exists() else "the file was removed: restart the archive"
         # The low byte of an extended code is the primary one.
         is_damage = getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
         kind = DamagedMetadataError if is_damage else StorageError

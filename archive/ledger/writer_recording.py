@@ -94,7 +94,7 @@ class WriterRecording:
                 durability=self.metadata.durability,
             )
         except ArchiveError as error:
-            raise self._refused(error.error_code, str(error)) from error
+            raise ArchiveError(f"its stream is not recorded: {error}", error.error_code) from error
         while not self.is_decided:
             if time.monotonic_ns() >= deadline_ns or self.client.is_done:
                 recordings.stop_subscription(subscription.registration_id)
@@ -105,10 +105,8 @@ class WriterRecording:
                 )
             yield Pause()
         if self.refusal is not None:
-            raise self._refused(*self.refusal)
-
-    def _refused(self, code: int, message: str) -> ArchiveError:
-        return ArchiveError(f"ledger {self.metadata.ledger} has no writer: {message}", code)
+            code, message = self.refusal
+            raise ArchiveError(f"its stream is not recorded: {message}", code)
 
     def on_subscribed(self, subscription_id: int) -> None:
         """Ignore the id of the subscription."""

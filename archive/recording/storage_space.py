@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.error_log import LOGGER
-from aerotape.errors import ClosedError
+from aerotape.errors import ClosedError, StorageError, StorageErrors
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
@@ -42,9 +42,11 @@ class StorageSpace:
         """Check the free space; return a refusal when it is too little for a recording.
 
         Raises:
-            OSError: the directory is gone.
+            StorageError: the directory is gone.
         """
-        status = os.statvfs(self.archive_dir)
+        what = f"cannot read the free space of {self.archive_dir}"
+        with StorageErrors(what, self.archive_dir):
+            status = os.statvfs(self.archive_dir)
         usable = status.f_bavail * status.f_frsize
         is_low = usable <= self.threshold_bytes
         if is_low != self._is_low:
@@ -60,7 +62,7 @@ class StorageSpace:
     def watch(self) -> None:
         """Check the free space, to keep counter and log current without requests."""
         # The next request reports a directory that is gone.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(StorageError):
             self.refuse()
 
     def _change(self, is_low: bool, usable: int) -> None:

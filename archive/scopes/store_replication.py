@@ -30,8 +30,8 @@ from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.catalog.scopes.placing import (
     check_levels,
     check_no_ledger,
-    check_store,
     place,
+    prepare_store,
     stored_descriptor,
     temporary_folder,
     write_directory,
@@ -83,7 +83,7 @@ def replicate_archive(
         CatalogError: the store is not an archive directory.
         StorageError: the store cannot be written, or an import is running.
     """
-    check_store(store, scope_id)
+    prepare_store(store, scope_id)
     channel = _udp_channel(replay_channel or client._replay_channel)
     found = [
         each

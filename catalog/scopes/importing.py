@@ -29,8 +29,8 @@ from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.catalog.scopes.placing import (
     check_levels,
     check_no_ledger,
-    check_store,
     place,
+    prepare_store,
     stored_descriptor,
     temporary_folder,
     write_directory,
@@ -112,7 +112,8 @@ def import_archive(
     """Import the valid recordings of another archive directory, in ascending order of ids.
 
     Args:
-        store: the archive directory to import into; an archive may be running there.
+        store: the archive directory to import into; an archive may be running there. One that
+            does not exist, or is empty, is created.
         source: the directory to read.
         scope_id: the scope, unsigned.
         recording_ids: only these recordings; all if None.
@@ -131,7 +132,7 @@ def import_archive(
         CatalogError: one of the directories holds no catalog that can be read.
         StorageError: the store cannot be written, or another import is running.
     """
-    _check_places(store, source, scope_id)
+    _check_places(store, source, scope_id, dry_run)
     in_use = _is_in_use(source.path)
     if recording_ids is None:
         recordings = source.recordings()
@@ -159,11 +160,12 @@ def import_archive(
             yield replace(outcome, result="left out", error=error) if error else outcome
 
 
-def _check_places(store: Path, source: StoredDirectory[Any], scope_id: int) -> None:
-    check_store(store, scope_id)
+def _check_places(store: Path, source: StoredDirectory[Any], scope_id: int, dry_run: bool) -> None:
     require_local(source.path, "the import of an archive")
     if store.resolve() == source.path.resolve():
         raise ConfigurationError(f"{source.path} is the store itself", "source")
+    source.open_catalog().close()
+    prepare_store(store, scope_id, dry_run=dry_run)
 
 
 def _is_in_use(archive_dir: Path) -> bool:

@@ -48,10 +48,16 @@ _IDENTITY: Final = (
 )
 
 
-def check_store(store: Path, scope_id: int) -> None:
+def prepare_store(store: Path, scope_id: int, *, dry_run: bool = False) -> None:
     """Check that recordings can be imported into a store under a scope.
 
+    A store that does not exist, or is an empty directory, is created.
+
+    Args:
+        dry_run: create nothing.
+
     Raises:
+        StorageError: the store cannot be created.
         ConfigurationError: the scope is the store's own, or the store is remote.
         CatalogError: the store is not an archive directory.
     """
@@ -62,7 +68,12 @@ def check_store(store: Path, scope_id: int) -> None:
             "imported recordings another one, as in --ledger-scope-id 7",
             "scope_id",
         )
-    Catalog.open(store, read_only=True).close()
+    with StorageErrors(f"cannot create {store}", store):
+        is_new = not store.exists() or (store.is_dir() and not any(store.iterdir()))
+        if is_new and not dry_run:
+            store.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+    if not (is_new and dry_run):
+        Catalog.open(store, create=is_new, read_only=not is_new).close()
 
 
 def check_no_ledger(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from support.builders.scoped_store import build, payloads
 from support.daemon.archives import ServedArchive, serve
+from support.daemon.command_line import CommandLine
 from support.daemon.command_line import aerotape as command
 from support.damage.tool_commands import Done
 
@@ -117,9 +118,33 @@ def test_a_generated_id(ledger: Ledger) -> None:
     created = ledger.json("create")
     name = created["qualified_name"]
     assert aerotape.QualifiedId.parse(name).scope_id == int(created["scope_id"]) != 0
+    listed = ledger.lines("list", "--all-scopes")
+    assert name in [row["qualified_name"] for row in listed]
+    assert ledger.lines("list", "--all-scopes", "--count", 1) == listed[:1]
+    refused = ledger.error("list", "--all-scopes", "--ledger-scope-id", 1, code=2)
+    assert "--all-scopes and --ledger-scope-id exclude each other" in refused
+    assert ledger.lines("list", "--ledger-scope-id", 12345) == []
     added = ledger.json("add", "x", "--close", "--ledger-qualified-name", name)
     assert added["last_add_confirmed"] == 0
     assert f"{created['ledger_id']}" in ledger.text("status", "--ledger-qualified-name", name)
+
+
+def test_following(ledger: Ledger) -> None:
+    """Each entry is printed once it is confirmed; the command ends with the ledger."""
+    named = ("--ledger-id", 81)
+    with ledger.archive.connect() as client, client.create_ledger(qualified_id=81) as writer:
+        writer.add(b"before")
+        reading = CommandLine(ledger.archive).start("ledger", "read", "--follow", *named)
+        with reading as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"0 before\n"
+            writer.add(b"meanwhile")
+            assert process.stdout.readline() == b"1 meanwhile\n"
+            writer.close()
+            assert process.stdout.read() == b""
+        assert process.returncode == 0
+    refused = ledger.error("read", "--follow", "--unconfirmed", *named, code=2)
+    assert "--follow reads confirmed entries: leave out --unconfirmed" in refused
 
 
 def test_a_ledger_without_entries(ledger: Ledger) -> None:

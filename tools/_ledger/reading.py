@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterator
 from heapq import merge
-from itertools import islice
-from typing import TYPE_CHECKING
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
-from aerotape.errors import EntryError
+from aerotape.errors import ConfigurationError, EntryError
 from aerotape.tools._cli.arguments import count, identity
 from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
@@ -31,6 +33,7 @@ from aerotape.tools._ledger.imported import (
 )
 
 if TYPE_CHECKING:
+    from aerotape.archive.client.client import ArchiveClient
     from aerotape.codecs.entry import Entry
 
 
@@ -49,10 +52,18 @@ def add_commands(commands: Commands) -> None:
         action="store_true",
         help="read entries that are not on storage, too, which may be lost",
     )
+    read.add_argument(
+        "--follow",
+        action="store_true",
+        help="continue with entries as they are confirmed, until the ledger is closed",
+    )
     add_password_option(read)
 
     listing = add_ledger_command(commands, "list", _list)
     add_scope_option(listing)
+    listing.add_argument(
+        "--all-scopes", action="store_true", help="list those of all scopes, not of one"
+    )
     listing.add_argument("--count", metavar="N", type=count, help="the maximum number of ledgers")
 
     add_ledger_command(commands, "scopes", _scopes)
@@ -67,15 +78,24 @@ def _read(args: argparse.Namespace) -> int:
     Of an imported recording, the messages. A damaged entry ends the output, with exit code 3.
     """
     ledger = required_ledger(args)
+    if args.follow and args.unconfirmed:
+        raise ConfigurationError(
+            "--follow reads confirmed entries: leave out --unconfirmed", "--unconfirmed"
+        )
     with connect(args) as client:
         if imported_recording(client, ledger) is not None:
             read_imported(client, ledger, args)
             return 0
         with client.open_ledger_read_only(ledger, password_of(args)) as reader:
-            read = reader.read_unconfirmed if args.unconfirmed else reader.read
             try:
-                for entry in read(args.first, args.last):
+                if args.unconfirmed:
+                    entries = reader.read_unconfirmed(args.first, args.last)
+                else:
+                    entries = reader.read(args.first, args.last, follow=args.follow)
+                for entry in entries:
                     _print(entry, args)
+                    if args.follow:
+                        sys.stdout.flush()
             except EntryError as error:
                 note(f"aerotape ledger: {error}")
                 return EXIT_DATA_SUSPECT
@@ -96,17 +116,21 @@ def _print(entry: Entry, args: argparse.Namespace) -> None:
 def _list(args: argparse.Namespace) -> None:
     """List the ledgers and the imported recordings of a scope in the order of their ids.
 
-    `aerotape ledger scopes` lists the scopes.
+    `aerotape ledger scopes` lists the scopes. Ledgers that were created without an id are not in
+    scope 0: --all-scopes lists them, too.
     """
     scope_id = args.ledger_scope_id or 0
+    none = f"no ledgers in scope {scope_id}; --all-scopes lists those of all scopes"
+    if args.all_scopes:
+        if args.ledger_scope_id is not None:
+            raise ConfigurationError(
+                "--all-scopes and --ledger-scope-id exclude each other: give one", "--all-scopes"
+            )
+        none = "no ledgers"
     with connect(args) as client:
-        ledgers = ((info.id, info_row(info)) for info in client.list_ledgers(scope_id))
-        imported = (
-            (id, imported_row(id, descriptor))
-            for id, descriptor in imported_recordings(client, scope_id)
-        )
-        merged = merge(ledgers, imported, key=lambda each: each[0])
-        found = (row for _, row in islice(merged, args.count))
+        scopes = sorted({0, *client.scopes()}) if args.all_scopes else [scope_id]
+        listed = chain.from_iterable(_rows(client, each) for each in scopes)
+        found = islice(listed, args.count)
         if args.json:
             for row in found:
                 emit_line(row, "", args)
@@ -123,7 +147,17 @@ def _list(args: argparse.Namespace) -> None:
             }
             for row in found
         )
-        emit(rows, args, none=f"no ledgers in scope {scope_id}")
+        emit(rows, args, none=none)
+
+
+def _rows(client: ArchiveClient, scope_id: int) -> Iterator[dict[str, Any]]:
+    """Iterate over what is listed of a scope."""
+    ledgers = ((info.id, info_row(info)) for info in client.list_ledgers(scope_id))
+    imported = (
+        (id, imported_row(id, descriptor))
+        for id, descriptor in imported_recordings(client, scope_id)
+    )
+    return (row for _, row in merge(ledgers, imported, key=lambda each: each[0]))
 
 
 def _scopes(args: argparse.Namespace) -> None:

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from aerotape.archive.client import arguments
-from aerotape.archive.client.asynchronous.replays import AsyncReplayMethods
+from aerotape.archive.client.asynchronous.replays import AsyncReplay, AsyncReplayMethods
 from aerotape.archive.client.closing import AsyncClosing, Opening
 from aerotape.archive.client.ledger import opening, requests
 from aerotape.archive.client.ledger.handles import AsyncWriterBase, ReaderProperties
-from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan
+from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan, Wanted
 from aerotape.archive.client.ledger.requests import AnyLedger, LedgerInfo
 from aerotape.archive.client.ledger.writing import LedgerWriting
+from aerotape.archive.client.requests.scopes import list_scopes
 from aerotape.archive.client.session.request import Call, nothing
 from aerotape.codecs.entry import Data, DigestType, Entry
 from aerotape.codecs.generated import ledger_control as codecs
@@ -50,11 +51,11 @@ class AsyncLedgerWriter(AsyncWriterBase):
         await self._client._run(self._writing.acknowledged(position))
         return entry_id
 
-    async def add_many(self, payloads: Sequence[Data]) -> int:
-        """Add entries in order, wait until all are acknowledged, return the id of the last one."""
-        last = await self.add_async(*payloads)
+    async def add_many(self, payloads: Sequence[Data]) -> range:
+        """Add entries in order, wait until all are acknowledged, and return their ids."""
+        end = await self.add_async(*payloads) + 1
         await self.flush()
-        return last
+        return range(end - len(payloads), end)
 
     async def add_async(self, *payloads: Data) -> int:
         """Add entries, waiting only for room; return the id of the last one.
@@ -102,37 +103,80 @@ class AsyncLedgerReader(ReaderProperties, AsyncClosing):
         """Request the state of the ledger, and return it."""
         return await self._client._run(self._reading.refresh())
 
-    def read(self, first: int = 0, last: int | None = None) -> AsyncIterator[Entry]:
+    def read(
+        self,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        follow: bool = False,
+        max_entries: int | None = None,
+        max_bytes: int | None = None,
+    ) -> AsyncIterator[Entry]:
         """Iterate over entries that are on storage.
 
         Args:
             first: the id of the first entry.
             last: the id of the last entry. None: the last one that is confirmed now.
+            follow: continue with entries as they are confirmed, also those of later writers, until
+                the ledger is closed and all is read.
+            max_entries: end after this number of entries.
+            max_bytes: end before the payloads exceed this; at least one entry is read.
 
         Raises:
-            UnconfirmedEntryError: `last` is not confirmed.
+            UnconfirmedEntryError: `last` is not confirmed. Not with `follow`.
             EntryError: an entry is damaged.
+            ConfigurationError: `first` is negative, or more than one past `last`.
         """
-        plan = self._reading.plan(first, last, unconfirmed=False)
-        return self._client._iterate(plan, self._entries)
+        wanted = Wanted(first, last, max_entries, max_bytes)
+        if follow:
+            return self._entries(wanted, None)
+        plan = self._reading.plan(wanted, unconfirmed=False)
+        return self._client._iterate(plan, partial(self._entries, wanted))
 
-    def read_unconfirmed(self, first: int = 0, last: int | None = None) -> AsyncIterator[Entry]:
+    def read_unconfirmed(
+        self,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        max_entries: int | None = None,
+        max_bytes: int | None = None,
+    ) -> AsyncIterator[Entry]:
         """As `read`, also of entries that are recorded and may be lost with the archive.
 
         A mirror that returns may drop such entries meanwhile: then this raises `ArchiveError`.
         """
-        plan = self._reading.plan(first, last, unconfirmed=True)
-        return self._client._iterate(plan, self._entries)
+        wanted = Wanted(first, last, max_entries, max_bytes)
+        plan = self._reading.plan(wanted, unconfirmed=True)
+        return self._client._iterate(plan, partial(self._entries, wanted))
 
-    async def _entries(self, found: ReadPlan) -> AsyncIterator[Entry]:
-        reading = self._reading
-        if not found.ids:
-            return
-        async with self._client.replay(
-            reading.info.recording_id, found.position, found.length, follow=False
-        ) as messages:
-            for entry_id in found.ids:
-                yield reading.entry(entry_id, await anext(messages, None))
+    async def _entries(self, wanted: Wanted, given: ReadPlan | None) -> AsyncIterator[Entry]:
+        """Iterate over the entries of a plan. None: follow the ledger, plan by plan."""
+        reading, next_id, bytes_left = self._reading, wanted.first, wanted.byte_limit
+        while True:
+            plan = given
+            if plan is None:
+                plan = await self._client._run(reading.follow(next_id, wanted))
+            if not plan.ids:
+                return
+            async with self._replay(plan) as messages:
+                for entry_id in plan.ids:
+                    message = await anext(messages, None)
+                    if message is None and plan.counter_id is not None:
+                        break
+                    if entry_id < next_id:
+                        continue
+                    entry = reading.entry(entry_id, message)
+                    bytes_left -= len(entry.payload)
+                    if bytes_left < 0 and entry_id > wanted.first:
+                        return
+                    next_id = entry_id + 1
+                    yield entry
+            if given is not None:
+                return
+
+    def _replay(self, plan: ReadPlan) -> Opening[AsyncReplay]:
+        begin = partial(self._reading.replay, plan, self._client._replay_channel)
+        return self._client._open(begin, partial(AsyncReplay, requests=self._client))
 
     async def close(self) -> None:
         """Do nothing: a reader holds nothing open."""
@@ -301,18 +345,30 @@ class AsyncLedgerMethods(AsyncReplayMethods):
         return await self._run(requests.ledger_info(self._session, ledger))
 
     def list_ledgers(
-        self, scope_id: int = 0, from_ledger_id: int = 0, count: int | None = None
+        self, scope_id: int | None = 0, from_ledger_id: int = 0, count: int | None = None
     ) -> AsyncIterator[LedgerInfo]:
-        """Iterate over the ledgers of a scope in the order of their ids, page by page.
+        """Iterate over the ledgers of a scope, or of all, in the order of their ids, page by page.
 
         Entry ids of ledgers that are open are not looked up: `ledger_info` returns them.
 
         Args:
-            scope_id: unsigned.
-            from_ledger_id: the first id to be listed, unsigned.
+            scope_id: unsigned; None: all scopes. Ledgers with a generated id are not in scope 0.
+            from_ledger_id: the first id to be listed of each scope, unsigned.
             count: the maximum number; None: no limit.
         """
+        if scope_id is None:
+            return self._list_all(from_ledger_id, count)
         return self._each(requests.list_ledgers(self._session, scope_id, from_ledger_id, count))
+
+    async def _list_all(self, from_ledger_id: int, count: int | None) -> AsyncIterator[LedgerInfo]:
+        session = self._session
+        scopes = await self._run(list_scopes(session))
+        for scope_id in sorted({0, *scopes}):
+            pages = requests.list_ledgers(session, scope_id, from_ledger_id, count)
+            async for info in self._each(pages):
+                if count is not None:
+                    count -= 1
+                yield info
 
     async def delete_ledger(self, ledger: AnyLedger) -> None:
         """Delete a ledger with its recording.
@@ -332,7 +388,8 @@ class AsyncLedgerMethods(AsyncReplayMethods):
         """Mirror a PD_JOURNAL ledger on another archive instead of one that has failed.
 
         The other archive replicates all of the ledger. What the first one has stays there, and it
-        counts as before until the other one has all of the ledger.
+        counts as before until the other one has all of the ledger. In an archive with
+        users this needs the role `admin`.
 
         Args:
             ledger: an open ledger.

@@ -9,12 +9,11 @@ from aerotape.archive.client import arguments
 from aerotape.archive.client.event_loop import AsyncRequests
 from aerotape.archive.client.requests import queries
 from aerotape.archive.client.requests.queries import RecordingSubscription
+from aerotape.archive.client.requests.scopes import list_scopes
 from aerotape.archive.client.session.exchange import poll, send_keep_alive
 from aerotape.archive.client.session.request import Call, get_archive_id, relevant_id
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
-from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ArchiveError
 
 
@@ -140,14 +139,7 @@ class AsyncQueryMethods(AsyncRequests):
         Raises:
             IllegalOperationError: the archive knows no other scope than its own.
         """
-        found = {scope_of_archive(self._session.archive_id)}
-        scope_id = 0
-        while True:
-            request = ledger_control.NextScopeRequest(scope_id=scope_id)
-            scope_id = await self._run(Call(request, "list scopes", relevant_id))
-            if scope_id == 0:
-                return sorted(found)
-            found.add(unsigned(scope_id))
+        return await self._run(list_scopes(self._session))
 
     async def ping(self) -> int:
         """Return the round-trip time of a request to the archive, nanoseconds."""

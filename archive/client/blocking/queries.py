@@ -11,12 +11,11 @@ from aerotape.archive.client import arguments
 from aerotape.archive.client.blocking_requests import BlockingRequests
 from aerotape.archive.client.requests import queries
 from aerotape.archive.client.requests.queries import RecordingSubscription
+from aerotape.archive.client.requests.scopes import list_scopes
 from aerotape.archive.client.session.exchange import poll, send_keep_alive
 from aerotape.archive.client.session.request import Call, get_archive_id, relevant_id
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
-from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ArchiveError
 
 
@@ -142,14 +141,7 @@ class QueryMethods(BlockingRequests):
         Raises:
             IllegalOperationError: the archive knows no other scope than its own.
         """
-        found = {scope_of_archive(self._session.archive_id)}
-        scope_id = 0
-        while True:
-            request = ledger_control.NextScopeRequest(scope_id=scope_id)
-            scope_id = self._run(Call(request, "list scopes", relevant_id))
-            if scope_id == 0:
-                return sorted(found)
-            found.add(unsigned(scope_id))
+        return self._run(list_scopes(self._session))
 
     def ping(self) -> int:
         """Return the round-trip time of a request to the archive, nanoseconds."""

@@ -73,6 +73,11 @@ class WriterProperties(LedgerProperties):
         return self._writing.last_add_confirmed
 
     @property
+    def max_payload_length(self) -> int:
+        """The longest payload of an entry, bytes. Longer terms of the channel allow longer ones."""
+        return self._writing.native.max_payload_length
+
+    @property
     def length(self) -> int:
         """Payload bytes up to `last_add_pushed`."""
         return self._writing.native.length

@@ -3,16 +3,66 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.requests import LedgerInfo
+from aerotape.archive.client.replay import opening
+from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
-from aerotape.archive.waiting import Task
+from aerotape.archive.waiting import Pause, Task
 from aerotape.codecs import entry as entries
 from aerotape.codecs.entry import Entry
-from aerotape.errors import ConfigurationError, LedgerError, UnconfirmedEntryError
+from aerotape.errors import ArchiveError, ConfigurationError, LedgerError, UnconfirmedEntryError
 from aerotape.message import Message
+from aerotape.protocol import NULL_VALUE
+
+# Between two requests for the state of a ledger, where no counter shows that there is more to read.
+_POLL_NS: Final = 50_000_000
+_NO_LIMIT: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The entries that a caller wants.
+
+    Attributes:
+        first: the id of the first entry.
+        last: the id of the last entry; None: the last one that may be read.
+        max_entries: the number of entries; None: no limit.
+        max_bytes: of their payloads, but at least one entry; None: no limit.
+    """
+
+    first: int = 0
+    last: int | None = None
+    max_entries: int | None = None
+    max_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        first, last = self.first, self.last
+        if first < 0 or (last is not None and last < first - 1):
+            end = "the end" if last is None else last
+            raise ConfigurationError(
+                f"entries {first} to {end}: expected ids from 0 in ascending order", "first"
+            )
+        for name in ("max_entries", "max_bytes"):
+            if (value := getattr(self, name)) is not None:
+                arguments.count(name, value)
+
+    def last_of(self, limit: int) -> int:
+        """Return the id of the last entry to read if no later one than `limit` may be read."""
+        if self.last is not None:
+            limit = min(limit, self.last)
+        if self.max_entries is not None:
+            limit = min(limit, self.first + self.max_entries - 1)
+        return limit
+
+    @property
+    def byte_limit(self) -> int:
+        """The maximum of bytes of payloads, or a number that is not reached."""
+        return _NO_LIMIT if self.max_bytes is None else self.max_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +70,16 @@ class ReadPlan:
     """A replay that has the entries to read.
 
     Attributes:
-        ids: of the entries.
-        position: where the first one begins, bytes.
-        length: of the replay, bytes.
+        ids: of the entries in the replay; it may end earlier if a counter bounds it.
+        position: where the first one begins, bytes; None: where the recording does.
+        length: of the replay, bytes; None: up to the counter.
+        counter_id: of the confirmed position, if it bounds the replay.
     """
 
     ids: range
-    position: int
-    length: int
+    position: int | None
+    length: int | None
+    counter_id: int | None = None
 
 
 @dataclass
@@ -44,44 +96,103 @@ class LedgerReading:
             self.info = yield from requests.ledger_info(self.session, self.info.id)
         return self.info
 
-    def plan(self, first: int, last: int | None, *, unconfirmed: bool) -> Task[ReadPlan]:
-        """Return what to replay for some entries.
+    def plan(self, wanted: Wanted, *, unconfirmed: bool) -> Task[ReadPlan]:
+        """Return what to replay for entries that are there.
 
         Args:
-            first: the id of the first entry.
-            last: that of the last one; None: the last one that may be read.
+            wanted: the entries.
             unconfirmed: entries that are not confirmed may be read, too.
 
         Raises:
-            UnconfirmedEntryError: `last` may not be read.
-            ConfigurationError: `first` is negative, or more than one past `last`.
+            UnconfirmedEntryError: the last one may not be read.
         """
         info = yield from self.refresh()
         limit = info.last_add_pushed if unconfirmed else info.last_add_confirmed
         end = info.recorded_position if unconfirmed else info.confirmed_position
         limit = -1 if limit is None else limit
-        if first < 0 or (last is not None and last < first - 1):
-            end_text = "the end" if last is None else last
-            raise ConfigurationError(
-                f"entries {first} to {end_text}: expected ids from 0 in ascending order", "first"
-            )
-        if last is None:
-            last = limit
-        elif last > limit:
+        if wanted.last is not None and wanted.last > limit:
             kind = "pushed" if unconfirmed else "confirmed"
             hint = ""
             if not (unconfirmed or info.is_closed):
                 hint = "; sync the ledger, or read unconfirmed entries"
             raise UnconfirmedEntryError(
-                f"entry {last} of ledger {info.id} cannot be read: last add {kind} is"
+                f"entry {wanted.last} of ledger {info.id} cannot be read: last add {kind} is"
                 f" {limit}{hint}",
                 info.id,
             )
+        return (yield from self._stored(wanted.first, wanted.last_of(limit), end))
+
+    def follow(self, first: int, wanted: Wanted) -> Task[ReadPlan]:
+        """Wait for confirmed entries of a ledger that may grow, and return what to replay.
+
+        A plan without ids means that the ledger is closed, or that no more entries are wanted.
+
+        Args:
+            first: the id of the next entry.
+            wanted: of these, from there.
+        """
+        end = wanted.last_of(_NO_LIMIT) + 1
+        while True:
+            info = yield from self.refresh()
+            confirmed = -1 if info.last_add_confirmed is None else info.last_add_confirmed
+            counter_id = _bounding_counter(info)
+            if counter_id is not None and first < end:
+                # A position in a replay is known only of entries that are confirmed.
+                start, position = max(min(first, confirmed), 0), None
+                if confirmed >= 0:
+                    position = yield from self._locate(start)
+                return ReadPlan(range(start, end), position, None, counter_id)
+            if first <= confirmed or first >= end or info.is_closed:
+                last = min(end - 1, confirmed)
+                return (yield from self._stored(first, last, info.confirmed_position))
+            yield Pause(_POLL_NS)
+
+    def _stored(self, first: int, last: int, end: int) -> Task[ReadPlan]:
+        """Return what to replay for entries that may be read up to a position, bytes."""
         position = end
         if first <= last:
-            located = requests.locate_entry(info.id, first)
-            position = yield from exchange(self.session, located)
+            position = yield from self._locate(first)
         return ReadPlan(range(first, last + 1), position, end - position)
+
+    def _locate(self, entry_id: int) -> Task[int]:
+        return exchange(self.session, requests.locate_entry(self.info.id, entry_id))
+
+    def replay(self, plan: ReadPlan, channel: str) -> Task[ReplayStream]:
+        """Replay what a plan says; nothing if the counter is no longer that of the ledger.
+
+        Args:
+            channel: where the archive replays to.
+        """
+        recording_id, counter_id = self.info.recording_id, plan.counter_id
+        stream = ReplayStream.empty(self.session, recording_id, plan.position or 0)
+        try:
+            stream = yield from opening.replay(
+                self.session,
+                recording_id,
+                plan.position,
+                plan.length,
+                channel=channel,
+                stream_id=channels.DEFAULT_REPLAY_STREAM_ID,
+                follow=counter_id is not None,
+                limit_counter_id=counter_id,
+                file_io_max_length=None,
+                timeout_ns=None,
+                scope_id=None,
+            )
+        except ArchiveError:
+            if counter_id is None or (yield from self._is_bounding(counter_id)):
+                raise
+        try:
+            # The archive would accept another counter that has its id now.
+            if counter_id is not None and not (yield from self._is_bounding(counter_id)):
+                yield from stream.stop()
+        except BaseException:
+            stream.abandon()
+            raise
+        return stream
+
+    def _is_bounding(self, counter_id: int) -> Task[bool]:
+        return _bounding_counter((yield from self.refresh())) == counter_id
 
     def entry(self, entry_id: int, message: Message | None) -> Entry:
         """Return an entry from its message of the replay.
@@ -101,3 +212,12 @@ class LedgerReading:
             ledger_id=ledger.ledger_id,
             entry_id=entry_id,
         )
+
+
+def _bounding_counter(info: LedgerInfo) -> int | None:
+    """Return the counter of the confirmed position if it is that of this archive alone.
+
+    With mirrors the confirmed position is a quorum's, which no counter has.
+    """
+    counter_id = info.confirmed_counter_id
+    return counter_id if info.write_quorum == 1 and counter_id != NULL_VALUE else None

@@ -16,8 +16,7 @@ from aerotape.archive.waiting import Task
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.journal_type import JournalType
-from aerotape.errors import ArchiveError, LedgerError
-from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId, signed
 
 LedgerStateName = Literal["OPEN", "CLOSED"]
@@ -136,7 +135,7 @@ def describe(
     """
     request = codecs.LedgerInfoRequest(**id_fields(ledger), password_token=token)
     listing = Listing(request, f"get the state of ledger {ledger}", 1)
-    return (yield from describe_by(session, ledger, listing))
+    return (yield from describe_by(session, listing))
 
 
 def list_ledgers(
@@ -236,17 +235,7 @@ def info_of(found: codecs.LedgerDescriptor) -> LedgerInfo:
     )
 
 
-def describe_by(
-    session: ClientSession, ledger: QualifiedId, listing: Listing
-) -> Task[codecs.LedgerDescriptor]:
+def describe_by(session: ClientSession, listing: Listing) -> Task[codecs.LedgerDescriptor]:
     """Return the one descriptor that a request returns."""
-    try:
-        found = yield from list_items(session, listing)
-    except LedgerError as error:
-        error.ledger = ledger
-        raise
-    except ArchiveError as error:
-        if error.error_code != ErrorCode.GENERIC:
-            raise
-        raise LedgerError(str(error), ledger, error.correlation_id) from error
+    found = yield from list_items(session, listing)
     return cast(codecs.LedgerDescriptor, found[0])

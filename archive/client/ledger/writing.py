@@ -323,7 +323,7 @@ def attach(
         password_token=requests.password_token(password),
     )
     what = f"write to ledger {ledger}"
-    found = yield from requests.describe_by(session, ledger, Listing(prepare, what, 1))
+    found = yield from requests.describe_by(session, Listing(prepare, what, 1))
     info = requests.info_of(found)
     if info.recording_id != NULL_VALUE:
         channel = yield from _extension_channel(session, info, channel)
@@ -338,7 +338,7 @@ def attach(
             channel=channel,
             password_token=requests.password_token(password),
         )
-        found = yield from requests.describe_by(session, ledger, Listing(request, what, 1))
+        found = yield from requests.describe_by(session, Listing(request, what, 1))
         return LedgerWriting(session, publication, found, password)
     except BaseException:
         publication.close()

@@ -7,7 +7,9 @@ the session does not send others to an archive that knows no others.
 from __future__ import annotations
 
 from aerotape.archive.client.session.client_session import ClientSession
-from aerotape.archive.client.session.request import Request
+from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.session.request import Call, Request, relevant_id
+from aerotape.archive.waiting import Task
 from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
@@ -33,6 +35,18 @@ def check_scope(
             "limit_counter_id",
         )
     return signed(wanted)
+
+
+def list_scopes(session: ClientSession) -> Task[list[int]]:
+    """Return the scopes that have recordings or ledgers, ascending and unsigned."""
+    found = {scope_of_archive(session.archive_id)}
+    scope_id = 0
+    while True:
+        request = ledger_control.NextScopeRequest(scope_id=scope_id)
+        scope_id = yield from exchange(session, Call(request, "list scopes", relevant_id))
+        if scope_id == 0:
+            return sorted(found)
+        found.add(unsigned(scope_id))
 
 
 def listing_request(scope_id: int | None, from_recording_id: int, count: int) -> Request:

@@ -55,7 +55,7 @@ def list_items(session: ClientSession, listing: Listing) -> Task[list[Item]]:
     except BaseException:
         session.abandon(pending, listing)
         raise
-    return items_of(pending)
+    return items_of(listing, pending)
 
 
 def perform(

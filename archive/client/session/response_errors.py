@@ -6,8 +6,9 @@ from typing import Any, Final, TypeVar
 
 from aerotape import errors
 from aerotape.archive.client.session.pending_request import PendingRequest
-from aerotape.archive.client.session.request import Call, Item
+from aerotape.archive.client.session.request import Call, Item, Listing
 from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.ledger_control import ListLedgersRequest
 from aerotape.protocol import NULL_VALUE, ErrorCode
 from aerotape.qualified_id import QualifiedId
 
@@ -73,20 +74,21 @@ def result_of(call: Call[T], pending: PendingRequest) -> T:
     raise _refusal(answer, call)
 
 
-def items_of(pending: PendingRequest) -> list[Item]:
+def items_of(listing: Listing, pending: PendingRequest) -> list[Item]:
     """Return the items of a listing, or raise the archive's error."""
     if len(pending.items) < pending.count:
         answer = pending.response()
         if answer.code not in _LISTING_ENDS:
-            raise error_of(answer, f"cannot {pending.what}")
+            raise _refusal(answer, listing)
     return pending.items[: pending.count]
 
 
-def _refusal(answer: codecs.ControlResponse, call: Call[Any]) -> Exception:
-    """Return the exception for a refused request, with the id of its recording."""
+def _refusal(answer: codecs.ControlResponse, call: Call[Any] | Listing) -> Exception:
+    """Return the exception for a refused request, with the id of its recording or ledger."""
     error = error_of(answer, f"cannot {call.what}")
     ledger = _ledger_of(call.message)
-    if ledger is not None and error.error_code == ErrorCode.GENERIC:
+    is_for_ledgers = ledger is not None or isinstance(call.message, ListLedgersRequest)
+    if is_for_ledgers and error.error_code == ErrorCode.GENERIC:
         error = errors.LedgerError(str(error), ledger, error.correlation_id)
     if isinstance(error, errors.LedgerError):
         error.ledger = ledger

@@ -18,7 +18,7 @@ pub enum Error {
     Io { path: String, message: String },
     /// The object was closed.
     Closed(String),
-    /// Bytes are not the expected entry of a ledger; the class says why.
+    /// Bytes are not the expected entry of a ledger, or cannot be one; the class says why.
     Entry {
         class: &'static str,
         message: String,

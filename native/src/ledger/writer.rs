@@ -159,8 +159,8 @@ impl LedgerWriter {
         if payload.len() <= self.max_payload_length {
             return Ok(());
         }
-        Err(Error::Aeron {
-            code: libc::EINVAL,
+        Err(Error::Entry {
+            class: "ConfigurationError",
             message: format!(
                 "payload of {} bytes is too long for an entry of this ledger: at most {} bytes; \
                  use a channel with longer terms",

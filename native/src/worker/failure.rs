@@ -1,5 +1,6 @@
 //! Why a session ended early, as it is reported to a control client.
 
+use nix::sys::resource::{Resource, getrlimit};
 use std::any::Any;
 use std::fmt;
 use std::io;
@@ -45,23 +46,27 @@ impl Failure {
     /// An operation on a file failed. Running out of space (or quota) has a separate code, for
     /// the remedy is the operator's.
     pub fn storage(action: &str, path: &Path, error: &io::Error) -> Self {
-        let out_of_space = matches!(
-            error.raw_os_error(),
-            Some(libc::ENOSPC) | Some(libc::EDQUOT)
-        );
-        let (code, advice) = if out_of_space {
-            (
+        let (code, advice) = match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => (
                 code::STORAGE_SPACE,
-                ": free space in the archive directory, then record again",
-            )
-        } else {
-            (code::GENERIC, "")
+                ": free space in the archive directory, then record again".to_owned(),
+            ),
+            Some(libc::EMFILE) => (code::GENERIC, too_many_files()),
+            _ => (code::GENERIC, String::new()),
         };
         Self {
             code,
             message: format!("cannot {action} {}: {error}{advice}", path.display()),
         }
     }
+}
+
+fn too_many_files() -> String {
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
+    format!(
+        ": the archive's process may have {limit}; raise its limit (`ulimit -n`, systemd's \
+         LimitNOFILE), then record again"
+    )
 }
 
 /// What a panic says; where it was is on the standard error stream.

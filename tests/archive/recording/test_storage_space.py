@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aerotape.archive.recording.storage_space import StorageSpace, is_out_of_space
-from aerotape.errors import CatalogError, ClosedError
+from aerotape.errors import CatalogError, ClosedError, StorageError
 from aerotape.protocol import ErrorCode
 
 THRESHOLD = 1_000 * 4_096
@@ -84,7 +84,7 @@ def test_a_missing_directory_and_a_lost_driver(disk: Disk, tmp_path: Path) -> No
     storage = StorageSpace(tmp_path, THRESHOLD, counter)  # type: ignore[arg-type]
     disk.blocks = -1
     storage.watch()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageError):
         storage.refuse()
     counter.is_closed = True
     disk.blocks = 0

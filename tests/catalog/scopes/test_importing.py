@@ -257,3 +257,32 @@ def test_an_import_excludes_others(store: Path, tmp_path: Path) -> None:
     list(first)
     do_import(store, source, 8)
     assert not (store / TEMPORARY_FOLDER_NAME).exists()
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_new_store_is_created(tmp_path: Path, exists: bool) -> None:
+    """Where there is nothing, or an empty directory; not by a dry run, nor for a bad source."""
+    source, new = build(tmp_path / "source", archive_id=6), tmp_path / "some" / "store"
+    if exists:
+        new.mkdir(parents=True)
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(CatalogError):
+        do_import(new, tmp_path / "nothing", 7)
+    [planned] = do_import(new, source, 7, dry_run=True)
+    assert planned.result == "imported"
+    assert new.exists() == exists
+    assert not exists or not list(new.iterdir())
+    [done] = do_import(new, source, 7)
+    assert (done.result, done.directory) == ("imported", planned.directory)
+    assert len(list(open_directory(new).scope(7).recordings())) == 1
+    assert list(open_directory(new).recordings()) == []
+
+
+def test_another_directory_is_not_made_a_store(tmp_path: Path) -> None:
+    """A directory with other files in it is refused, and stays as it is."""
+    source, other = build(tmp_path / "source", archive_id=6), tmp_path / "other"
+    other.mkdir()
+    (other / "file").write_text("text")
+    with pytest.raises(CatalogError):
+        do_import(other, source, 7)
+    assert [path.name for path in other.iterdir()] == ["file"]

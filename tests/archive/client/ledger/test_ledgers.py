@@ -141,7 +141,8 @@ def test_streaming_adds(client: aerotape.ArchiveClient) -> None:
         assert writer.flush() == 19_999
         assert writer.last_add_confirmed == 19_999
         assert writer.length == sum(map(len, written))
-        assert writer.add_many(payloads(3, 20_000)) == 20_002
+        assert writer.add_many(payloads(3, 20_000)) == range(20_000, 20_003)
+        assert writer.add_many([]) == range(20_003, 20_003)
         with client.open_ledger_read_only(writer.qualified_id) as reader:
             assert read(reader) == payloads(20_003)
             for first, last in ((0, 0), (19_999, 20_002), (7_777, 7_778), (20_003, 20_002)):
@@ -166,11 +167,12 @@ def test_entries_carry_what_was_confirmed(client: aerotape.ArchiveClient) -> Non
 def test_entries_of_all_lengths(client: aerotape.ArchiveClient) -> None:
     """Empty entries, and those of many frames, are read back; longer ones are refused."""
     with client.create_ledger(digest_type="CRC32") as writer:
-        longest = writer._writing.native.max_payload_length
+        longest = writer.max_payload_length
         written = [b"", b"x", bytes(range(256)) * 10, bytes(longest)]
         writer.add_many(written)
-        with pytest.raises(aerotape.AeronError):
-            writer.add(bytes(longest + 1))
+        for add in (writer.add, writer.add_async, lambda payload: writer.add_many([b"", payload])):
+            with pytest.raises(ConfigurationError, match=f"at most {longest} bytes"):
+                add(bytes(longest + 1))
         ledger = writer.qualified_id
     with client.open_ledger_read_only(ledger) as reader:
         assert read(reader) == written
@@ -229,6 +231,18 @@ def test_listing(client: aerotape.ArchiveClient) -> None:
     assert list(client.list_ledgers(54)) == []
     empty = client.open_ledger(QualifiedId(55, 1))
     assert (read(empty), empty.last_add_confirmed, empty.is_closed) == ([], -1, True)
+
+
+def test_listing_all_scopes(archive: ServedArchive) -> None:
+    """Ledgers with generated ids are listed with the others, each once, up to a count."""
+    with archive.connect() as client:
+        created = {client.declare_ledger() for _ in range(5)}
+        created |= {client.declare_ledger(qualified_id=901), client.declare_ledger()}
+        found = [info.id for info in client.list_ledgers(None)]
+        assert found == sorted(set(found))
+        assert created <= set(found)
+        for count in (0, 1, len(found) - 1, len(found) + 1):
+            assert [info.id for info in client.list_ledgers(None, count=count)] == found[:count]
 
 
 def test_two_writers(client: aerotape.ArchiveClient, other: aerotape.ArchiveClient) -> None:
@@ -417,6 +431,22 @@ def test_adds_and_syncs_of_several_threads(client: aerotape.ArchiveClient) -> No
         ledger = writer.qualified_id
     with client.open_ledger_read_only(ledger) as reader:
         assert len(read(reader)) == 800
+
+
+def test_batches_of_several_threads(client: aerotape.ArchiveClient) -> None:
+    """The ids that `add_many` returns are those of its own payloads, one after the other."""
+    with client.create_ledger("VD_JOURNAL") as writer:
+        ids: dict[int, bytes] = {}
+
+        def add(number: int) -> None:
+            for round in range(20):
+                sent = [b"%d %d %d" % (number, round, index) for index in range(3 * number)]
+                ids.update(zip(writer.add_many(sent), sent, strict=True))
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(add, range(4)))
+        with client.open_ledger_read_only(writer.qualified_id) as reader:
+            assert {each.entry_id: each.payload for each in reader.read_unconfirmed()} == ids
 
 
 def test_reading_past_the_end(client: aerotape.ArchiveClient) -> None:

@@ -14,7 +14,7 @@ from support.processes import free_port
 
 import aerotape
 from aerotape.archive.security.users_file import Role, make_user, put_user
-from aerotape.errors import AerotapeError, ArchiveError
+from aerotape.errors import AerotapeError, ArchiveError, ConfigurationError
 from aerotape.protocol import ErrorCode
 
 
@@ -64,6 +64,29 @@ def create(client: aerotape.ArchiveClient, channel: str, kind: Any = "PD_JOURNAL
     return client.create_ledger(kind, write_quorum=2, ack_quorum=2, mirrors=[channel])
 
 
+@pytest.mark.parametrize("content", [None, "", "name\n", "name:\n", ":secret\n", b"\xff:\xff"])
+def test_an_unusable_secret_is_an_error_of_the_start(
+    tmp_path: Path, content: str | bytes | None
+) -> None:
+    """Not of the first mirror; the error names the file, and the directory is free afterwards."""
+    secret_file = tmp_path / "secret"
+    if content is not None:
+        secret_file.write_bytes(content.encode() if isinstance(content, str) else content)
+    options: dict[str, Any] = {
+        "dir": tmp_path / "archive",
+        "aeron_dir": tmp_path / "aeron",
+        "properties": {
+            "aeron.archive.control.channel": f"aeron:udp?endpoint=localhost:{free_port()}",
+            "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+            "aerotape.mirror.secret.file": str(secret_file),
+        },
+    }
+    with pytest.raises(ConfigurationError, match=f"{secret_file}: "):
+        aerotape.Archive.launch(**options)
+    secret_file.write_text("name:secret\n")
+    aerotape.Archive.launch(**options).close()
+
+
 @pytest.mark.parametrize("replication", ["endpoint=localhost:0", "control-mode=response"])
 @pytest.mark.parametrize("kind", ["PD_JOURNAL", "VD_JOURNAL"])
 def test_archives_mirror_in_their_role(
@@ -76,7 +99,7 @@ def test_archives_mirror_in_their_role(
     two = pair(aeron_archive_replication_channel=channel)
     client = two.client(Role.RECORD)
     writer = create(client, two.channel, kind)
-    assert writer.add_many([b"one", b"two"]) == 1
+    assert writer.add_many([b"one", b"two"]) == range(2)
     assert writer.sync() == 1
     writer.detach()
     writer = client.open_ledger_writer(writer.qualified_id)
