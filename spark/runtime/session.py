@@ -215,7 +215,7 @@ def _launch_quiet_jvm(conf: SparkConf) -> Any:
     from pyspark import java_gateway
 
     start: Callable[..., Any] = java_gateway.launch_gateway
-    command = ["sed", "--unbuffered", "/^WARNING: Using incubator modules: /d"]
+    command = ["sed", "-u", "/^WARNING: Using incubator modules: /d"]
     passing = Popen(command, stdin=PIPE, stdout=2, start_new_session=True)
     assert passing.stdin is not None
     try:

@@ -128,7 +128,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_worker_that_panics_ends_the_archive(tmp_path: Path, aeron_dir: Path) -> None:
-    """An archive whose recorder panics ends."""
+    """An archive whose recorder panics ends, and its error has the text of the panic."""
     properties = {
         "aeron.archive.control.channel.enabled": "false",
         "aeron.threading.mode": "SHARED",
@@ -137,7 +137,7 @@ def test_a_worker_that_panics_ends_the_archive(tmp_path: Path, aeron_dir: Path) 
         failed = _native.WorkerFailed("archive-recorder", "a text")
         archive._conductor._events.append(failed)
         assert archive.wait(30)
-    assert "archive-recorder" in str(archive.failure)
+    assert "archive-recorder has failed: internal error: a text: " in str(archive.failure)
 
 
 @pytest.mark.jvm
