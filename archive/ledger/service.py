@@ -485,7 +485,7 @@ class LedgerService:
         if self._leader.leads(ledger):
             self._leader.hold(ledger)
         else:
-            metadata = yield from self._leader.lead(metadata, is_closing=True)
+            metadata = yield from self._leader.lead(metadata, serves=False)
             if metadata.replica.is_decided:
                 return metadata.last_entry_id
         writer = self._recordings.writer(ledger)

@@ -140,4 +140,15 @@ def info_row(info: LedgerInfo) -> dict[str, Any]:
         "ack_quorum": info.ack_quorum,
         "has_password": info.has_password,
         "mirrors": list(info.mirrors),
+        "members": [
+            {
+                "channel": each.channel,
+                "is_connected": each.is_connected,
+                "lag_bytes": max(info.recorded_position - each.confirmed_position, 0)
+                if each.is_connected
+                else None,
+                "error": each.error,
+            }
+            for each in info.members
+        ],
     }

@@ -79,6 +79,11 @@ def add_commands(commands: Commands) -> None:
     )
     add_ledger_options(add)
     add.add_argument("--close", action="store_true", help="close the ledger afterwards")
+    add.add_argument(
+        "--take-over",
+        action="store_true",
+        help="end another writer of the ledger, also one that is alive",
+    )
     add_password_option(add)
 
     add_ledger_options(add_ledger_command(commands, "sync", _sync))
@@ -92,6 +97,12 @@ def add_commands(commands: Commands) -> None:
     for name, which in (("mirror", "mirror that is replaced"), ("replacement", "other archive")):
         help_ = f"the control channel of the {which}"
         replace.add_argument(name, metavar=name.upper(), type=channel, help=help_)
+    replace.add_argument(
+        "--lost",
+        action="store_true",
+        help="the mirror that is replaced has lost the ledger, or will never return: it no longer"
+        " counts at once",
+    )
 
 
 def _quorum(text: str) -> int:
@@ -124,7 +135,7 @@ def _add(args: argparse.Namespace) -> None:
         )
     count = 0
     with connect(args) as client:
-        writer = client.open_ledger_writer(ledger, password_of(args))
+        writer = client.open_ledger_writer(ledger, password_of(args), take_over=args.take_over)
         try:
             payloads = _payloads(args)
             while batch := list(islice(payloads, _BATCH)):
@@ -167,5 +178,5 @@ def _replace_mirror(args: argparse.Namespace) -> None:
     """Mirror an open PD_JOURNAL ledger on another archive instead of one."""
     ledger = required_ledger(args)
     with connect(args) as client:
-        client.replace_mirror(ledger, args.mirror, args.replacement)
+        client.replace_mirror(ledger, args.mirror, args.replacement, is_lost=args.lost)
         emit(info_row(client.ledger_info(ledger)), args)

@@ -91,7 +91,7 @@ class Elections:
         timeout_ns: int,
         *,
         may_fence: bool = True,
-        is_closing: bool = False,
+        serves: bool = True,
     ) -> Task[tuple[LedgerMetadata, frozenset[str]]]:
         """Take over the log of a ledger in a new epoch, while nothing else changes the ledger.
 
@@ -99,7 +99,7 @@ class Elections:
             metadata: of the ledger, which has no writer here.
             timeout_ns: how long members may take to respond.
             may_fence: whether to take it over from a leader that is active.
-            is_closing: whether to lead it only to close it, for which fewer members do.
+            serves: whether to serve a writer; to close the ledger, fewer members do.
 
         Returns:
             The metadata afterwards, and the members that have elected this archive. The ledger is
@@ -121,7 +121,7 @@ class Elections:
                 # It was created here, and no other archive knows it.
                 metadata = yield from self._adopt(metadata, (1, own_channel), own, own)
                 return metadata, frozenset(metadata.replica.members)
-            states = yield from self._query(metadata, own, timeout_ns, is_closing)
+            states = yield from self._query(metadata, own, timeout_ns, serves)
             if not may_fence and any(
                 # A member may still follow this archive as it was before its restart.
                 state.is_recording and state.replica.promised[1] != own_channel
@@ -138,7 +138,7 @@ class Elections:
             if metadata.recording_id != NULL_VALUE:
                 yield from self._recordings.settle(metadata)
             own = self._own_state(metadata)
-            states = yield from self._promises(metadata, own, epoch, states, timeout_ns, is_closing)
+            states = yield from self._promises(metadata, own, epoch, states, timeout_ns, serves)
             # Its own log, of two that are the same: the first one wins.
             best = max(states.values(), key=lambda state: state.rank)
             newest = max(states.values(), key=lambda state: state.replica.version)
@@ -182,7 +182,7 @@ class Elections:
         )
 
     def _query(
-        self, metadata: LedgerMetadata, own: MemberState, timeout_ns: int, is_closing: bool
+        self, metadata: LedgerMetadata, own: MemberState, timeout_ns: int, serves: bool
     ) -> Task[dict[str, MemberState]]:
         """Ask for the states of all members of all groups that any of them knows."""
         ledger = metadata.ledger
@@ -214,7 +214,7 @@ class Elections:
                     " same",
                     ledger,
                 )
-        self._check_enough(metadata, _groups(states), states, problems, is_closing)
+        self._check_enough(metadata, _groups(states), states, problems, serves)
         return states
 
     def _promises(
@@ -224,7 +224,7 @@ class Elections:
         epoch: Epoch,
         asked: Mapping[str, MemberState],
         timeout_ns: int,
-        is_closing: bool,
+        serves: bool,
     ) -> Task[dict[str, MemberState]]:
         """Have the members that have responded promise the epoch; return their states."""
         ledger, groups = metadata.ledger, _groups(asked)
@@ -242,7 +242,7 @@ class Elections:
         )
         self._check(ledger, epoch)
         states = {own.replica.own: own, **found}
-        self._check_enough(metadata, groups, states, problems, is_closing)
+        self._check_enough(metadata, groups, states, problems, serves)
         return states
 
     def _check_enough(
@@ -251,9 +251,9 @@ class Elections:
         groups: Collection[tuple[str, ...]],
         states: Mapping[str, MemberState],
         problems: Mapping[str, str],
-        is_closing: bool,
+        serves: bool,
     ) -> None:
-        missing = missing_to_elect(metadata, groups, states, is_closing=is_closing)
+        missing = missing_to_elect(metadata, groups, states, serves=serves)
         if missing is not None:
             reasons = "; ".join(
                 f"mirror {name} of ledger {metadata.ledger}: {problem}"

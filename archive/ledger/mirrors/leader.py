@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.ledger.mirrors.election import Elections, mirror_request
 from aerotape.archive.ledger.mirrors.mirrored_ledger import MirroredLedger
+from aerotape.archive.ledger.mirrors.replica import NO_EPOCH
 from aerotape.archive.waiting import Pause
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
 from aerotape.errors import (
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from aerotape.archive.ledger.mirrors.election import Opening
     from aerotape.archive.ledger.mirrors.follower import Followers
     from aerotape.archive.ledger.mirrors.link import MirrorLink
-    from aerotape.archive.ledger.mirrors.replica import Epoch, MirrorStep
+    from aerotape.archive.ledger.mirrors.replica import Epoch, Group, MirrorStep
     from aerotape.archive.ledger.status import LedgerStatus
     from aerotape.archive.ledger.writer_recording import WriterRecording
     from aerotape.archive.waiting import Task
@@ -166,23 +167,21 @@ class Leader:
         """Return the channel by which mirrors reach this archive (ConfigurationError: none)."""
         return self._elections.own_channel(ledger)
 
-    def lead(self, metadata: LedgerMetadata, *, is_closing: bool = False) -> Task[LedgerMetadata]:
+    def lead(self, metadata: LedgerMetadata, *, serves: bool = True) -> Task[LedgerMetadata]:
         """Take over the log of a ledger without a writer here; raises as `Elections.lead`.
 
         Nothing is done for a ledger without mirrors.
 
         Args:
-            is_closing: whether to connect to the mirrors in order to close it, maybe with fewer
-                members than serve a writer.
+            serves: whether to serve a writer. Else this connects to the mirrors, maybe with fewer
+                members than that needs.
         """
         if not metadata.mirrors:
             return metadata
         self._disconnect(metadata.ledger)
-        timeout_ns = self._timeout_ns // 2 if is_closing else self._timeout_ns
-        metadata, members = yield from self._elections.lead(
-            metadata, timeout_ns, is_closing=is_closing
-        )
-        if is_closing:
+        timeout_ns = self._timeout_ns // 2 if not serves else self._timeout_ns
+        metadata, members = yield from self._elections.lead(metadata, timeout_ns, serves=serves)
+        if not serves:
             self._connect(metadata).electors = members
         self._prepared[metadata.ledger] = metadata.replica.adopted
         return metadata
@@ -285,10 +284,16 @@ class Leader:
                 f" {ledger} are {', '.join(mirrors) or 'none'}",
                 "mirror",
             )
+        if metadata.recording_id == NULL_VALUE and metadata.replica.promised == NO_EPOCH:
+            # No other archive knows it.
+            groups = (_replaced(metadata.replica.groups[0], mirror, replacement),)
+            replica = replace(metadata.replica, groups=groups)
+            yield from self._recordings.store_replica(metadata, replica, is_closed=False)
+            return
         found = self._ledgers.get(ledger)
-        if found is None:
-            metadata = yield from self.lead(metadata)
-            found = self._connect(metadata)
+        if found is None or found.writer is None:
+            metadata = yield from self.lead(metadata, serves=not is_lost)
+            found = self._ledgers.get(ledger) or self._connect(metadata)
             found.end(self._recordings.end(metadata))
         replica = found.metadata.replica
         if len(replica.groups) > 1:
@@ -298,7 +303,7 @@ class Leader:
                 ledger,
             )
         (old,) = replica.groups
-        new = tuple(replacement if each == mirror else each for each in old)
+        new = _replaced(old, mirror, replacement)
         yield from self._set_groups(found, (new,) if is_lost else (old, new))
 
     def _set_groups(self, found: MirroredLedger, groups: tuple[tuple[str, ...], ...]) -> Task[None]:
@@ -465,6 +470,11 @@ class Leader:
             recorded_position=position,
             confirmed_position=mirrored.last_confirmed,
         )
+
+
+def _replaced(group: Group, member: str, replacement: str) -> Group:
+    """Return a group with another member in the place of one."""
+    return tuple(replacement if each == member else each for each in group)
 
 
 def _wait(is_enough: Callable[[], bool], timeout_ns: int) -> Task[bool]:

@@ -115,6 +115,12 @@ class MirrorLink:
         error = "" if self.has_adopted else self.failure or ""
         return MirrorStatus(self.channel, self.has_adopted, self.recorded, self.confirmed, error)
 
+    @property
+    def _has_agreed(self) -> bool:
+        """Whether the mirror knows the groups, and none is being replaced."""
+        replica = self._replica()
+        return self.version == replica.version and len(replica.groups) == 1
+
     def do_work(self) -> None:
         """Do one duty cycle."""
         self._running.advance()
@@ -198,7 +204,7 @@ class MirrorLink:
             waits.append(Running(self._await_recorded(session)))
         synced_ns = 0
         try:
-            while not self.is_at_end:
+            while not (self.is_at_end and self._has_agreed):
                 session.service(what="mirror a ledger")
                 for wait in waits:
                     wait.advance()

@@ -183,12 +183,12 @@ def missing_to_elect(
     groups: Iterable[Group],
     states: Mapping[str, MemberState],
     *,
-    is_closing: bool = False,
+    serves: bool = True,
 ) -> str | None:
     """Return why members cannot elect a leader that serves; None: they can.
 
     Args:
-        is_closing: the leader only closes the ledger, for which fewer members do.
+        serves: the leader serves a writer; to close the ledger, fewer members do.
     """
     groups = tuple(groups)
     write, acknowledge = metadata.write_quorum, metadata.ack_quorum
@@ -197,7 +197,7 @@ def missing_to_elect(
     for group in groups:
         found, counted = set(group) & states.keys(), set(group) & sound
         confirm = confirming(len(group), write, acknowledge)
-        if len(found) < confirm and not is_closing:
+        if len(found) < confirm and serves:
             return f"{len(found)} of its {len(group)} archives respond, and {confirm} are needed"
         if len(counted) < needed and not all(set(each) <= states.keys() for each in groups):
             return (

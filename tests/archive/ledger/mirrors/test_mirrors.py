@@ -305,6 +305,49 @@ def test_a_ledger_whose_mirrors_never_respond_can_be_deleted(shared: Three) -> N
         assert {each.recording_id for each in client.list_recordings()} == before
 
 
+def test_a_mirror_of_a_ledger_without_a_writer_is_replaced(three: Three) -> None:
+    """Both groups agree, then the first mirror does not count any more."""
+    first, second = three.mirrors
+    with three.client(timeout_s=30.0) as client:
+        with client.create_ledger(
+            "PD_JOURNAL", write_quorum=2, ack_quorum=2, mirrors=[first]
+        ) as writer:
+            ledger = writer.qualified_id
+            writer.add_many(payloads(0, 100))
+            writer.detach()
+        client.replace_mirror(ledger, first, second)
+        await_true(lambda: three.entries(2, ledger) == payloads(0, 100))
+        three.kill(1)
+
+        def attach() -> bool:
+            try:
+                with client.open_ledger_writer(ledger) as writer:
+                    return writer.add(b"next") == 100
+            except LedgerError:
+                return False  # the groups have not agreed yet
+
+        await_true(attach)
+    assert three.entries(2, ledger) == [*payloads(0, 100), b"next"]
+
+
+def test_a_leader_that_is_lost_is_replaced(three: Three) -> None:
+    """Its mirror continues with a third archive."""
+    first, second = three.mirrors
+    with three.client() as client:
+        writer = client.create_ledger("PD_JOURNAL", write_quorum=2, ack_quorum=2, mirrors=[first])
+        ledger = writer.qualified_id
+        writer.add_many(payloads(0, 100))
+        lost = three.archives[0].control_channel
+        three.kill(0)
+    with three.client(1, timeout_s=30.0) as client:
+        with pytest.raises(LedgerError, match=re.escape(lost)):
+            client.open_ledger_writer(ledger)
+        client.replace_mirror(ledger, lost, second, is_lost=True)
+        with client.open_ledger_writer(ledger) as writer:
+            assert writer.add(b"next") == 100
+    assert three.entries(2, ledger) == [*payloads(0, 100), b"next"]
+
+
 def test_a_mirror_that_is_lost_is_replaced(three: Three) -> None:
     """With both quorums 2 nothing is acknowledged without it, until another archive has all."""
     first, second = three.mirrors

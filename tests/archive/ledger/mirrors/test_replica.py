@@ -145,7 +145,7 @@ def test_fewer_members_close_than_serve() -> None:
     """With both quorums 2, one member recovers a ledger, and two serve a writer."""
     metadata, group = ledger(2, 2), ("a", "b")
     alone = {"a": state("a")}
-    assert missing_to_elect(metadata, [group], alone, is_closing=True) is None
+    assert missing_to_elect(metadata, [group], alone, serves=False) is None
     assert missing_to_elect(metadata, [group], alone) is not None
 
 
