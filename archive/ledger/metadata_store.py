@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.ledger.metadata import FILE_NAME as FILE_NAME
 from aerotape.archive.ledger.metadata import LedgerMetadata, unknown_ledger
-from aerotape.archive.ledger.mirrors.replica import Replica, fenced
+from aerotape.archive.ledger.mirrors.replica import Replica, fenced, may_have_forgotten
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.no_follow import check_file, open_no_follow
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
@@ -222,9 +222,11 @@ class MetadataStore:
             UnknownLedgerError: there is no such ledger.
             StorageError: it cannot be written.
         """
-        replica = self.get(ledger).replica
+        metadata = self.get(ledger)
+        replica = metadata.replica
         if replica.promised < epoch:
-            replica = replace(replica.named(own), promised=epoch)
+            forgets = may_have_forgotten(metadata)
+            replica = replace(replica.named(own), promised=epoch, forgets=forgets)
             self._set(ledger, replica)
         return replica
 

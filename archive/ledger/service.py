@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from aerotape.qualified_id import QualifiedId
 
 
-# The longest pause before a recovery that another one has interrupted is repeated.
-_RETRY_NS: Final = 500_000_000
+# After this time, or up to twice as long, a recovery that another one has fenced is repeated.
+_RETRY_NS: Final = 1_000_000_000
 
 
 class LedgerService:
@@ -297,7 +297,8 @@ class LedgerService:
     def recover(self, client: Client, ledger: QualifiedId, password_token: bytes) -> Task[int]:
         """Stop the writer of a ledger, also another client's, and close it as `close_ledger`.
 
-        Another archive may be doing the same: then one of both is repeated, and finds it closed.
+        Another archive may be doing the same. The one that is fenced waits until the other one has
+        closed the ledger here, too, or repeats its recovery if that does not come.
         """
         deadline_ns = time.monotonic_ns() + self._connect_timeout_ns
         while True:
@@ -307,7 +308,12 @@ class LedgerService:
             except LedgerFencedError:
                 if time.monotonic_ns() >= deadline_ns:
                     raise
-            yield Pause(random.randrange(_RETRY_NS))
+            retry_ns = time.monotonic_ns() + _RETRY_NS + random.randrange(_RETRY_NS)
+            while time.monotonic_ns() < retry_ns:
+                yield Pause(_RETRY_NS // 20)
+                metadata = yield from self._recordings.metadata(ledger)
+                if metadata.replica.is_decided:
+                    break
 
     def _recover(self, ledger: QualifiedId, password_token: bytes) -> Task[int]:
         metadata = yield from self._recordings.metadata(ledger)

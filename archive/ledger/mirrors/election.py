@@ -28,7 +28,13 @@ from aerotape.archive.ledger.mirrors.replica import (
 )
 from aerotape.archive.waiting import Pause, Running
 from aerotape.codecs.generated.ledger_control import LedgerState, MirrorLedgerRequest
-from aerotape.errors import AerotapeError, ConfigurationError, LedgerError
+from aerotape.errors import (
+    AeronTimeoutError,
+    AerotapeError,
+    ConfigurationError,
+    LedgerError,
+    LedgerFencedError,
+)
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
 if TYPE_CHECKING:
@@ -186,7 +192,7 @@ class Elections:
     ) -> Task[dict[str, MemberState]]:
         """Ask for the states of all members of all groups that any of them knows."""
         ledger = metadata.ledger
-        states, problems = {own.replica.own: own}, dict[str, str]()
+        states, problems = {own.replica.own: own}, dict[str, AerotapeError]()
 
         def is_enough(replies: Mapping[str, MemberState]) -> bool:
             return missing_to_elect(metadata, _groups(states), {**states, **replies}) is None
@@ -250,11 +256,14 @@ class Elections:
         metadata: LedgerMetadata,
         groups: Collection[tuple[str, ...]],
         states: Mapping[str, MemberState],
-        problems: Mapping[str, str],
+        problems: Mapping[str, AerotapeError],
         serves: bool,
     ) -> None:
         missing = missing_to_elect(metadata, groups, states, serves=serves)
         if missing is not None:
+            for problem in problems.values():
+                if isinstance(problem, LedgerFencedError):
+                    raise problem
             reasons = "; ".join(
                 f"mirror {name} of ledger {metadata.ledger}: {problem}"
                 for name, problem in sorted(problems.items())
@@ -292,14 +301,14 @@ class Elections:
         replicas: Mapping[str, Replica],
         timeout_ns: int,
         is_enough: Callable[[Mapping[str, MemberState]], bool],
-    ) -> Task[tuple[dict[str, MemberState], dict[str, str]]]:
+    ) -> Task[tuple[dict[str, MemberState], dict[str, AerotapeError]]]:
         """Ask members at the same time; return the states of those that respond, and why not."""
         asking = {
             name: Running(self._state_of(name, mirror_request(metadata, step, replica)))
             for name, replica in replicas.items()
         }
         states: dict[str, MemberState] = {}
-        problems: dict[str, str] = {}
+        problems: dict[str, AerotapeError] = {}
         deadline_ns = time.monotonic_ns() + timeout_ns
         try:
             while asking:
@@ -307,7 +316,7 @@ class Elections:
                     try:
                         running.advance()
                     except AerotapeError as error:
-                        problems[name] = str(error)
+                        problems[name] = error
                         del asking[name]
                         continue
                     if running.is_done:
@@ -317,11 +326,13 @@ class Elections:
                             deadline_ns = min(deadline_ns, time.monotonic_ns() + _GRACE_NS)
                 if time.monotonic_ns() >= deadline_ns:
                     break
+                # Its locked ledger is awaited by the member that leads now.
+                self._check(metadata.ledger, metadata.replica.promised)
                 yield Pause()
         finally:
             for running in asking.values():
                 running.close()
-        problems |= dict.fromkeys(asking, "it does not respond")
+        problems |= {name: AeronTimeoutError("it does not respond") for name in asking}
         return states, problems
 
     def _state_of(self, name: str, request: MirrorLedgerRequest) -> Task[MemberState]:

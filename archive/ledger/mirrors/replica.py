@@ -268,7 +268,7 @@ def may_have_forgotten(metadata: LedgerMetadata) -> bool:
     replica = metadata.replica
     if replica.forgets:
         return True
-    if metadata.recording_id != NULL_VALUE and replica.adopted == NO_EPOCH:
+    if metadata.recording_id != NULL_VALUE and replica.promised == NO_EPOCH:
         return True
     is_volatile = metadata.type is LedgerType.VD_JOURNAL
     return is_volatile and bool(replica.boot) and replica.boot != boot_id()

@@ -151,10 +151,12 @@ def test_fewer_members_close_than_serve() -> None:
 
 def test_what_an_archive_may_have_forgotten() -> None:
     """After the machine was started again what was in its page cache; else only what it is told."""
-    adopted = Replica(adopted=(1, "a"), boot="another")
+    adopted = Replica(promised=(1, "a"), adopted=(1, "a"), boot="another")
     volatile = ledger(2, 2, type=LedgerType.VD_JOURNAL, recording_id=3, replica=adopted)
     assert may_have_forgotten(volatile)
     assert not may_have_forgotten(replace(volatile, type=LedgerType.PD_JOURNAL))
     assert not may_have_forgotten(replace(volatile, replica=replace(adopted, boot=boot_id())))
     assert may_have_forgotten(ledger(2, 2, replica=Replica(forgets=True)))
     assert may_have_forgotten(ledger(2, 2, recording_id=3)), "its metadata was lost"
+    promised = Replica(promised=(1, "a"))
+    assert not may_have_forgotten(ledger(2, 2, recording_id=3, replica=promised))
