@@ -59,6 +59,8 @@ def test_the_life_of_a_ledger(archive: ServedArchive) -> None:
         assert reader.is_closed
         listed = [info.id async for info in client.list_ledgers(writer.scope_id)]
         assert listed == [writer.qualified_id]
+        everywhere = [info.id async for info in client.list_ledgers(None)]
+        assert writer.qualified_id in everywhere
         await client.delete_ledger(writer.qualified_id)
         with pytest.raises(UnknownLedgerError):
             await client.ledger_info(writer.qualified_id)
