@@ -89,3 +89,22 @@ impl fmt::Display for Failure {
         formatter.write_str(&self.message)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_has_the_text_of_the_panic() {
+        let number = 7;
+        let panics: [(&dyn Fn(), &str); 3] = [
+            (&|| panic!("fixed"), "fixed"),
+            (&|| panic!("number {number}"), "number 7"),
+            (&|| std::panic::panic_any(5), "a panic without a text"),
+        ];
+        for (panics, text) in panics {
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+            assert_eq!(panic_text(&*caught.unwrap_err()), text);
+        }
+    }
+}
