@@ -7,37 +7,13 @@ use aerotape_format::sbe::decoded::Malformed;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3_arrow::{PyArray, PySchema};
-use std::path::PathBuf;
 
 use super::parallel;
 use super::sbe::{DecodedMessages, binary, for_python};
 
 /// See `aerotape/_native/`.
 #[pyfunction]
-#[pyo3(signature = (path, *, offset, limit, first_index, rows = 65_536, bytes = 8 << 20, with_data = false))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "keyword arguments of the Python contract"
-)]
-fn scan_raft_records(
-    py: Python<'_>,
-    path: PathBuf,
-    offset: u64,
-    limit: u64,
-    first_index: u64,
-    rows: usize,
-    bytes: usize,
-    with_data: bool,
-) -> PyResult<RaftRecords> {
-    let run = RaftScan {
-        path,
-        offset,
-        limit,
-        first_index,
-        rows,
-        bytes,
-        with_data,
-    };
+fn scan_raft_records(py: Python<'_>, run: RaftScan) -> PyResult<RaftRecords> {
     Ok(py.detach(|| scan::scan(&run))?)
 }
 

@@ -51,19 +51,14 @@ impl SegmentScan {
     #[new]
     #[pyo3(signature = (
         range, *, columns = None, checksum = "none", batch_rows = 65_536, batch_bytes = 8 << 20,
-        nullable = false, mode = "FAILFAST", given = false
+        mode = "FAILFAST", given = false
     ))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword arguments of the Python contract"
-    )]
     fn new(
         range: RecordingRange,
         columns: Option<Vec<String>>,
         checksum: &str,
         batch_rows: usize,
         batch_bytes: usize,
-        nullable: bool,
         mode: &str,
         given: bool,
     ) -> PyResult<Self> {
@@ -93,7 +88,7 @@ impl SegmentScan {
         let begin = if given { Walk::given } else { Walk::new };
         let walk = begin(recording, range, Checksum::parse(checksum)?);
         Ok(Self {
-            schema: schema(&columns, mode, nullable),
+            schema: schema(&columns, mode),
             columns,
             scan: Mutex::new(Scan {
                 walk,

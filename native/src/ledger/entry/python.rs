@@ -6,14 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "the fields of an entry")]
 fn encode_entry<'py>(
     py: Python<'py>,
-    scope_id: u64,
-    ledger_id: u64,
-    entry_id: i64,
-    last_add_confirmed: i64,
-    length: i64,
+    header: (u64, u64, i64, i64, i64),
     payload: &Bound<'py, PyAny>,
     digest_type: &str,
     password: &[u8],
@@ -21,6 +16,7 @@ fn encode_entry<'py>(
     let digest = Digest::new(DigestType::parse(digest_type)?, password);
     let payload = Lent::new(payload)?;
     let payload = payload.as_slice();
+    let (scope_id, ledger_id, entry_id, last_add_confirmed, length) = header;
     let header = Header {
         scope_id,
         ledger_id,
