@@ -267,7 +267,7 @@ def test_a_plain_recording_has_one_counter_and_is_not_synced_on_request(rig: Rig
     rig.position.answer = Counter()
     rig.recordings.do_work()
     assert len(rig.labels) == 1
-    assert rig.recorder.task.durability is rig.recorder.task.confirmed_counter is None
+    assert (rig.recorder.task.durability, rig.recorder.task.confirmed_counter) == (None, None)
     assert not rig.recordings.request_sync(0, lambda *_: None)
     assert not rig.recordings.request_sync(1, lambda *_: None)
 
@@ -283,7 +283,8 @@ def test_a_ledger_begins_with_both_counters(ledger: Rig) -> None:
     ledger.recordings.do_work()
     assert ledger.recorder.calls == [("record", 0)]
     assert ledger.recorder.task.durability == "vd"
-    assert ledger.recorder.task.confirmed_counter is counter
+    task: Any = ledger.recorder.task
+    assert task.confirmed_counter is counter
     session = ledger.recordings.session(0)
     assert session is not None
     counter.set(96)
