@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
 from aerotape.catalog.layout import ChecksumName
@@ -148,7 +149,8 @@ class ReadOptions:
         if "columns" in given:
             typed = () if payloads is None else payloads.names
             known = (*COLUMN_TYPES, *added, *typed)
-            columns = parse_columns(given["columns"], "columns", known)
+            columns = tuple(_names(given["columns"]))
+            check_columns(columns, known, "columns")
         else:
             columns = table_columns(mode, payloads)
             if scope_ids is not None:
@@ -163,7 +165,7 @@ class ReadOptions:
             ),
             seek=_parse_seek(given),
             channel=given.get("channel"),
-            stream_id=optional(given, "streamId", parse_stream_id),
+            stream_id=optional(given, "streamId", _INT32),
             columns=columns,
             checksum=checksum,
             mode=mode,
@@ -227,6 +229,9 @@ def integer(text: str, name: str, least: int = 0, most: int = (1 << 63) - 1) -> 
     return number
 
 
+_INT32: Final = partial(integer, least=-(1 << 31), most=(1 << 31) - 1)
+
+
 def _names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -261,20 +266,6 @@ def _parse_seek(given: Mapping[str, str]) -> SeekTarget | None:
     from aerotape.replay.offline.seek import SeekTarget
 
     return SeekTarget(index, asqn)
-
-
-def parse_stream_id(text: str, name: str) -> int:
-    """Parse a stream id: a number of 32 bits, which may be negative."""
-    return integer(text, name, -(1 << 31), (1 << 31) - 1)
-
-
-def parse_columns(
-    text: str, name: str, known: Sequence[str] = tuple(COLUMN_TYPES)
-) -> tuple[str, ...]:
-    """Parse column names separated by commas."""
-    columns = tuple(_names(text))
-    check_columns(columns, known, name)
-    return columns
 
 
 def parse_payloads(

@@ -87,6 +87,7 @@ def changing(
     *,
     capacity_bytes: int | None = None,
     checksum: ChecksumName = "none",
+    sync_level: int = 0,
 ) -> Iterator[Catalog]:
     """Open the catalog for changes, and prevent archives of this package from starting.
 
@@ -96,6 +97,7 @@ def changing(
     Args:
         capacity_bytes: the least length of the file; by default it stays the same.
         checksum: checksum of descriptors that are changed.
+        sync_level: as for `Catalog.open`.
 
     Raises:
         ArchiveInUseError: an archive is using the directory.
@@ -113,6 +115,7 @@ def changing(
             read_only=args.dry_run,
             capacity_bytes=capacity_bytes or MIN_CAPACITY_BYTES,
             checksum=checksum,
+            sync_level=sync_level,
             lazily=True,
         ) as catalog,
     ):
