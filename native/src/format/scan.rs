@@ -30,7 +30,7 @@ const TUPLE_COLUMNS: [Column; 7] = [
 ];
 
 #[pyclass(module = "aerotape._native", frozen)]
-struct SegmentScan {
+pub struct SegmentScan {
     columns: Vec<Column>,
     schema: SchemaRef,
     scan: Mutex<Scan>,
@@ -238,12 +238,4 @@ fn parse_columns(names: &[String]) -> PyResult<Vec<Column>> {
         )));
     }
     Ok(columns)
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add(
-        "SCAN_COLUMNS",
-        PyTuple::new(module.py(), COLUMNS.map(|(name, _)| name))?,
-    )?;
-    module.add_class::<SegmentScan>()
 }

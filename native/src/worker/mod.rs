@@ -260,11 +260,6 @@ impl Drop for SessionWorker {
     }
 }
 
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<ReplayProgress>()?;
-    module.add_class::<SessionWorker>()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 #[pyfunction]
-fn encode_entry<'py>(
+pub fn encode_entry<'py>(
     py: Python<'py>,
     header: (u64, u64, i64, i64, i64),
     payload: &Bound<'py, PyAny>,
@@ -34,7 +34,7 @@ type Fields<'py> = (u64, i64, i64, i64, Bound<'py, PyBytes>, &'static str, u64);
 
 #[pyfunction]
 #[pyo3(signature = (data, digest_type, password, scope_id=None, ledger_id=None, entry_id=None))]
-fn decode_entry<'py>(
+pub fn decode_entry<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
     digest_type: Option<&str>,
@@ -63,7 +63,7 @@ fn decode_entry<'py>(
 type HeaderFields = (u64, i64, i64, i64, Option<&'static str>, u64, usize);
 
 #[pyfunction]
-fn decode_entry_header(data: &Bound<'_, PyAny>) -> PyResult<HeaderFields> {
+pub fn decode_entry_header(data: &Bound<'_, PyAny>) -> PyResult<HeaderFields> {
     let data = Lent::new(data)?;
     let (header, kind, digest_offset) = decode_header(data.as_slice())?;
     Ok((
@@ -75,10 +75,4 @@ fn decode_entry_header(data: &Bound<'_, PyAny>) -> PyResult<HeaderFields> {
         header.scope_id,
         digest_offset,
     ))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(encode_entry, module)?)?;
-    module.add_function(wrap_pyfunction!(decode_entry, module)?)?;
-    module.add_function(wrap_pyfunction!(decode_entry_header, module)?)
 }
