@@ -7,23 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
+from aerotape.catalog.layout import ChecksumName, checksum_name
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.confirm import confirm
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
-    from aerotape.catalog.layout import ChecksumName
 
 _SHOWN_IDS: Final = 20
-# ArchiveTool's names of checksums, besides ours.
-_CHECKSUM_CLASSES: Final[dict[str, ChecksumName]] = {
-    "io.aeron.archive.checksum.crc32": "crc-32",
-    "io.aeron.archive.checksum.crc32c": "crc-32c",
-    "crc32": "crc-32",
-    "crc32c": "crc-32c",
-    "crc-32": "crc-32",
-    "crc-32c": "crc-32c",
-}
 
 
 def add_recording_id(parser: argparse.ArgumentParser, *, optional: bool = True) -> None:
@@ -52,13 +43,13 @@ def would(args: argparse.Namespace, done: str, infinitive: str) -> str:
 
 def add_checksum_option(parser: argparse.ArgumentParser, help_text: str) -> None:
     """Add -checksum, as ArchiveTool spells it."""
-    parser.add_argument("-checksum", "--checksum", metavar="X", type=checksum_name, help=help_text)
+    parser.add_argument("-checksum", "--checksum", metavar="X", type=checksum, help=help_text)
 
 
-def checksum_name(name: str) -> ChecksumName:
+def checksum(name: str) -> ChecksumName:
     """Parse the name of a checksum, ours or the Java class's."""
-    known = _CHECKSUM_CLASSES.get(name.strip().lower())
-    if known is None:
+    known = checksum_name(name)
+    if known in (None, "none"):
         raise argparse.ArgumentTypeError(f"unknown checksum {name!r}: expected crc-32 or crc-32c")
     return known
 
