@@ -37,6 +37,7 @@ from aerotape.archive.security.plugins import (
     load_authenticator,
     load_authorisation_service,
 )
+from aerotape.archive.worker_tasks import WorkerOptions
 from aerotape.catalog.durability import make_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME, MarkFileHeader
@@ -307,10 +308,9 @@ class Archive(Closing):
         config = self.config
 
         def worker(name: str, idle: Idle | None, cycle: CycleCounters) -> _native.SessionWorker:
-            made = _native.SessionWorker(
-                mailbox,
-                name=name,
-                archive_dir=str(self.archive_dir),
+            options = WorkerOptions(
+                name,
+                self.archive_dir,
                 file_io_max_length=config.file_io_max_length,
                 file_sync_level=config.file_sync_level,
                 record_checksum=config.record_checksum,
@@ -320,6 +320,7 @@ class Archive(Closing):
                 read_counters=counters.read,
                 cycle_counters=cycle,
             )
+            made = _native.SessionWorker(mailbox, options)
             # The conductor closes it first; this is for a start that fails.
             self._cleanup.callback(made.close)
             return made

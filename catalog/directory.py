@@ -43,7 +43,7 @@ from aerotape.catalog.time_index.file import time_index_path
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageErrors
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
-from aerotape.url_path import UrlPath
+from aerotape.url_path import UrlPath, map_at_once
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 _SETTLED_AFTER_NS = 1_000_000_000
 _SETTLING_ROUND_S = 0.05
 _SETTLING_ROUNDS = 25
-_AT_ONCE = 16
-"""Recordings whose ends are looked for at the same time."""
 
 
 class StoredRecording:
@@ -285,11 +283,7 @@ def find_ends(recordings: Iterable[StoredRecording]) -> None:
         and recording.descriptor.is_active
     ]
     if len(live) > 1:
-        # Not at the top: this import takes 15 ms, and an archive starts without it.
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="aerotape-ends") as threads:
-            list(threads.map(find, live))
+        map_at_once(find, live)
 
 
 RecordingT = TypeVar("RecordingT", bound=StoredRecording)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import enum
 import struct
+from collections.abc import Mapping
 from typing import Literal
 
 CATALOG_FILE_NAME = "archive.catalog"
@@ -23,6 +24,24 @@ CATALOG_FILE_NAME = "archive.catalog"
 REWRITTEN_FILE_NAME = "archive.catalog.rewrite"
 
 ChecksumName = Literal["none", "crc-32", "crc-32c"]
+
+_JAVA_CHECKSUMS = ("io.aeron.archive.checksum.", "org.agrona.checksum.")
+_CHECKSUMS: Mapping[str, ChecksumName] = {
+    "none": "none",
+    "crc-32": "crc-32",
+    "crc32": "crc-32",
+    "crc-32c": "crc-32c",
+    "crc32c": "crc-32c",
+}
+
+
+def checksum_name(text: str) -> ChecksumName | None:
+    """Return the checksum of a name, ours or a Java class's, in any case; None if unknown."""
+    name = text.strip().lower()
+    for package in _JAVA_CHECKSUMS:
+        name = name.removeprefix(package)
+    return _CHECKSUMS.get(name)
+
 
 # Semantic version of the files on disk that this package reads and writes: 3.1.0.
 MAJOR_VERSION = 3

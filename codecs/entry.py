@@ -106,16 +106,8 @@ def encode(
     for name, number in numbers.items():
         if not -_INT64 <= number < _INT64:
             raise EntryFormatError(f"{name} {number} is not a signed 64-bit number")
-    return _native.encode_entry(
-        scope_id,
-        ledger_id,
-        entry_id,
-        last_add_confirmed,
-        length,
-        payload,
-        digest_type,
-        password,
-    )
+    header = scope_id, ledger_id, entry_id, last_add_confirmed, length
+    return _native.encode_entry(header, payload, digest_type, password)
 
 
 def decode(

@@ -40,7 +40,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from aerotape import _native
-from aerotape.codecs.ir import parse_schema, read_schema
 from aerotape.codecs.payload_plan import (
     ColumnPlan,
     EnumColumns,
@@ -52,7 +51,7 @@ from aerotape.codecs.payload_plan import (
     compile_plan,
 )
 from aerotape.codecs.schema import Schema
-from aerotape.codecs.schema_files import load_schema, schema_from_xml
+from aerotape.codecs.schema_files import load_schema
 from aerotape.errors import CodecError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class PayloadSchema:
             )
 
     @classmethod
-    def from_xml(
+    def from_file(
         cls,
         schema_file: str | Path,
         template: str | int | None = None,
@@ -121,10 +120,10 @@ class PayloadSchema:
         error_column: str | None = None,
         sbe_jar: str | Path | None = None,
     ) -> PayloadSchema:
-        """Read an SBE schema through sbe-tool, which needs Java and the jar.
+        """Read an SBE schema: XML, through sbe-tool, which needs Java and the jar, or `.sbeir`.
 
         Args:
-            schema_file: the schema, XML.
+            schema_file: the schema.
             template: name or id of one message; all when None.
             enums: columns of enums are names or numbers.
             sets: columns of sets are structs of booleans or numbers.
@@ -136,42 +135,7 @@ class PayloadSchema:
             CodecError: sbe-tool refuses the schema, or it has no such template.
             ConfigurationError: schema, jar or Java are missing.
         """
-        schema = schema_from_xml(schema_file, sbe_jar)
-        return cls.from_schema(schema, template, enums=enums, sets=sets, error_column=error_column)
-
-    @classmethod
-    def from_file(
-        cls,
-        schema_file: str | Path,
-        template: str | int | None = None,
-        *,
-        enums: EnumColumns = "name",
-        sets: SetColumns = "struct",
-        error_column: str | None = None,
-        sbe_jar: str | Path | None = None,
-    ) -> PayloadSchema:
-        """Read a schema, XML or `.sbeir`: as `from_xml` or `from_ir`, whichever the file is."""
         schema = load_schema(schema_file, sbe_jar)
-        return cls.from_schema(schema, template, enums=enums, sets=sets, error_column=error_column)
-
-    @classmethod
-    def from_ir(
-        cls,
-        ir: str | Path | bytes,
-        template: str | int | None = None,
-        *,
-        enums: EnumColumns = "name",
-        sets: SetColumns = "struct",
-        error_column: str | None = None,
-    ) -> PayloadSchema:
-        """Read the intermediate representation of a schema that sbe-tool wrote (`.sbeir`).
-
-        Args:
-            ir: the file, or its bytes.
-
-        The others and the errors are those of `from_xml`; OSError if the file cannot be read.
-        """
-        schema = parse_schema(ir) if isinstance(ir, bytes) else read_schema(ir)
         return cls.from_schema(schema, template, enums=enums, sets=sets, error_column=error_column)
 
     @classmethod
@@ -184,7 +148,7 @@ class PayloadSchema:
         sets: SetColumns = "struct",
         error_column: str | None = None,
     ) -> PayloadSchema:
-        """Create a decoder from a `Schema`. Arguments and errors as for `from_xml`."""
+        """Create a decoder from a `Schema`. Arguments and errors as for `from_file`."""
         plan = compile_plan(schema, template, enums=enums, sets=sets)
         return cls(plan, error_column=error_column)
 

@@ -98,9 +98,7 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
     from aerotape.archive.retention.offline import carry_out, checksum_of_descriptors
     from aerotape.archive.retention.survey import Usage
     from aerotape.catalog.file.catalog import Catalog
-    from aerotape.catalog.layout import MIN_CAPACITY_BYTES
-    from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
-    from aerotape.catalog.mark.ownership import unused
+    from aerotape.tools._tool._common import changing
 
     directory: Path = args.directory
 
@@ -108,17 +106,8 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
     def removing() -> Iterator[Callable[[Removal], str]]:
         with Catalog.open(directory, read_only=True) as catalog:
             checksum = checksum_of_descriptors(catalog)
-        with (
-            unused(directory, DEFAULT_LIVENESS_TIMEOUT_MS),
-            # Synced before files are deleted: the catalog must not claim missing files.
-            Catalog.open(
-                directory,
-                capacity_bytes=MIN_CAPACITY_BYTES,
-                checksum=checksum,
-                sync_level=1,
-                lazily=True,
-            ) as catalog,
-        ):
+        # Synced before files are deleted: the catalog must not claim missing files.
+        with changing(args, checksum=checksum, sync_level=1) as catalog:
 
             def remove(removal: Removal) -> str:
                 carry_out(catalog, directory, removal)

@@ -5,6 +5,7 @@ from os import PathLike
 from typing import Final, Literal, Protocol, final
 
 from aerotape._native._scan import ArrowArray, ArrowRecordBatch, ArrowSchema
+from aerotape.codecs.raft_journal.directory import RaftScan
 
 # ---- raft_journal ------------------------------------------------------------------------------
 
@@ -48,27 +49,8 @@ class RaftRecords:
     problem: Final[_RaftFinding | None]
     """Why the scan cannot continue, if it cannot."""
 
-def scan_raft_records(
-    path: str | PathLike[str],
-    *,
-    offset: int,
-    limit: int,
-    first_index: int,
-    rows: int = 65_536,
-    bytes: int = 8_388_608,
-    with_data: bool = False,
-) -> RaftRecords:
-    """Read records of a segment; their checksums and indices are checked (StorageError).
-
-    Args:
-        path: the segment file.
-        offset: where the first record begins.
-        limit: where the segment ends.
-        first_index: the index that the first record must have.
-        rows: at most this many records.
-        bytes: stop at the first record that ends after so many bytes.
-        with_data: return the bytes of the records, too.
-    """
+def scan_raft_records(run: RaftScan) -> RaftRecords:
+    """Read records of a segment; their checksums and indices are checked (StorageError)."""
 
 @final
 class RaftSegmentCheck:

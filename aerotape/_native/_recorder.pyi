@@ -1,13 +1,12 @@
 """Stub of the native core: recorder, replayer, writer of ledgers."""
 
 from collections.abc import Sequence
-from os import PathLike
-from typing import Final, Literal, final
+from typing import Final, final
 
 from typing_extensions import Buffer
 
 from aerotape._native._aeron import Counter, ExclusivePublication, Image, Mailbox
-from aerotape._native._files import ChecksumName
+from aerotape.archive.worker_tasks import RecordingTask, ReplayTask, WorkerOptions
 
 # ---- worker/ (recorder and replayer) -----------------------------------------------------------
 
@@ -25,63 +24,16 @@ class SessionWorker:
     SHARED mode has one worker for both; DEDICATED mode one for each kind.
     """
 
-    def __init__(
-        self,
-        mailbox: Mailbox,
-        *,
-        name: str,
-        archive_dir: str,
-        file_io_max_length: int = 1_048_576,
-        file_sync_level: int = 0,
-        record_checksum: ChecksumName = "none",
-        replay_checksum: ChecksumName = "none",
-        idle: tuple[int, int, int, int] = (10, 20, 1_000, 1_000_000),
-        write_counters: tuple[Counter, Counter, Counter] | None = None,
-        read_counters: tuple[Counter, Counter, Counter] | None = None,
-        cycle_counters: tuple[Counter, Counter, int] | None = None,
-    ) -> None:
-        """Start the thread.
-
-        Args:
-            idle: spins, yields, min park ns, max park ns.
-            write_counters: statistics of what recordings write: longest time for one block
-                (ns), total bytes, total time (ns).
-            read_counters: the same for what replays read.
-            cycle_counters: longest duty cycle (ns), count of cycles longer than a threshold, that
-                threshold (ns). Without a session no cycles are counted. Other workers may use the
-                same counters.
-        """
-    def record(
-        self,
-        image: Image,
-        position_counter: Counter,
-        *,
-        recording_id: int,
-        start_position: int,
-        segment_length: int,
-        events: tuple[bytes, bytes, bytes] | None = None,
-        time_index: tuple[str, bytes, bool, int, int] | None = None,
-        durability: Literal["pd", "vd"] | None = None,
-        confirmed_counter: Counter | None = None,
-    ) -> None:
+    def __init__(self, mailbox: Mailbox, options: WorkerOptions) -> None:
+        """Start the thread."""
+    def record(self, image: Image, position_counter: Counter, task: RecordingTask) -> None:
         """Record `image` until it ends or `stop_recording`; then post `RecordingStopped`.
 
         The worker takes over the image. The counter is set (release) to the position that
         has been written, and at sync levels 1 and 2 made durable. Creating or writing a
-        segment that fails stops the recording at its last whole frame, with an error.
-        With a `durability` the position counter is at the written position whatever the sync
-        level of the worker, and `confirmed_counter` at the durable one: "pd" makes durable all
-        that is written, continuously; "vd" only what is written when `request_sync` is called.
-        Either is durable to its end before `RecordingStopped` is posted. If making it durable
-        fails, any recording stops at its durable position, with an error.
-        `start_position` is the recording's; writing begins at the image's join position.
-        `events` are the messages RecordingStarted, RecordingProgress and RecordingStopped for
-        `publish_events`; the position at the end of the last two is filled in here.
-        `time_index` is the path of the file of times and positions, the header of a new file,
-        whether an existing file is another recording's and is replaced, and the least distance of
-        its points in nanoseconds and in bytes; the bytes do not count after ten times as long. A
-        file that cannot be written is reported with `TimeIndexFailed`, once; the recording
-        continues.
+        segment that fails stops the recording at its last whole frame, with an error; if making it
+        durable fails, any recording stops at its durable position. A time index that cannot be
+        written is reported with `TimeIndexFailed`, once; the recording continues.
         """
     def publish_events(self, publication: ExclusivePublication) -> None:
         """Publish events of recordings that begin from now on to `publication`, which the worker
@@ -95,32 +47,9 @@ class SessionWorker:
         Then `RecordingSynced` is posted, with a durable position that is not less than the
         written one at this call; if the recording ends before, only `RecordingStopped`.
         """
-    def replay(
-        self,
-        publication: ExclusivePublication,
-        *,
-        replay_session_id: int,
-        recording_id: int,
-        replay_position: int,
-        replay_length: int,
-        start_position: int,
-        stop_position: int,
-        segment_length: int,
-        term_length: int,
-        stream_id: int,
-        connect_timeout_ns: int,
-        limit_counter: Counter | tuple[int, int] | None = None,
-        file_io_max_length: int | None = None,
-        answer: tuple[ExclusivePublication, bytes] | None = None,
-        archive_dir: str | PathLike[str] | None = None,
-    ) -> ReplayProgress:
+    def replay(self, publication: ExclusivePublication, task: ReplayTask) -> ReplayProgress:
         """Replay into `publication`, which the worker takes over and closes (revokes when the
         replay is aborted, as the reference does).
-
-        `stream_id` is that of the recorded frames. `limit_counter` makes the replay follow: the
-        position counter of a live recording, or (counter id, registration id) of a bound.
-        `answer` is sent when all checks have passed, where that can be done at once.
-        `archive_dir` is the directory of the segment files, the worker's when None.
         """
     def stop_replay(self, replay_session_id: int) -> None: ...
     def close(self) -> None:
@@ -129,16 +58,15 @@ class SessionWorker:
 # ---- ledger/entry.rs ---------------------------------------------------------------------------
 
 def encode_entry(
-    scope_id: int,
-    ledger_id: int,
-    entry_id: int,
-    last_add_confirmed: int,
-    length: int,
+    header: tuple[int, int, int, int, int],
     payload: Buffer,
     digest_type: str,
     password: bytes,
 ) -> bytes:
-    """Encode an entry of a ledger (EntryFormatError: unknown digest type)."""
+    """Encode an entry of a ledger (EntryFormatError: unknown digest type).
+
+    The header: scope id, ledger id, entry id, last add confirmed, length.
+    """
 
 def decode_entry(
     data: Buffer,
@@ -172,8 +100,7 @@ class LedgerWriter:
     def __init__(
         self,
         publication: ExclusivePublication,
-        scope_id: int,
-        ledger_id: int,
+        id: tuple[int, int],
         digest_type: str,
         password: bytes,
         next_entry_id: int,
@@ -182,6 +109,7 @@ class LedgerWriter:
     ) -> None:
         """Continue a ledger with `next_entry_id`, after `length` bytes of payload.
 
+        `id` is the scope and the id of the ledger.
         Entries of an earlier writer that are not confirmed yet count as confirmed with the
         position at which the publication begins.
         """

@@ -81,7 +81,6 @@ class SegmentScan:
         checksum: ChecksumName = "none",
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
-        nullable: bool = False,
         mode: Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"] = "FAILFAST",
         given: bool = False,
     ) -> None:
@@ -89,8 +88,7 @@ class SegmentScan:
 
         `mode` is how messages with a frame that fails its checksum are handled: an error, no row,
         or a row without payload and with the reason in `_corrupt`. That column is among those of
-        `columns=None` in the last case only. `nullable` makes the schema say that any column may
-        hold null; otherwise only those two may. `given`: no file is opened; when the next batch is
+        `columns=None` in the last case only. `given`: no file is opened; when the next batch is
         None and `wanted` is not, the caller has to `give` bytes of the recording, or to `refuse`,
         and to request the batch again. `archive_dir` then only appears in errors.
         """

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from aerotape.archive.security.control_address import numeric_address
-from aerotape.catalog.layout import MAX_CAPACITY_BYTES, MIN_CAPACITY_BYTES, ChecksumName
+from aerotape.catalog.layout import (
+    MAX_CAPACITY_BYTES,
+    MIN_CAPACITY_BYTES,
+    ChecksumName,
+    checksum_name,
+)
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 from aerotape.units import (
@@ -48,16 +53,6 @@ _IDLE_STRATEGIES: Mapping[str, Idle] = {
 BACKOFF = _IDLE_STRATEGIES["backoff"]
 _IDLE_NAMES = {
     idle: _AGRONA + name for name, idle in _IDLE_STRATEGIES.items() if name.endswith("Strategy")
-}
-_CHECKSUMS: Mapping[str, ChecksumName] = {
-    "": "none",
-    "none": "none",
-    "crc-32": "crc-32",
-    "io.aeron.archive.checksum.Crc32": "crc-32",
-    "org.agrona.checksum.Crc32": "crc-32",
-    "crc-32c": "crc-32c",
-    "io.aeron.archive.checksum.Crc32c": "crc-32c",
-    "org.agrona.checksum.Crc32c": "crc-32c",
 }
 
 
@@ -124,7 +119,7 @@ def _positive_duration(name: str, value: str) -> int:
 
 
 def _checksum(name: str, value: str) -> ChecksumName:
-    found = _CHECKSUMS.get(value) or _CHECKSUMS.get(value.lower())
+    found = checksum_name(value or "none")
     if found is None:
         raise ConfigurationError(
             f"{name}={value!r}: unsupported checksum, expected CRC-32 or CRC-32C", name

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from aerotape.archive.worker_tasks import RecordingTask
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
     from aerotape._native import Counter, Image, PendingCounter, SessionWorker
     from aerotape.archive.recording.durability import OnSynced
     from aerotape.archive.recording.subscriptions import RecordingSubscription
-
-# Path, header, whether the file is created, nanoseconds and bytes between points.
-TimeIndexRequest = tuple[str, bytes, bool, int, int]
+    from aerotape.archive.worker_tasks import TimeIndexTask
 
 
 class State(Enum):
@@ -63,7 +62,7 @@ class RecordingSession:
     segment_file_length: int
     pending_counter: PendingCounter
     pending_confirmed: PendingCounter | None
-    time_index: TimeIndexRequest | None
+    time_index: TimeIndexTask | None
     state: State = field(default=State.INIT, init=False)
     counter: Counter | None = field(default=None, init=False)
     confirmed_counter: Counter | None = field(default=None, init=False)
@@ -103,9 +102,7 @@ class RecordingSession:
             return
         assert self.counter is not None
         durability = self.subscription.durability
-        recorder.record(
-            self.image,
-            self.counter,
+        task = RecordingTask(
             recording_id=self.recording_id,
             start_position=self.start_position,
             segment_length=self.segment_file_length,
@@ -114,6 +111,7 @@ class RecordingSession:
             durability=None if durability is None else durability.sync,
             confirmed_counter=self.confirmed_counter,
         )
+        recorder.record(self.image, self.counter, task)
         # After that call: the recorder need not wait for the signal.
         self.send_begin()
         is_cancelled = self.state is State.CANCELLED

@@ -20,7 +20,6 @@ from aerotape.archive.recording.extension import refuse_image, refuse_request
 from aerotape.archive.recording.recording_session import (
     RecordingSession,
     State,
-    TimeIndexRequest,
 )
 from aerotape.archive.recording.session_factory import RecordingSessionFactory
 from aerotape.archive.recording.storage_gate import StorageGate
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.file_worker import FileWorker
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.segments.locks import SegmentLocks
+    from aerotape.archive.worker_tasks import TimeIndexTask
     from aerotape.catalog.file.catalog import Catalog
 
 
@@ -57,7 +57,7 @@ class _Extension(NamedTuple):
     subscription: RecordingSubscription
     image: Image
     recording_id: int
-    prepared: Future[TimeIndexRequest | None]
+    prepared: Future[TimeIndexTask | None]
 
 
 @dataclass(eq=False, kw_only=True)

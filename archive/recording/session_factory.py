@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from aerotape.archive import counters
 from aerotape.archive.recording.durability import force_segments
 from aerotape.archive.recording.extension import clear_stale_tail
-from aerotape.archive.recording.recording_session import RecordingSession, TimeIndexRequest
+from aerotape.archive.recording.recording_session import RecordingSession
+from aerotape.archive.worker_tasks import TimeIndexTask
 from aerotape.catalog.time_index.file import Provenance, time_index_path
 from aerotape.catalog.time_index.upkeep import prepare_extension
 from aerotape.clock import epoch_ms
@@ -66,7 +67,7 @@ class RecordingSessionFactory:
 
     def preparation(
         self, subscription: RecordingSubscription, image: Image, recording_id: int
-    ) -> Callable[[], TimeIndexRequest | None]:
+    ) -> Callable[[], TimeIndexTask | None]:
         """Return a call that prepares the files of a stopped recording for an image.
 
         It may be made in any thread, and raises StorageError. What it returns is for
@@ -82,7 +83,7 @@ class RecordingSessionFactory:
             image.session_id,
         )
 
-        def prepare() -> TimeIndexRequest | None:
+        def prepare() -> TimeIndexTask | None:
             for moved in clear_stale_tail(self.archive_dir, entry.descriptor, now_ms):
                 LOGGER.warning("recording %d is extended: %s", recording_id, moved)
             if subscription.durability is not None:
@@ -102,7 +103,7 @@ class RecordingSessionFactory:
         subscription: RecordingSubscription,
         image: Image,
         recording_id: int,
-        time_index: TimeIndexRequest | None,
+        time_index: TimeIndexTask | None,
     ) -> RecordingSession:
         """Mark a stopped recording as active again, now of an image.
 
@@ -117,12 +118,12 @@ class RecordingSessionFactory:
         )
         return self._session(subscription, image, recording_id, time_index)
 
-    def _time_index(self, provenance: Provenance, *, is_new: bool) -> TimeIndexRequest | None:
+    def _time_index(self, provenance: Provenance, *, is_new: bool) -> TimeIndexTask | None:
         config = self.config
         if not config.time_index_interval_ns:
             return None
         path = time_index_path(self.archive_dir, provenance.recording_id)
-        return (
+        return TimeIndexTask(
             str(path),
             provenance.encode(),
             is_new,
@@ -135,7 +136,7 @@ class RecordingSessionFactory:
         subscription: RecordingSubscription,
         image: Image,
         recording_id: int,
-        time_index: TimeIndexRequest | None,
+        time_index: TimeIndexTask | None,
     ) -> RecordingSession:
         # The catalog was written first: clients that see a counter may rely on its entry.
         session_id = image.session_id

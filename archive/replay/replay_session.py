@@ -25,6 +25,7 @@ from aerotape.archive.replay.request import (
     replay_session_id,
 )
 from aerotape.archive.waiting import Running
+from aerotape.archive.worker_tasks import ReplayTask
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import (
@@ -273,8 +274,7 @@ class Replays:
         request = session.request
         file_io_max_length = request.file_io_max_length or 0
         try:
-            session.progress = self.replayer.replay(
-                publication,
+            task = ReplayTask(
                 replay_session_id=replay_id,
                 recording_id=session.recording_id,
                 replay_position=position,
@@ -290,6 +290,7 @@ class Replays:
                 answer=session.requester.ok_to_send(session.correlation_id, replay_id),
                 archive_dir=None if request.imported is None else request.imported.directory,
             )
+            session.progress = self.replayer.replay(publication, task)
         except AerotapeError as error:
             publication.revoke()
             self.on_done(replay_id, position, ErrorCode.GENERIC, str(error))

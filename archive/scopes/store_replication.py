@@ -22,6 +22,7 @@ from aerotape.archive.driver_tasks import add_subscription, bind_port, wait_for
 from aerotape.archive.ledger.metadata_store import ledgers_of
 from aerotape.archive.recording.durability import force_segments
 from aerotape.archive.waiting import Task, run
+from aerotape.archive.worker_tasks import RecordingTask, WorkerOptions
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.no_follow import DIRECTORY_MODE
@@ -178,17 +179,10 @@ def _replicate(
         exits.callback(counter.close)
         subscription, image = run(_replay(client._session, source, channel, begin))
         exits.callback(subscription.close)
-        worker = _native.SessionWorker(
-            mailbox, name="store-replication", archive_dir=str(directory)
-        )
+        worker = _native.SessionWorker(mailbox, WorkerOptions("store-replication", directory))
         exits.callback(worker.close)
-        worker.record(
-            image,
-            counter,
-            recording_id=recording_id,
-            start_position=source.start_position,
-            segment_length=source.segment_file_length,
-        )
+        task = RecordingTask(recording_id, source.start_position, source.segment_file_length)
+        worker.record(image, counter, task)
         try:
             stopped = None
             while stopped is None:

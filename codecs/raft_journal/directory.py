@@ -41,6 +41,21 @@ _ERRORS: Final[dict[str, type[JournalError]]] = {
 }
 
 
+class RaftScan(NamedTuple):
+    """A run of records to scan: from an offset up to the segment's end, and the first index.
+
+    At most `rows` records are scanned, and none that begins after `bytes` bytes.
+    """
+
+    path: Path
+    offset: int
+    limit: int
+    first_index: int
+    rows: int
+    bytes: int
+    with_data: bool
+
+
 class SegmentPath(NamedTuple):
     """A segment file: its path, and name and id from the file's name."""
 
@@ -350,15 +365,9 @@ class RaftJournal:
                 )
             offset = segment.descriptor.length
             while True:
-                found = _native.scan_raft_records(
-                    segment.path,
-                    offset=offset,
-                    limit=segment.limit,
-                    first_index=index,
-                    rows=max(rows, 1),
-                    bytes=max(length, 1),
-                    with_data=with_data,
-                )
+                limits = max(rows, 1), max(length, 1), with_data
+                run = RaftScan(segment.path, offset, segment.limit, index, *limits)
+                found = _native.scan_raft_records(run)
                 offset, index = found.next_offset, found.next_index
                 if found.rows and (from_index is None or index > from_index):
                     yield RecordColumns(segment.path, found)

@@ -29,26 +29,73 @@ pub mod worker;
 
 use aerotape_format::{checksum, errors, frame, geometry, no_follow, segment};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 #[pymodule]
 mod _native {
-    use super::*;
+    use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
+
+    #[pymodule_export]
+    use super::aeron::{
+        AeronClient, Counter, CountersReader, ExclusivePublication, Image, Publication, Sending,
+        Subscription,
+        destination::PendingDestination,
+        driver::MediaDriver,
+        message_reader::MessageReader,
+        pending::{
+            PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
+        },
+    };
+    #[pymodule_export]
+    use super::descriptors::find_descriptors;
+    #[pymodule_export]
+    use super::entity::{journals::entity_journals, single_append, string_hash};
+    #[pymodule_export]
+    use super::format::raft_journal::{
+        decode_raft_records, raft_record_schema, scan_raft_records, verify_raft_segments,
+    };
+    #[pymodule_export]
+    use super::format::segment::{
+        check_segments, checksum, list_segments, reference_check, rewrite_checksums, walk_segment,
+    };
+    #[pymodule_export]
+    use super::format::{
+        sbe::SbeDecoder,
+        scan::SegmentScan,
+        statistics::{RecordingCounts, RecordingPass},
+    };
+    #[pymodule_export]
+    use super::ledger::{
+        LedgerWriter,
+        entry::python::{decode_entry, decode_entry_header, encode_entry},
+    };
+    #[pymodule_export]
+    use super::mailbox::{
+        Mailbox,
+        event::{
+            ClientClosed, ClientError, ControlMessage, ImageAvailable, ImageUnavailable,
+            RecordingStopped, RecordingSynced, ReplayDone, ReplayReady, TimeIndexFailed,
+            WorkerFailed,
+        },
+    };
+    #[pymodule_export]
+    use super::time_points::{decode_time_points, last_times_us, running_extremes};
+    #[pymodule_export]
+    use super::worker::{ReplayProgress, SessionWorker};
+    #[pymodule_export]
+    use aerotape_format::raft_journal::{scan::RaftRecords, verify::RaftSegmentCheck};
+    #[pymodule_export]
+    use aerotape_format::segment::{
+        archive_tool_check::ReferenceCheck,
+        check::{BadFrame, SegmentCheck},
+        rewrite::RewrittenSegment,
+        walk::SegmentWalk,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::fork::watch();
-        super::aeron::register(module)?;
-        super::mailbox::register(module)?;
-        module.add_function(wrap_pyfunction!(
-            super::descriptors::find_descriptors,
-            module
-        )?)?;
-        super::entity::register(module)?;
-        super::ledger::entry::register(module)?;
-        module.add_class::<super::ledger::LedgerWriter>()?;
-        super::time_points::register(module)?;
-        super::worker::register(module)?;
-        super::format::register(module)?;
-        Ok(())
+        let columns = aerotape_format::scan::columns::COLUMNS.map(|(name, _)| name);
+        module.add("SCAN_COLUMNS", PyTuple::new(module.py(), columns)?)
     }
 }

@@ -71,7 +71,7 @@ type Columns<'py> = (
 );
 
 #[pyfunction]
-fn decode_time_points<'py>(py: Python<'py>, data: &[u8], begin: usize) -> Columns<'py> {
+pub fn decode_time_points<'py>(py: Python<'py>, data: &[u8], begin: usize) -> Columns<'py> {
     let (times, positions, points) = py.detach(|| {
         let points = decode(data, begin);
         (to_bytes(&points.times), to_bytes(&points.positions), points)
@@ -117,7 +117,7 @@ fn from_bytes(bytes: &[u8]) -> PyResult<Vec<i64>> {
 }
 
 #[pyfunction]
-fn running_extremes<'py>(
+pub fn running_extremes<'py>(
     py: Python<'py>,
     numbers: &[u8],
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
@@ -147,7 +147,7 @@ fn last_times(times: &[i64], positions: &[i64], wanted: &[i64]) -> Vec<i64> {
 }
 
 #[pyfunction]
-fn last_times_us<'py>(
+pub fn last_times_us<'py>(
     py: Python<'py>,
     times: &[u8],
     positions: &[u8],
@@ -162,10 +162,4 @@ fn last_times_us<'py>(
         )))
     })?;
     Ok(PyBytes::new(py, &found))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(decode_time_points, module)?)?;
-    module.add_function(wrap_pyfunction!(last_times_us, module)?)?;
-    module.add_function(wrap_pyfunction!(running_extremes, module)?)
 }

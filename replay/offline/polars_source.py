@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape.catalog.location import StorageOptions
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
-from aerotape.replay.offline.columns.added import added_names, schema_with
-from aerotape.replay.offline.columns.times import RECORDED_TIME, recorded_between
+from aerotape.replay.offline.columns.added import schema_with
+from aerotape.replay.offline.columns.names import RECORDED_TIME, added_names
+from aerotape.replay.offline.columns.times import recorded_between
 from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import recording_range
 from aerotape.replay.offline.scan_ahead import scans

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.replay.offline.reader import RecordingRange, Scan
 from aerotape.replay.offline.table import TableReader
+from aerotape.url_path import AT_ONCE, is_url
 
 if TYPE_CHECKING:
     import pyarrow
 
     Scanned = tuple[Scan, Iterable[pyarrow.RecordBatch]]
 
-_AT_ONCE: Final = 16
 _SMALL: Final = 1 << 20
 
 
@@ -36,11 +36,11 @@ def scans(
             yield part, partial(table.scan, part)
         return
     pending: dict[int, Future[Scanned]] = {}
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="aerotape-scan") as threads:
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="aerotape-scan") as threads:
         upcoming = iter(remote)
         try:
             for index, part in enumerate(parts):
-                while len(pending) < _AT_ONCE and (following := next(upcoming, None)) is not None:
+                while len(pending) < AT_ONCE and (following := next(upcoming, None)) is not None:
                     pending[following] = threads.submit(_read, table, parts[following])
                 future = pending.pop(index, None)
                 yield part, partial(table.scan, part) if future is None else future.result
@@ -50,7 +50,7 @@ def scans(
 
 
 def _is_worth_it(part: RecordingRange) -> bool:
-    return "://" in part.archive_dir and part.length <= _SMALL
+    return is_url(part.archive_dir) and part.length <= _SMALL
 
 
 def _read(table: TableReader, part: RecordingRange) -> Scanned:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
-from aerotape.replay.offline.columns.added import AddedColumns, added_names
-from aerotape.replay.offline.columns.names import check_columns
+from aerotape.replay.offline.columns.added import AddedColumns
+from aerotape.replay.offline.columns.names import (
+    COLUMN_TYPES,
+    added_names,
+    check_columns,
+    table_columns,
+)
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
-from aerotape.replay.offline.reader import COLUMNS, RecordingRange, Scan, arrow_batches
+from aerotape.replay.offline.reader import RecordingRange, Scan, arrow_batches
 
 if TYPE_CHECKING:
     import pyarrow
@@ -20,26 +25,6 @@ if TYPE_CHECKING:
     from aerotape.catalog.location import StorageOptions
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.replay.offline.columns.payloads import Others, TypedColumns
-
-
-_TYPES: Final = dict.fromkeys(COLUMNS, "int32") | {
-    "recording_id": "int64",
-    "position": "int64",
-    "end_position": "int64",
-    "reserved_value": "int64",
-    "payload": "binary",
-    "_corrupt": "string",
-}
-
-
-def table_columns(mode: Mode, payloads: TypedColumns | None = None) -> tuple[str, ...]:
-    """Return the default columns of a table.
-
-    With typed columns the payload itself is not among them.
-    """
-    typed = () if payloads is None else payloads.names
-    own = [name for name in COLUMNS if name != "_corrupt" and not (typed and name == "payload")]
-    return (*own, *typed, "_corrupt") if mode == "PERMISSIVE" else (*own, *typed)
 
 
 def table_schema(mode: Mode, payloads: TypedColumns | None = None) -> pyarrow.Schema:
@@ -51,7 +36,7 @@ def table_schema(mode: Mode, payloads: TypedColumns | None = None) -> pyarrow.Sc
         [
             typed[name]
             if name in typed
-            else pyarrow.field(name, pyarrow.type_for_alias(_TYPES[name]))
+            else pyarrow.field(name, pyarrow.type_for_alias(COLUMN_TYPES[name]))
             for name in table_columns(mode, payloads)
         ]
     )
@@ -97,7 +82,7 @@ class TableReader:
         self._batch_bytes = batch_bytes
         added = added_names(payloads)
         typed = payloads.names if payloads is not None else ()
-        check_columns(self._columns, (*COLUMNS, *typed, *added))
+        check_columns(self._columns, (*COLUMN_TYPES, *typed, *added))
         self._added = AddedColumns(self._columns, added)
         if self._added:
             self._columns = self._added.other_columns

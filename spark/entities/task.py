@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError
-from aerotape.spark.tables.writer import STAGED_FOLDER
+from aerotape.spark.tables.writer import ROW_GROUP_BYTES, STAGED_FOLDER
 
 if TYPE_CHECKING:
     import pyarrow
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from aerotape.spark.tables.output import OutputStore
 
-_ROW_GROUP_BYTES: Final = 64 << 20
 # Of the other columns, dictionaries only cost.
 _DICTIONARIES: Final = {"topic", "origin", "version", "tags", "payload_type"}
 
@@ -123,7 +122,7 @@ def _file(
         nonlocal length
         rows.append(batch)
         length += batch.nbytes
-        if length >= _ROW_GROUP_BYTES:
+        if length >= ROW_GROUP_BYTES:
             flush()
             length = 0
 

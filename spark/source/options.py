@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
+from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.location import (
     NO_OPTIONS,
     StorageOptions,
@@ -20,13 +22,18 @@ from aerotape.catalog.location import (
 from aerotape.catalog.scopes.layout import unsigned
 from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import MAX_UNSIGNED
-from aerotape.replay.offline.columns.names import check_columns
+from aerotape.replay.offline.columns.names import (
+    COLUMN_TYPES,
+    SCOPE_NAMES,
+    added_names,
+    check_columns,
+    table_columns,
+)
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeRange, parse_time
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:
-    from aerotape._native import ChecksumName
     from aerotape.replay.offline.columns.payloads import TypedColumns
     from aerotape.replay.offline.directory import ArchiveDirectory
     from aerotape.replay.offline.seek import SeekTarget
@@ -34,38 +41,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,20}")
 
-COLUMN_TYPES: Final[Mapping[str, str]] = {
-    "recording_id": "long",
-    "position": "long",
-    "end_position": "long",
-    "stream_id": "int",
-    "session_id": "int",
-    "term_id": "int",
-    "term_offset": "int",
-    "flags": "int",
-    "reserved_value": "long",
-    "length": "int",
-    "payload": "binary",
-    "_corrupt": "string",
-}
-"""All columns in table order, with their Spark types."""
-
-ADDED_COLUMN_TYPES: Final[Mapping[str, str]] = {
-    "recorded_time": "timestamp",
-    "scope_id": "long",
-    "qualified_name": "string",
-}
-"""Optional columns, with their Spark types (`aerotape.replay.offline.columns.added`)."""
-
-SCOPE_COLUMNS: Final = ("scope_id", "qualified_name")
-"""Those of them that the option `scopeIds` adds to the default columns."""
-
-MESSAGE_COLUMNS: Final = tuple(name for name in COLUMN_TYPES if name != "_corrupt")
-"""The default columns; mode PERMISSIVE adds `_corrupt`."""
-
 DEFAULT_PARTITION_BYTES: Final = 128 * 1024 * 1024
 
-_CHECKSUMS: Final[tuple[ChecksumName, ...]] = ("none", "crc-32", "crc-32c")
 _NAMES: Final = (
     "path", "recordingIds", "fromPosition", "toPosition", "fromTime", "toTime", "channel",
     "fromIndex", "fromAsqn", "streamId", "columns", "checksum", "mode", "schema", "template",
@@ -121,7 +98,7 @@ class ReadOptions:
     seek: SeekTarget | None = None
     channel: str | None = None
     stream_id: int | None = None
-    columns: tuple[str, ...] = field(default=MESSAGE_COLUMNS)
+    columns: tuple[str, ...] = field(default=table_columns("FAILFAST"))
     checksum: ChecksumName = "none"
     mode: Mode = "FAILFAST"
     payloads: TypedColumns | None = None
@@ -163,20 +140,21 @@ class ReadOptions:
             raise ConfigurationError(
                 f"fromPosition {from_position} is after toPosition {to_position}", "fromPosition"
             )
-        checksum = parse_word(given.get("checksum", "none"), "checksum", _CHECKSUMS)
+        checksum = parse_word(given.get("checksum", "none"), "checksum", get_args(ChecksumName))
         mode = optional(given, "mode", parse_mode) or "FAILFAST"
         payloads = parse_payloads(given, StorageOptions.of(storage))
         check_mode(mode, checksum, decodes=payloads is not None)
         scope_ids = optional(given, "scopeIds", parse_scope_ids)
-        added = added_column_types(payloads)
+        added = added_names(payloads)
         if "columns" in given:
             typed = () if payloads is None else payloads.names
             known = (*COLUMN_TYPES, *added, *typed)
-            columns = parse_columns(given["columns"], "columns", known)
+            columns = tuple(_names(given["columns"]))
+            check_columns(columns, known, "columns")
         else:
-            columns = _default_columns(mode, payloads)
+            columns = table_columns(mode, payloads)
             if scope_ids is not None:
-                columns = (*columns, *(name for name in added if name in SCOPE_COLUMNS))
+                columns = (*columns, *(name for name in added if name in SCOPE_NAMES))
         return cls(
             archive_dir=absolute_location(given["path"]),
             recording_ids=optional(given, "recordingIds", parse_recording_ids),
@@ -187,7 +165,7 @@ class ReadOptions:
             ),
             seek=_parse_seek(given),
             channel=given.get("channel"),
-            stream_id=optional(given, "streamId", parse_stream_id),
+            stream_id=optional(given, "streamId", _INT32),
             columns=columns,
             checksum=checksum,
             mode=mode,
@@ -251,6 +229,9 @@ def integer(text: str, name: str, least: int = 0, most: int = (1 << 63) - 1) -> 
     return number
 
 
+_INT32: Final = partial(integer, least=-(1 << 31), most=(1 << 31) - 1)
+
+
 def _names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -274,15 +255,6 @@ def parse_scope_ids(text: str, name: str) -> tuple[int, ...]:
     return ids
 
 
-def added_column_types(payloads: TypedColumns | None) -> dict[str, str]:
-    """Return the optional columns that no typed column has the name of, with their types."""
-    if payloads is None:
-        return dict(ADDED_COLUMN_TYPES)
-    from aerotape.replay.offline.columns.added import added_names
-
-    return {name: ADDED_COLUMN_TYPES[name] for name in added_names(payloads)}
-
-
 def _parse_seek(given: Mapping[str, str]) -> SeekTarget | None:
     """Parse the record of a raft journal to begin at; None for all."""
     index = optional(given, "fromIndex", integer)
@@ -294,29 +266,6 @@ def _parse_seek(given: Mapping[str, str]) -> SeekTarget | None:
     from aerotape.replay.offline.seek import SeekTarget
 
     return SeekTarget(index, asqn)
-
-
-def parse_stream_id(text: str, name: str) -> int:
-    """Parse a stream id: a number of 32 bits, which may be negative."""
-    return integer(text, name, -(1 << 31), (1 << 31) - 1)
-
-
-def parse_columns(
-    text: str, name: str, known: Sequence[str] = tuple(COLUMN_TYPES)
-) -> tuple[str, ...]:
-    """Parse column names separated by commas."""
-    columns = tuple(_names(text))
-    check_columns(columns, known, name)
-    return columns
-
-
-def _default_columns(mode: Mode, payloads: TypedColumns | None) -> tuple[str, ...]:
-    if payloads is not None:
-        # Imports the native module, which queries without a schema do not need for planning.
-        from aerotape.replay.offline.table import table_columns
-
-        return table_columns(mode, payloads)
-    return tuple(COLUMN_TYPES) if mode == "PERMISSIVE" else MESSAGE_COLUMNS
 
 
 def parse_payloads(

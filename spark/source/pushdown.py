@@ -27,10 +27,10 @@ from pyspark.sql.datasource import (
     Not,
 )
 
+from aerotape.replay.offline.columns.names import RECORDED_TIME, added_names
 from aerotape.replay.offline.columns.raft import RaftColumns
 from aerotape.replay.offline.columns.times import recorded_between
 from aerotape.replay.offline.seek import SeekTarget
-from aerotape.spark.source.options import added_column_types
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording
@@ -126,9 +126,8 @@ class Selection:
         options: ReadOptions,
     ) -> list[RecordingRange]:
         """Limit ranges of recordings to what may have the times; none of the results is empty."""
-        if self.recorded_time == _EVERYTHING or "recorded_time" not in added_column_types(
-            options.payloads
-        ):
+        is_column = RECORDED_TIME in added_names(options.payloads)
+        if self.recorded_time == _EVERYTHING or not is_column:
             return list(ranges)
         by_key = {recording.key: recording for recording in recordings}
         bounds = self.recorded_time.bounds
@@ -174,7 +173,7 @@ def _column_values(filter: Filter) -> tuple[str, Values, bool]:
     if column == "position":
         # One range is read, from the lowest to the highest: Spark leaves out rows in between.
         return column, values, values.among is None or len(values.among) <= 1
-    if column in ("index", "recorded_time"):
+    if column in ("index", RECORDED_TIME):
         return column, values, False
     if column == "end_position":
         # A message begins at a lower position than its end; how much lower is unknown.

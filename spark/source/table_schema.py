@@ -13,11 +13,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from aerotape.spark.source.options import COLUMN_TYPES, ReadOptions, added_column_types
+from aerotape.replay.offline.columns.names import (
+    ADDED_TYPES,
+    COLUMN_TYPES,
+    RECORDED_TIME,
+    added_names,
+)
+from aerotape.spark.source.options import ReadOptions
 
 _SPARK_TYPES: dict[str, DataType] = {
-    "long": LongType(),
-    "int": IntegerType(),
+    "int64": LongType(),
+    "int32": IntegerType(),
     "binary": BinaryType(),
     "string": StringType(),
     "timestamp": TimestampType(),
@@ -26,7 +32,8 @@ _SPARK_TYPES: dict[str, DataType] = {
 
 def table_types(options: ReadOptions) -> dict[str, DataType]:
     """Return the Spark types of all columns, by name."""
-    kinds = {**COLUMN_TYPES, **added_column_types(options.payloads)}
+    added = {name: ADDED_TYPES[name] for name in added_names(options.payloads)}
+    kinds = {**COLUMN_TYPES, **added}
     types = {name: _SPARK_TYPES[kind] for name, kind in kinds.items()}
     if options.payloads is not None:
         from pyspark.sql.pandas.types import from_arrow_type
@@ -42,8 +49,7 @@ def table_schema(options: ReadOptions) -> StructType:
     Typed columns, `recorded_time` and `_corrupt` are nullable, and in mode PERMISSIVE the payload.
     """
     types = table_types(options)
-    added = added_column_types(options.payloads)
-    required = {*COLUMN_TYPES, *added} - {"_corrupt", "recorded_time"}
+    required = {*COLUMN_TYPES, *added_names(options.payloads)} - {"_corrupt", RECORDED_TIME}
     if options.mode == "PERMISSIVE":
         required -= {"payload"}
     return StructType(

@@ -31,7 +31,7 @@ from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.remote.object_store import translate_options
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.formatting import not_installed
-from aerotape.replay.offline.columns.times import RECORDED_TIME
+from aerotape.replay.offline.columns.names import RECORDED_TIME
 from aerotape.spark.tables.extent import Extent
 from aerotape.spark.tables.extent_files import (
     APPLICATION,
@@ -50,7 +50,7 @@ from aerotape.spark.tables.writer import (
     ParquetFile,
     unique_path,
 )
-from aerotape.url_path import UrlPath
+from aerotape.url_path import UrlPath, is_url
 
 if TYPE_CHECKING:
     import os
@@ -170,7 +170,7 @@ class DeltaRecordingTable:
         """Compare the files that the log names with those in the folder (StorageError)."""
         present = self.store.files()
         # A clone of a table names files of other folders by URLs.
-        lost = sorted(path for path in self._paths() if path not in present and "://" not in path)
+        lost = sorted(path for path in self._paths() if path not in present and not is_url(path))
         if not lost:
             return
         names = ", ".join(lost[:_LOST_NAMES]) + (", …" if lost[_LOST_NAMES:] else "")

@@ -14,7 +14,6 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,12 +22,12 @@ from aerotape.errors import ConfigurationError, StorageError, TableInUseError
 from aerotape.spark.tables.extent import Extent, LastRow, joined
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.writer import RECORDINGS_KEY, STAGED_FOLDER, Naming, NewFile
+from aerotape.url_path import map_at_once
 
 if TYPE_CHECKING:
     import pyarrow
 
 _LOCK_NAME: Final = "_aerotape.lock"
-_READERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +121,7 @@ class ParquetFolder:
                 "--by-date",
             )
         new = [path for path in paths if path not in self._files]
-        with ThreadPoolExecutor(_READERS, thread_name_prefix="aerotape-files") as threads:
-            contents = dict(zip(new, threads.map(self._read, new), strict=True))
+        contents = dict(zip(new, map_at_once(self._read, new), strict=True))
         self._files = {path: self._files.get(path) or contents[path] for path in paths}
 
     def _read(self, path: str) -> _FileContent:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -315,66 +316,78 @@ class TableJob:
         self, plans: Sequence[RecordingPlan], outcomes: Sequence[TaskOutcome]
     ) -> dict[int, RecordingReport]:
         """Add the files of the recordings that were read to their ends."""
-        ranges: dict[int, list[RangeOutcome]] = {}
+        ranges: dict[int, list[RangeOutcome]] = {plan.key: [] for plan in plans}
         for outcome in outcomes:
             for each in outcome.ranges:
-                ranges.setdefault(each.part.key, []).append(each)
-        ranges = {id: _up_to_unfinished(each) for id, each in ranges.items()}
-        errors = {
-            id: next((each.error for each in found if each.error is not None), None)
-            for id, found in ranges.items()
+                ranges[each.part.key].append(each)
+        done = [_Converted(plan, _up_to_unfinished(ranges[plan.key])) for plan in plans]
+        sound = [each for each in done if each.error is None]
+        wanted = {outcome.part for each in sound for outcome in each.outcomes}
+        # A file with several recordings has none of those that failed.
+        files = [
+            (outcome.file, any(each.part in wanted for each in outcome.ranges))
+            for outcome in outcomes
+            if outcome.file is not None
+        ]
+        self._table.discard(file for file, is_wanted in files if not is_wanted)
+        added = [file for file, is_wanted in files if is_wanted]
+        replaced = {
+            each.plan.key: each.plan.replace_from
+            for each in sound
+            if each.plan.replace_from is not None
         }
-        wanted = {
-            id: {each.part.from_position for each in found}
-            for id, found in ranges.items()
-            if errors[id] is None
-        }
-        files: list[NewFile] = []
-        dropped: list[NewFile] = []
-        for outcome in outcomes:
-            if outcome.file is None:
-                continue
-            # A file with several recordings has none of those that failed.
-            good = any(
-                each.error is None and each.part.from_position in wanted.get(each.part.key, ())
-                for each in outcome.ranges
-            )
-            (files if good else dropped).append(outcome.file)
-        extents: dict[int, Extent] = {}
-        replaced: dict[int, int] = {}
-        for plan in plans:
-            found = ranges.get(plan.key, [])
-            if errors.get(plan.key) is not None:
-                continue
-            if plan.replace_from is not None:
-                replaced[plan.key] = plan.replace_from
-            if any(each.rows for each in found) or plan.replace_from is not None:
-                extents[plan.key] = _extent_after(plan, found)
-        self._table.discard(dropped)
-        if files or replaced:
+        if added or replaced:
+            extents = {each.plan.key: each.extent for each in sound if each.extent is not None}
             # From here on the table decides about its files: a failed commit may have reached it.
-            self._table.commit(files, extents, replaced)
-        self._files.extend(files)
-        reports = {}
-        for plan in plans:
-            id = plan.key
-            reports[id] = self._report(plan, ranges.get(id, []), errors.get(id), extents.get(id))
-            if errors.get(id) is None:
-                self._planner.committed(id, reports[id].to_position)
+            self._table.commit(added, extents, replaced)
+        self._files.extend(added)
+        reports = {each.plan.key: each.report(self._options.by_date) for each in done}
+        for recording in sound:
+            key = recording.plan.key
+            self._planner.committed(key, reports[key].to_position)
         return reports
 
-    def _report(
-        self,
-        plan: RecordingPlan,
-        outcomes: Sequence[RangeOutcome],
-        error: str | None,
-        extent: Extent | None,
-    ) -> RecordingReport:
+
+@dataclass(frozen=True)
+class _Converted:
+    """A recording with the outcomes of its ranges."""
+
+    plan: RecordingPlan
+    outcomes: Sequence[RangeOutcome]
+
+    @property
+    def error(self) -> str | None:
+        return next((each.error for each in self.outcomes if each.error is not None), None)
+
+    @cached_property
+    def extent(self) -> Extent | None:
+        """What the table has of the recording when its ranges are added; None if no change."""
+        plan = self.plan
+        if plan.replace_from is None and not any(each.rows for each in self.outcomes):
+            return None
+        ranges = [each.part.positions for each in self.outcomes]
+        rows = [each.last for each in self.outcomes if each.last is not None]
+        before, limit = plan.extent, plan.replace_from
+        if before is not None and limit is None:
+            ranges.extend(before.ranges)
+            if before.last is not None:
+                rows.append(before.last)
+        elif before is not None and limit is not None:
+            ranges.extend((begin, min(end, limit)) for begin, end in before.ranges)
+        return Extent(
+            joined(ranges) or ((0, 0),),
+            identity_of(plan.recording.descriptor),
+            max(rows, key=lambda row: row.position, default=None),
+        )
+
+    def report(self, by_date: bool) -> RecordingReport:
+        plan, outcomes = self.plan, self.outcomes
         before = None if plan.extent is None else plan.extent.to_position
-        if error is not None:
-            return _report_of(plan.key, _RESULTS[Action.REFUSE], to_position=before, error=error)
+        if self.error is not None:
+            result = _RESULTS[Action.REFUSE]
+            return _report_of(plan.key, result, to_position=before, error=self.error)
         warnings = _warnings(plan, outcomes)
-        if self._options.by_date:
+        if by_date:
             problem = dates_problem(plan.recording)
             warnings += (problem,) if problem and outcomes else ()
         return _report_of(
@@ -383,7 +396,7 @@ class TableJob:
             messages=sum(outcome.rows for outcome in outcomes),
             recording_bytes=plan.recording_bytes,
             payload_bytes=sum(outcome.payload_bytes for outcome in outcomes),
-            to_position=before if extent is None else extent.to_position,
+            to_position=before if self.extent is None else self.extent.to_position,
             warnings=warnings,
         )
 
@@ -395,24 +408,6 @@ def _report_of(key: int, result: str, **figures: Any) -> RecordingReport:
         return RecordingReport(recording_id, result, **figures)
     name = str(QualifiedId(scope_id, recording_id))
     return ImportedReport(recording_id, result, **figures, qualified_name=name)
-
-
-def _extent_after(plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> Extent:
-    """Return what the table has of a recording when these ranges are added."""
-    ranges = [outcome.part.positions for outcome in outcomes]
-    rows = [outcome.last for outcome in outcomes if outcome.last is not None]
-    before, limit = plan.extent, plan.replace_from
-    if before is not None and limit is None:
-        ranges.extend(before.ranges)
-        if before.last is not None:
-            rows.append(before.last)
-    elif before is not None and limit is not None:
-        ranges.extend((begin, min(end, limit)) for begin, end in before.ranges)
-    return Extent(
-        joined(ranges) or ((0, 0),),
-        identity_of(plan.recording.descriptor),
-        max(rows, key=lambda row: row.position, default=None),
-    )
 
 
 def _advance(

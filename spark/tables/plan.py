@@ -11,12 +11,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING
 
 from aerotape.catalog.directory import find_ends, split_key
 from aerotape.catalog.layout import CATALOG_FILE_NAME
@@ -27,7 +26,8 @@ from aerotape.errors import (
     StorageError,
     UnknownRecordingError,
 )
-from aerotape.replay.offline.columns.added import SCOPE_NAMES, added_names, schema_with
+from aerotape.replay.offline.columns.added import schema_with
+from aerotape.replay.offline.columns.names import SCOPE_NAMES, added_names
 from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.table import table_schema
@@ -38,16 +38,10 @@ from aerotape.spark.source.planning import (
 )
 from aerotape.spark.tables.extent import Extent, change_since, identity_of, joined, missing
 from aerotape.spark.tables.table import Table
-from aerotape.url_path import UrlPath
+from aerotape.url_path import UrlPath, is_url, map_at_once
 
 if TYPE_CHECKING:
     import pyarrow
-
-# Requests to remote storage that run at the same time.
-_READERS: Final = 16
-
-_T = TypeVar("_T")
-_R = TypeVar("_R")
 
 
 class Action(Enum):
@@ -230,7 +224,11 @@ class Planner:
         """
         recordings = self.recordings()
         extents = self._table.extents(recording.key for recording in recordings)
-        plans = self._each(lambda each: self._plan(each, extents.get(each.key)), recordings)
+        with_extents = [(each, extents.get(each.key)) for each in recordings]
+        if len(recordings) > 1 and is_url(self._options.read.archive_dir):
+            plans = map_at_once(lambda each: self._plan(*each), with_extents)
+        else:
+            plans = [self._plan(*each) for each in with_extents]
         for plan in plans:
             position = plan.extent.to_position if plan.extent is not None else None
             active = not plan.recording.damage and plan.recording.descriptor.is_active
@@ -265,13 +263,6 @@ class Planner:
         self._waiting_since.pop(key, None)
         active = self._seen[key].is_active
         self._seen[key] = _Seen(active, to_position, not active)
-
-    def _each(self, do: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
-        """Call a function for each item; with remote storage several calls run at once."""
-        if len(items) < 2 or "://" not in self._options.read.archive_dir:
-            return [do(item) for item in items]
-        with ThreadPoolExecutor(_READERS, thread_name_prefix="aerotape-plan") as threads:
-            return list(threads.map(do, items))
 
     def _plan(self, recording: Recording, extent: Extent | None) -> RecordingPlan:
         id = recording.recording_id

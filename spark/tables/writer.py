@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError
-from aerotape.replay.offline.columns.times import RECORDED_TIME
+from aerotape.replay.offline.columns.names import RECORDED_TIME
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.scan_ahead import scans
 from aerotape.replay.offline.table import TableReader
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.scan_ahead import Scanned
 
 _ROW_GROUP_ROWS: Final = 1 << 20
-_ROW_GROUP_BYTES: Final = 64 << 20
+ROW_GROUP_BYTES: Final = 64 << 20
 # Up to this length a recording is read as a whole before it joins a file with others.
 _SMALL: Final = 8 << 20
 
@@ -212,7 +212,7 @@ def _write(pieces: Sequence[Piece], settings: WriteSettings) -> TaskOutcome:
         mode=settings.mode,
         payloads=settings.payloads,
         batch_rows=_ROW_GROUP_ROWS,
-        batch_bytes=_ROW_GROUP_BYTES,
+        batch_bytes=ROW_GROUP_BYTES,
     )
     date = pieces[0].date
     file = ParquetFile(settings.store, settings.path([piece.part for piece in pieces], date))
@@ -337,7 +337,7 @@ class ParquetFile:
         self._pending.append(batch)
         self._pending_bytes += batch.nbytes
         pending_rows = sum(each.num_rows for each in self._pending)
-        if self._pending_bytes >= _ROW_GROUP_BYTES or pending_rows >= _ROW_GROUP_ROWS:
+        if self._pending_bytes >= ROW_GROUP_BYTES or pending_rows >= _ROW_GROUP_ROWS:
             self._flush()
 
     def finish(self, date: str | None, metadata: dict[str, str]) -> NewFile | None:

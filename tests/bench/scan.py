@@ -87,7 +87,7 @@ def measure(case: Case, archive_dir: Path, ir: Path, rounds: int) -> dict[str, A
     """Read the recording of a case repeatedly; return the values of its row."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     recording = open_directory(archive_dir).recording(0)
-    schema = PayloadSchema.from_ir(ir, "Quote") if case.quotes else None
+    schema = PayloadSchema.from_file(ir, "Quote") if case.quotes else None
     arguments: dict[str, Any] = {"checksum": case.checksum, "columns": case.columns}
     if schema is not None:
         arguments |= {"schema": schema, "columns": case.columns or QUOTE_COLUMNS}

@@ -266,7 +266,7 @@ def test_schema_of_two_files(jars: dict[str, Path], tmp_path: Path) -> None:
     include = '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="types.xml"/>'
     (tmp_path / "types.xml").write_text(SCHEMA[begin:end])
     (tmp_path / "garage.xml").write_text(SCHEMA[:begin] + include + SCHEMA[end:])
-    ticks = PayloadSchema.from_xml(tmp_path / "garage.xml", "Tick", sbe_jar=jars["sbe-all"])
+    ticks = PayloadSchema.from_file(tmp_path / "garage.xml", "Tick", sbe_jar=jars["sbe-all"])
     assert ticks.arrow_schema.names == ["at", "fuel"]
 
 

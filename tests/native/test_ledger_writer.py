@@ -26,8 +26,7 @@ class Ledger:
         while not self.publication.is_connected:
             pass
         fields = {
-            "scope_id": SCOPE,
-            "ledger_id": LEDGER,
+            "id": (SCOPE, LEDGER),
             "digest_type": "HMAC",
             "password": PASSWORD,
             "next_entry_id": 0,

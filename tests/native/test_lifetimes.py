@@ -14,6 +14,7 @@ PREAMBLE = """
 import gc, os, sys, threading, time
 from pathlib import Path
 from aerotape import _native
+from aerotape.archive.worker_tasks import RecordingTask, WorkerOptions
 
 SECOND_NS = 1_000_000_000
 driver = _native.MediaDriver.launch({
@@ -93,7 +94,7 @@ def test_recording_ends_when_its_subscription_closes(aeron_dir: Path, tmp_path: 
 client = connect()
 publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", 1)
 reports = _native.Mailbox()
-worker = _native.SessionWorker(reports, name="recorder", archive_dir=Path(sys.argv[2]))
+worker = _native.SessionWorker(reports, WorkerOptions("recorder", sys.argv[2]))
 stopped = {}
 for recording_id in range(20):
     mailbox = _native.Mailbox()
@@ -101,8 +102,7 @@ for recording_id in range(20):
     image = announced(mailbox)
     start = image.join_position
     counter = client.add_counter(100, b"", "position")
-    worker.record(image, counter, recording_id=recording_id, start_position=start,
-                  segment_length=65536)
+    worker.record(image, counter, RecordingTask(recording_id, start, 65536))
     for _ in range(10):
         assert publication.offer_within(bytes(96), 5 * SECOND_NS) > 0
     wait_until(lambda: counter.get() == publication.position, "not recorded")
@@ -260,7 +260,7 @@ mailbox = _native.Mailbox()
 subscription = client.add_subscription("aeron:ipc", 1, mailbox)
 publication = client.add_exclusive_publication("aeron:ipc", 1)
 counter = client.add_counter(100, b"", "counter")
-worker = _native.SessionWorker(mailbox, name="recorder", archive_dir=Path(sys.argv[2]))
+worker = _native.SessionWorker(mailbox, WorkerOptions("recorder", sys.argv[2]))
 image = announced(mailbox)
 child = os.fork()
 if child == 0:

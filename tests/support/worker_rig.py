@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from aerotape import _native
+from aerotape.archive.worker_tasks import RecordingTask, ReplayTask, WorkerOptions
 from support.model.term_log import TermLog
 from support.native_events import as_tuple
 
@@ -75,8 +76,8 @@ class WorkerRig:
 
     def worker(self, **options: Any) -> _native.SessionWorker:
         """Start a worker on the archive directory; closed with the rig."""
-        options = {"name": "worker", "archive_dir": str(self.archive_dir)} | options
-        worker = _native.SessionWorker(self.mailbox, **options)
+        settings = WorkerOptions("worker", self.archive_dir, **options)
+        worker = _native.SessionWorker(self.mailbox, settings)
         self._exits.callback(worker.close)
         return worker
 
@@ -103,15 +104,14 @@ class WorkerRig:
             confirmed = self.client.add_counter(
                 LEDGER_CONFIRMED_TYPE_ID, recording_id.to_bytes(8, "little"), "confirmed"
             )
-        worker.record(
-            image,
-            counter,
+        task = RecordingTask(
             recording_id=recording_id,
             start_position=0,
             segment_length=segment_length,
             durability=durability,
             confirmed_counter=confirmed,
         )
+        worker.record(image, counter, task)
         log = TermLog(
             session_id=publication.session_id,
             stream_id=stream_id,
@@ -151,8 +151,7 @@ class WorkerRig:
         )
         subscription = self.client.add_subscription(channel, stream_id if subscribe else 9999)
         self._exits.callback(subscription.close)
-        worker.replay(
-            publication,
+        task = ReplayTask(
             replay_session_id=replay_session_id,
             recording_id=recording.recording_id,
             replay_position=position,
@@ -164,6 +163,7 @@ class WorkerRig:
             stream_id=recording.log.stream_id,
             **{"connect_timeout_ns": 5_000_000_000} | options,
         )
+        worker.replay(publication, task)
         return subscription
 
     def segment_bytes(self, recording: LiveRecording) -> bytes:

@@ -35,7 +35,6 @@ _OFFERED_BYTES: Final = 1 << 20
 _PATIENCE_NS: Final = 100_000_000
 _STALLED_S: Final = 30.0
 _FRAGMENTS: Final = 1 << 16
-_CHECKSUM_CLASSES: Final = {"crc-32c": "io.aeron.archive.checksum.Crc32c"}
 _T = TypeVar("_T")
 
 
@@ -56,9 +55,8 @@ class LiveArchive(Closing):
             "aeron.archive.threading.mode": "SHARED",
             "aeron.archive.control.channel.enabled": False,
             "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+            "aeron.archive.record.checksum": checksum,
         }
-        if checksum != "none":
-            properties["aeron.archive.record.checksum"] = _CHECKSUM_CLASSES[checksum]
         self.folder = place.folder / f"live-{checksum}"
         with ExitStack() as stack:
             archive = stack.enter_context(

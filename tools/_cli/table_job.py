@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.directory import key_name
-from aerotape.catalog.location import StorageOptions, parse_location
+from aerotape.catalog.location import parse_location
 from aerotape.errors import ConfigurationError
-from aerotape.replay.offline.read_mode import check_mode, parse_mode
 from aerotape.spark.source import options as parse
 from aerotape.tools._cli.arguments import duration_s, int32, option
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
@@ -21,23 +21,51 @@ from aerotape.tools._cli.output import Progress, emit, emit_line, note
 from aerotape.tools._cli.times import add_time_options, time_range
 
 if TYPE_CHECKING:
+    from aerotape.catalog.location import StorageOptions
     from aerotape.replay.offline.directory import Recording
     from aerotape.spark.tables.job import JobReport, RecordingReport
     from aerotape.spark.tables.plan import JobOptions
     from aerotape.spark.tables.table import Table
 
-_T = TypeVar("_T")
-
 _UP_TO_DATE: Final = "up to date"
 _WATCH_S: Final = 10.0
 _WATCH_MIN_BYTES: Final = 16 << 20
 _MAX_DELAY_S: Final = 300.0
-_ABOUT_PAYLOADS: Final = {
-    "schema": "an SBE schema, XML or .sbeir: the payloads' fields become columns",
-    "template": "name or id of the one message of the schema to convert (default: all)",
-    "others": "messages of other templates: drop (the default) or null",
-    "enums": "columns of enums: name (the default) or number",
-    "sets": "columns of sets: struct (the default) or number",
+# The options of the data source that commands have too, each with its metavar and its help.
+_READING: Final = {
+    "recordingIds": ("ID[,ID...]", "only these recordings"),
+    "scopeIds": (
+        "N[,N...]|all",
+        "recordings of these scopes, imported ones too, with the columns scope_id and "
+        "qualified_name (default: the archive's own, without these columns)",
+    ),
+    "channel": ("FRAGMENT", "only recordings whose original channel contains this"),
+    "fromPosition": ("P", "leave out messages that begin before P"),
+    "toPosition": ("P", "leave out messages that begin at P or later"),
+    "checksum": (
+        "{none,crc-32,crc-32c}",
+        "verify each frame against the checksum it was recorded with",
+    ),
+    "mode": (
+        "MODE",
+        "handling of damaged messages and malformed payloads: FAILFAST (the default), "
+        "DROPMALFORMED or PERMISSIVE, as in the data source",
+    ),
+    "schema": (
+        "SCHEMA",
+        "an SBE schema, XML or .sbeir: the payloads' fields become columns",
+    ),
+    "template": (
+        "TEMPLATE",
+        "name or id of the one message of the schema to convert (default: all)",
+    ),
+    "others": ("OTHERS", "messages of other templates: drop (the default) or null"),
+    "enums": ("ENUMS", "columns of enums: name (the default) or number"),
+    "sets": ("SETS", "columns of sets: struct (the default) or number"),
+    "partitionBytes": (
+        "N[k|m|g]",
+        "bytes of recording per task and file, at least a term of it (default: 128m)",
+    ),
 }
 
 
@@ -54,30 +82,13 @@ def configure(parser: argparse.ArgumentParser, out: str, about_out: str) -> None
     )
     parser.add_argument("out", metavar=out, help=about_out)
     # Arguments of commands whose table can replace rows.
-    parser.set_defaults(overwrite=False, if_changed="refuse")
-    _configure_choice(parser)
+    parser.set_defaults(overwrite=False, if_changed="refuse", effective_bytes=0)
+    for name, (metavar, about) in _READING.items():
+        parser.add_argument(_flag(name), dest=name, metavar=metavar, help=about)
     parser.add_argument(
-        "--checksum",
-        choices=["none", "crc-32", "crc-32c"],
-        default="none",
-        help="verify each frame against the checksum it was recorded with",
+        "--stream-id", type=int32, metavar="ID", help="only recordings of this stream"
     )
-    parser.add_argument(
-        "--mode",
-        type=option(parse_mode, "--mode"),
-        default="FAILFAST",
-        help="handling of damaged messages and malformed payloads: FAILFAST (the default), "
-        "DROPMALFORMED or PERMISSIVE, as in the data source",
-    )
-    for name, help_text in _ABOUT_PAYLOADS.items():
-        parser.add_argument(f"--{name}", help=help_text)
-    parser.add_argument(
-        "--partition-bytes",
-        type=option(parse.parse_partition_bytes, "--partition-bytes"),
-        default=parse.DEFAULT_PARTITION_BYTES,
-        metavar="N[k|m|g]",
-        help="bytes of recording per task and file, at least a term of it (default: 128m)",
-    )
+    add_time_options(parser)
     parser.add_argument(
         "--by-date",
         action="store_true",
@@ -119,39 +130,9 @@ def configure(parser: argparse.ArgumentParser, out: str, about_out: str) -> None
     )
 
 
-def _configure_choice(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--recording-ids",
-        type=option(parse.parse_recording_ids, "--recording-ids"),
-        metavar="ID[,ID...]",
-        help="only these recordings",
-    )
-    parser.add_argument(
-        "--scope-ids",
-        type=option(parse.parse_scope_ids, "--scope-ids"),
-        metavar="N[,N...]|all",
-        help="recordings of these scopes, imported ones too, with the columns scope_id and "
-        "qualified_name (default: the archive's own, without these columns)",
-    )
-    parser.add_argument(
-        "--channel", metavar="FRAGMENT", help="only recordings whose original channel contains this"
-    )
-    parser.add_argument(
-        "--stream-id", type=int32, metavar="ID", help="only recordings of this stream"
-    )
-    parser.add_argument(
-        "--from-position",
-        type=option(parse.integer, "--from-position"),
-        metavar="P",
-        help="leave out messages that begin before P",
-    )
-    parser.add_argument(
-        "--to-position",
-        type=option(parse.integer, "--to-position"),
-        metavar="P",
-        help="leave out messages that begin at P or later",
-    )
-    add_time_options(parser)
+def _flag(name: str) -> str:
+    """Return the command's option for an option of the data source."""
+    return "--" + re.sub("([A-Z])", r"-\1", name).lower()
 
 
 def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table]) -> int:
@@ -185,7 +166,7 @@ def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table])
             on_progress=on_progress,
             whole_log=args.verbose,
         )
-    _note_partition_bytes(report.term_length, args)
+    _note_partition_bytes(report.term_length, options, args)
     _print(report, args)
     for recording in report.recordings:
         _print_problems(recording)
@@ -196,31 +177,11 @@ def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table])
 def _job_options(args: argparse.Namespace) -> JobOptions:
     from aerotape.spark.tables.plan import JobOptions
 
-    about_payloads = {name: getattr(args, name) for name in _ABOUT_PAYLOADS}
-    storage = _storage(args.storage)
-    payloads = parse.parse_payloads(
-        {k: v for k, v in about_payloads.items() if v is not None}, storage
-    )
-    check_mode(args.mode, args.checksum, "--mode", decodes=payloads is not None)
     min_bytes = args.min_bytes
     if min_bytes is None:
         min_bytes = 0 if args.watch is None else _WATCH_MIN_BYTES
     return JobOptions(
-        read=parse.ReadOptions(
-            archive_dir=str(args.archive_dir),
-            recording_ids=args.recording_ids,
-            scope_ids=args.scope_ids,
-            channel=args.channel,
-            stream_id=args.stream_id,
-            from_position=args.from_position,
-            to_position=args.to_position,
-            times=time_range(args),
-            checksum=args.checksum,
-            mode=args.mode,
-            payloads=payloads,
-            partition_bytes=args.partition_bytes,
-            storage=storage,
-        ),
+        read=_read_options(args),
         overwrite=args.overwrite,
         replace_changed=args.if_changed == "replace",
         by_date=args.by_date,
@@ -229,14 +190,24 @@ def _job_options(args: argparse.Namespace) -> JobOptions:
     )
 
 
-def _storage(given: list[str]) -> StorageOptions:
-    options = {}
-    for text in given:
+def _read_options(args: argparse.Namespace) -> parse.ReadOptions:
+    given = {name: getattr(args, name) for name in _READING}
+    given |= {"path": str(args.archive_dir)}
+    if args.stream_id is not None:
+        given["streamId"] = str(args.stream_id)
+    for text in args.storage:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise ConfigurationError("--storage: expected NAME=VALUE", "--storage")
-        options[name] = value
-    return StorageOptions.of(options)
+        given[parse.STORAGE_PREFIX + name] = value
+    try:
+        read = parse.ReadOptions.parse({k: v for k, v in given.items() if v is not None})
+    except ConfigurationError as error:
+        # It names options of the data source, some of which are words.
+        names = "|".join(name if name != name.lower() else rf"\A{name}" for name in _READING)
+        text = re.sub(rf"({names})\b", lambda match: _flag(match[0]), str(error))
+        raise ConfigurationError(text, _flag(error.name)) from error
+    return dataclasses.replace(read, times=time_range(args))
 
 
 def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
@@ -244,7 +215,7 @@ def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int
     from aerotape.spark.tables.plan import Action, longest_term
 
     plans = plan_only(options, table)
-    _note_partition_bytes(longest_term(plans), args)
+    _note_partition_bytes(longest_term(plans), options, args)
     rows = [
         {
             **_id_row(plan.recording),
@@ -263,14 +234,15 @@ def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int
     return EXIT_OK if is_whole else EXIT_DATA_SUSPECT
 
 
-def _note_partition_bytes(term_length: int, args: argparse.Namespace) -> None:
-    """Warn once of a value that has the effect of a larger one."""
-    if args.partition_bytes < term_length:
+def _note_partition_bytes(term_length: int, options: JobOptions, args: argparse.Namespace) -> None:
+    """Warn of a value that has the effect of a larger one, once."""
+    given = options.read.partition_bytes
+    if max(given, args.effective_bytes) < term_length:
         note(
-            f"warning: --partition-bytes {args.partition_bytes} has the effect of {term_length}: "
-            "recordings are cut at terms, and that is their term length"
+            f"warning: --partition-bytes {given} has the effect of {term_length}: recordings are "
+            "cut at terms, and that is their term length"
         )
-        args.partition_bytes = term_length
+        args.effective_bytes = term_length
 
 
 def _id_row(recording: Recording) -> dict[str, Any]:
@@ -288,7 +260,7 @@ def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
     reported: set[tuple[int, str | None, tuple[str, ...]]] = set()
 
     def print_round(report: JobReport) -> None:
-        _note_partition_bytes(report.term_length, args)
+        _note_partition_bytes(report.term_length, options, args)
         for recording in report.recordings:
             if recording.result == "gone" and not recording.warnings:
                 note(f"recording {key_name(recording.key)} is gone; the table has all of it")
@@ -312,7 +284,7 @@ def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
         progress=_progress,
         on_round=print_round,
     )
-    if args.recording_ids and total.gone.issuperset(args.recording_ids):
+    if total.gone.issuperset(options.read.recording_ids or [None]):
         note("all recordings of --recording-ids are gone")
     emit({"out_dir": args.out, **total.totals}, args)
     if not total.suspect:
@@ -341,7 +313,7 @@ def _print(report: JobReport, args: argparse.Namespace) -> None:
         emit({**totals, "recordings": rows}, args)
         return
     shown = ["recording_id", "messages", "recording_bytes", "result"]
-    if args.scope_ids is not None:
+    if args.scopeIds is not None:
         shown.insert(1, "qualified_name")
     _print_rows([{name: row.get(name) for name in shown} for row in rows], "result", args)
     if rows:

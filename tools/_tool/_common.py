@@ -7,23 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
+from aerotape.catalog.layout import ChecksumName, checksum_name
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.confirm import confirm
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
-    from aerotape.catalog.layout import ChecksumName
 
 _SHOWN_IDS: Final = 20
-# ArchiveTool's names of checksums, besides ours.
-_CHECKSUM_CLASSES: Final[dict[str, ChecksumName]] = {
-    "io.aeron.archive.checksum.crc32": "crc-32",
-    "io.aeron.archive.checksum.crc32c": "crc-32c",
-    "crc32": "crc-32",
-    "crc32c": "crc-32c",
-    "crc-32": "crc-32",
-    "crc-32c": "crc-32c",
-}
 
 
 def add_recording_id(parser: argparse.ArgumentParser, *, optional: bool = True) -> None:
@@ -52,13 +43,13 @@ def would(args: argparse.Namespace, done: str, infinitive: str) -> str:
 
 def add_checksum_option(parser: argparse.ArgumentParser, help_text: str) -> None:
     """Add -checksum, as ArchiveTool spells it."""
-    parser.add_argument("-checksum", "--checksum", metavar="X", type=checksum_name, help=help_text)
+    parser.add_argument("-checksum", "--checksum", metavar="X", type=checksum, help=help_text)
 
 
-def checksum_name(name: str) -> ChecksumName:
+def checksum(name: str) -> ChecksumName:
     """Parse the name of a checksum, ours or the Java class's."""
-    known = _CHECKSUM_CLASSES.get(name.strip().lower())
-    if known is None:
+    known = checksum_name(name)
+    if known in (None, "none"):
         raise argparse.ArgumentTypeError(f"unknown checksum {name!r}: expected crc-32 or crc-32c")
     return known
 
@@ -87,6 +78,7 @@ def changing(
     *,
     capacity_bytes: int | None = None,
     checksum: ChecksumName = "none",
+    sync_level: int = 0,
 ) -> Iterator[Catalog]:
     """Open the catalog for changes, and prevent archives of this package from starting.
 
@@ -96,6 +88,7 @@ def changing(
     Args:
         capacity_bytes: the least length of the file; by default it stays the same.
         checksum: checksum of descriptors that are changed.
+        sync_level: as for `Catalog.open`.
 
     Raises:
         ArchiveInUseError: an archive is using the directory.
@@ -113,6 +106,7 @@ def changing(
             read_only=args.dry_run,
             capacity_bytes=capacity_bytes or MIN_CAPACITY_BYTES,
             checksum=checksum,
+            sync_level=sync_level,
             lazily=True,
         ) as catalog,
     ):

@@ -64,8 +64,7 @@ class LedgerWriting:
         info, last, confirmed = self.info, self.info.last_add_pushed, self.info.last_add_confirmed
         self.native = _native.LedgerWriter(
             publication,
-            info.id.scope_id,
-            info.id.ledger_id,
+            (info.id.scope_id, info.id.ledger_id),
             info.digest_type,
             password,
             0 if last is None else last + 1,

@@ -92,7 +92,7 @@ fn scanned(mut scan: Scan, recording: &Recording) -> (Vec<String>, Option<String
     loop {
         match scan.next(&columns) {
             Ok(Some(messages)) => {
-                let schema = schema(&columns, scan.mode, false);
+                let schema = schema(&columns, scan.mode);
                 let batch = messages.into_batch(recording, &columns, schema);
                 batches.push(format!("{:?}", batch.expect("columns of one length")));
             }
@@ -190,7 +190,7 @@ proptest! {
         let error = loop {
             match given.next(&columns) {
                 Ok(Some(messages)) => {
-                    let schema = schema(&columns, mode, false);
+                    let schema = schema(&columns, mode);
                     let batch = messages.into_batch(&recording, &columns, schema);
                     batches.push(format!("{:?}", batch.expect("columns of one length")));
                 }

@@ -14,31 +14,30 @@ mod client;
 mod conductor;
 mod counter;
 mod deferred_response;
-mod destination;
-mod driver;
+pub mod destination;
+pub mod driver;
 mod guarded;
 mod image;
 mod image_listener;
 mod interpreter;
-mod message_reader;
-mod pending;
+pub mod message_reader;
+pub mod pending;
 mod publication;
 mod subscription;
 mod waiting;
 
 pub use bulk_offer::Sending;
 pub use client::AeronClient;
-pub use counter::{Counter, ForeignCounter};
+pub use counter::{Counter, CountersReader, ForeignCounter};
 pub use deferred_response::DeferredResponse;
 pub use image::{Image, ImageHandle};
 pub use publication::{
-    CLOSED, ExclusivePublication, ExclusivePublicationHandle, Lent, NOT_CONNECTED, int64s,
-    is_held_up, retry_within,
+    CLOSED, ExclusivePublication, ExclusivePublicationHandle, Lent, NOT_CONNECTED, Publication,
+    int64s, is_held_up, retry_within,
 };
 pub use subscription::Subscription;
 
 use crate::errors::Error;
-use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -115,23 +114,4 @@ pub(crate) fn c_string(text: &str, what: &str) -> Result<CString, Error> {
         code: libc::EINVAL,
         message: format!("{what} {text:?} contains a NUL character"),
     })
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<driver::MediaDriver>()?;
-    module.add_class::<client::AeronClient>()?;
-    module.add_class::<pending::PendingPublication>()?;
-    module.add_class::<pending::PendingExclusivePublication>()?;
-    module.add_class::<pending::PendingSubscription>()?;
-    module.add_class::<pending::PendingCounter>()?;
-    module.add_class::<destination::PendingDestination>()?;
-    module.add_class::<publication::Publication>()?;
-    module.add_class::<publication::ExclusivePublication>()?;
-    module.add_class::<bulk_offer::Sending>()?;
-    module.add_class::<subscription::Subscription>()?;
-    module.add_class::<image::Image>()?;
-    module.add_class::<message_reader::MessageReader>()?;
-    module.add_class::<counter::Counter>()?;
-    module.add_class::<counter::CountersReader>()?;
-    Ok(())
 }

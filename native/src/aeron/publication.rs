@@ -4,7 +4,6 @@ mod handle;
 
 use super::bulk_offer::{offer_patiently, slice_all};
 use super::client::{ADD_TIMEOUT_NS, AeronClient};
-use super::deferred_response::DeferredResponse;
 use super::destination::PendingDestination;
 use super::guarded::Guarded;
 use super::lock;
@@ -100,9 +99,9 @@ pub fn retry_within(
 }
 
 impl ExclusivePublication {
-    /// A response that another thread will send on this publication.
-    pub fn answer(&self, message: Vec<u8>) -> DeferredResponse {
-        DeferredResponse::new(self.slot.share(), message)
+    /// For another thread that will send on this publication.
+    pub(super) fn share(&self) -> Slot<ExclusivePublicationHandle> {
+        self.slot.share()
     }
 
     /// Call `offer_all` with a function that offers a message in two pieces; how many went out

@@ -2,7 +2,7 @@
 //! apart in one call, journals computed from all their actions, and the hash that segments of heads
 //! are computed with.
 
-mod journals;
+pub mod journals;
 
 use pyo3::prelude::*;
 use serde::de::IgnoredAny;
@@ -61,7 +61,7 @@ fn single_event(payload: &[u8], seq_nr: u64) -> Option<(&str, &str)> {
 
 /// See `aerotape/_native/`.
 #[pyfunction]
-fn single_append(message: &[u8], begin: usize, seq_nr: u64) -> Option<SingleAppend<'_>> {
+pub fn single_append(message: &[u8], begin: usize, seq_nr: u64) -> Option<SingleAppend<'_>> {
     let mut rest = message.get(begin..)?;
     let _mark_id = take(&mut rest)?;
     let origin = not_empty(text(take(&mut rest)?)?);
@@ -74,16 +74,10 @@ fn single_append(message: &[u8], begin: usize, seq_nr: u64) -> Option<SingleAppe
 
 /// See `aerotape/_native/`.
 #[pyfunction]
-fn string_hash(text: &str) -> i32 {
+pub fn string_hash(text: &str) -> i32 {
     text.encode_utf16().fold(0, |hash: i32, unit| {
         hash.wrapping_mul(31).wrapping_add(i32::from(unit))
     })
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(single_append, module)?)?;
-    module.add_function(wrap_pyfunction!(journals::entity_journals, module)?)?;
-    module.add_function(wrap_pyfunction!(string_hash, module)?)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 //! returned. `parallel` runs work on many files.
 
 mod parallel;
-mod raft_journal;
-mod sbe;
-mod scan;
-mod segment;
-mod statistics;
+pub mod raft_journal;
+pub mod sbe;
+pub mod scan;
+pub mod segment;
+pub mod statistics;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -30,12 +30,4 @@ fn detached<S: Send, T: Send>(
             "the {what} has failed with an internal error before: create another one"
         ))
     })
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    raft_journal::register(module)?;
-    sbe::register(module)?;
-    scan::register(module)?;
-    segment::register(module)?;
-    statistics::register(module)
 }

@@ -7,44 +7,20 @@ use aerotape_format::sbe::decoded::Malformed;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3_arrow::{PyArray, PySchema};
-use std::path::PathBuf;
 
 use super::parallel;
 use super::sbe::{DecodedMessages, binary, for_python};
 
 /// See `aerotape/_native/`.
 #[pyfunction]
-#[pyo3(signature = (path, *, offset, limit, first_index, rows = 65_536, bytes = 8 << 20, with_data = false))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "keyword arguments of the Python contract"
-)]
-fn scan_raft_records(
-    py: Python<'_>,
-    path: PathBuf,
-    offset: u64,
-    limit: u64,
-    first_index: u64,
-    rows: usize,
-    bytes: usize,
-    with_data: bool,
-) -> PyResult<RaftRecords> {
-    let run = RaftScan {
-        path,
-        offset,
-        limit,
-        first_index,
-        rows,
-        bytes,
-        with_data,
-    };
+pub fn scan_raft_records(py: Python<'_>, run: RaftScan) -> PyResult<RaftRecords> {
     Ok(py.detach(|| scan::scan(&run))?)
 }
 
 /// Check segments; results in the order of the tasks.
 #[pyfunction]
 #[pyo3(signature = (tasks, *, progress = None))]
-fn verify_raft_segments(
+pub fn verify_raft_segments(
     py: Python<'_>,
     tasks: Vec<RaftSegmentTask>,
     progress: Option<Py<PyAny>>,
@@ -58,7 +34,7 @@ fn verify_raft_segments(
 /// See `aerotape/_native/`.
 #[pyfunction]
 #[pyo3(signature = (payloads, *, malformed))]
-fn decode_raft_records(
+pub fn decode_raft_records(
     py: Python<'_>,
     payloads: PyArray,
     malformed: Malformed,
@@ -72,15 +48,6 @@ fn decode_raft_records(
 
 /// See `aerotape/_native/`.
 #[pyfunction]
-fn raft_record_schema() -> PySchema {
+pub fn raft_record_schema() -> PySchema {
     PySchema::new(rows::schema())
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<RaftRecords>()?;
-    module.add_class::<RaftSegmentCheck>()?;
-    module.add_function(wrap_pyfunction!(scan_raft_records, module)?)?;
-    module.add_function(wrap_pyfunction!(verify_raft_segments, module)?)?;
-    module.add_function(wrap_pyfunction!(raft_record_schema, module)?)?;
-    module.add_function(wrap_pyfunction!(decode_raft_records, module)?)
 }

@@ -30,7 +30,7 @@ pub fn binary(payloads: &PyArray) -> PyResult<&BinaryArray> {
 }
 
 #[pyclass(module = "aerotape._native", frozen)]
-struct SbeDecoder(Decoder);
+pub struct SbeDecoder(Decoder);
 
 #[pymethods]
 impl SbeDecoder {
@@ -99,8 +99,4 @@ fn codec_error(py: Python<'_>, row: usize, problem: &str) -> PyResult<PyErr> {
     let class = py.import("aerotape.errors")?.getattr("CodecError")?;
     let error = class.call1((format!("payload of row {row}: {problem}"),))?;
     Ok(PyErr::from_value(error))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<SbeDecoder>()
 }

@@ -30,7 +30,7 @@ const TUPLE_COLUMNS: [Column; 7] = [
 ];
 
 #[pyclass(module = "aerotape._native", frozen)]
-struct SegmentScan {
+pub struct SegmentScan {
     columns: Vec<Column>,
     schema: SchemaRef,
     scan: Mutex<Scan>,
@@ -51,19 +51,14 @@ impl SegmentScan {
     #[new]
     #[pyo3(signature = (
         range, *, columns = None, checksum = "none", batch_rows = 65_536, batch_bytes = 8 << 20,
-        nullable = false, mode = "FAILFAST", given = false
+        mode = "FAILFAST", given = false
     ))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword arguments of the Python contract"
-    )]
     fn new(
         range: RecordingRange,
         columns: Option<Vec<String>>,
         checksum: &str,
         batch_rows: usize,
         batch_bytes: usize,
-        nullable: bool,
         mode: &str,
         given: bool,
     ) -> PyResult<Self> {
@@ -93,7 +88,7 @@ impl SegmentScan {
         let begin = if given { Walk::given } else { Walk::new };
         let walk = begin(recording, range, Checksum::parse(checksum)?);
         Ok(Self {
-            schema: schema(&columns, mode, nullable),
+            schema: schema(&columns, mode),
             columns,
             scan: Mutex::new(Scan {
                 walk,
@@ -243,12 +238,4 @@ fn parse_columns(names: &[String]) -> PyResult<Vec<Column>> {
         )));
     }
     Ok(columns)
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add(
-        "SCAN_COLUMNS",
-        PyTuple::new(module.py(), COLUMNS.map(|(name, _)| name))?,
-    )?;
-    module.add_class::<SegmentScan>()
 }

@@ -7,7 +7,7 @@ use aerotape_format::checksum::Checksum;
 use aerotape_format::errors::{Error, InvalidArgument};
 use aerotape_format::segment::SegmentTask;
 use aerotape_format::segment::archive_tool_check::{self, ReferenceCheck};
-use aerotape_format::segment::check::{self, BadFrame, Piece, SegmentCheck};
+use aerotape_format::segment::check::{self, Piece, SegmentCheck};
 use aerotape_format::segment::listing::{self, Listed};
 use aerotape_format::segment::rewrite::{self, RewriteTask, RewrittenSegment};
 use aerotape_format::segment::walk::{self, SegmentWalk, WalkRange};
@@ -30,21 +30,25 @@ fn read_one<T: Send>(
 
 #[pyfunction]
 #[pyo3(signature = (task, *, checksum = "none"))]
-fn walk_segment(py: Python<'_>, task: SegmentTask, checksum: &str) -> PyResult<SegmentWalk> {
+pub fn walk_segment(py: Python<'_>, task: SegmentTask, checksum: &str) -> PyResult<SegmentWalk> {
     read_one(py, &task, checksum, walk::walk)
 }
 
 /// Look at a segment file as ArchiveTool does.
 #[pyfunction]
 #[pyo3(signature = (task, *, checksum = "none"))]
-fn reference_check(py: Python<'_>, task: SegmentTask, checksum: &str) -> PyResult<ReferenceCheck> {
+pub fn reference_check(
+    py: Python<'_>,
+    task: SegmentTask,
+    checksum: &str,
+) -> PyResult<ReferenceCheck> {
     read_one(py, &task, checksum, archive_tool_check::run)
 }
 
 /// Check segment files; results in the order of the tasks.
 #[pyfunction]
 #[pyo3(signature = (tasks, *, checksum = "none", progress = None))]
-fn check_segments(
+pub fn check_segments(
     py: Python<'_>,
     tasks: Vec<SegmentTask>,
     checksum: &str,
@@ -74,14 +78,14 @@ fn check_segments(
 }
 
 #[pyfunction]
-fn list_segments(py: Python<'_>, directory: PathBuf) -> PyResult<(Vec<Listed>, Vec<String>)> {
+pub fn list_segments(py: Python<'_>, directory: PathBuf) -> PyResult<(Vec<Listed>, Vec<String>)> {
     py.detach(|| listing::list(&directory)).map_err(PyErr::from)
 }
 
 /// Put checksums into the data frames of segment files; with `dry_run` only count.
 #[pyfunction]
 #[pyo3(signature = (tasks, *, checksum, dry_run, progress = None))]
-fn rewrite_checksums(
+pub fn rewrite_checksums(
     py: Python<'_>,
     tasks: Vec<RewriteTask>,
     checksum: &str,
@@ -100,20 +104,6 @@ fn rewrite_checksums(
 
 /// Compute the checksum of `data` as a signed 32-bit integer, as it stands in a frame.
 #[pyfunction]
-fn checksum(name: &str, data: &[u8]) -> PyResult<i32> {
+pub fn checksum(name: &str, data: &[u8]) -> PyResult<i32> {
     Ok(Checksum::parse(name)?.map_or(0, |kind| kind.compute(data)))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<SegmentWalk>()?;
-    module.add_class::<SegmentCheck>()?;
-    module.add_class::<BadFrame>()?;
-    module.add_class::<ReferenceCheck>()?;
-    module.add_class::<RewrittenSegment>()?;
-    module.add_function(wrap_pyfunction!(walk_segment, module)?)?;
-    module.add_function(wrap_pyfunction!(check_segments, module)?)?;
-    module.add_function(wrap_pyfunction!(list_segments, module)?)?;
-    module.add_function(wrap_pyfunction!(reference_check, module)?)?;
-    module.add_function(wrap_pyfunction!(rewrite_checksums, module)?)?;
-    module.add_function(wrap_pyfunction!(checksum, module)?)
 }

@@ -14,7 +14,7 @@ use aerotape_format::scan::statistics::{Bin, Counts, Gap, Pass};
 type BinRow = (i64, i64, u64, u64, u64, u64, u64, u64, u64, u64);
 
 #[pyclass(module = "aerotape._native", frozen, get_all)]
-struct RecordingCounts {
+pub struct RecordingCounts {
     messages: u64,
     payload_bytes: u64,
     fragments: u64,
@@ -35,7 +35,7 @@ struct RecordingCounts {
 }
 
 #[pyclass(module = "aerotape._native", frozen)]
-struct RecordingPass {
+pub struct RecordingPass {
     edges: Vec<i64>,
     pass: Mutex<Pass>,
 }
@@ -136,9 +136,4 @@ fn bin_rows(counts: &Counts, edges: &[i64]) -> Vec<BinRow> {
         )
     };
     counts.bins.iter().zip(edges.windows(2)).map(row).collect()
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<RecordingPass>()?;
-    module.add_class::<RecordingCounts>()
 }

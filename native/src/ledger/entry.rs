@@ -429,5 +429,4 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-mod python;
-pub use python::register;
+pub mod python;

@@ -40,17 +40,16 @@ struct Adding {
 #[pymethods]
 impl LedgerWriter {
     #[new]
-    #[allow(clippy::too_many_arguments, reason = "the state of a ledger")]
     fn new(
         publication: Py<ExclusivePublication>,
-        scope_id: u64,
-        ledger_id: u64,
+        id: (u64, u64),
         digest_type: &str,
         password: &[u8],
         next_entry_id: i64,
         length: i64,
         last_add_confirmed: i64,
     ) -> PyResult<Self> {
+        let (scope_id, ledger_id) = id;
         let kind = DigestType::parse(digest_type)?;
         let longest = publication.get().longest_message();
         let mut unconfirmed = Ends::default();

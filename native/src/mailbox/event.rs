@@ -127,17 +127,3 @@ impl Event {
         }
     }
 }
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<ControlMessage>()?;
-    module.add_class::<ImageAvailable>()?;
-    module.add_class::<ImageUnavailable>()?;
-    module.add_class::<ClientClosed>()?;
-    module.add_class::<ClientError>()?;
-    module.add_class::<RecordingStopped>()?;
-    module.add_class::<RecordingSynced>()?;
-    module.add_class::<TimeIndexFailed>()?;
-    module.add_class::<ReplayReady>()?;
-    module.add_class::<ReplayDone>()?;
-    module.add_class::<WorkerFailed>()
-}

@@ -3,7 +3,7 @@
 //! `conductor_wait` takes them out; `aeron` and `worker` only post here.
 
 mod conductor_wait;
-mod event;
+pub mod event;
 
 pub use event::{
     ClientClosed, ClientError, ControlMessage, Event, ImageUnavailable, RecordingStopped,
@@ -35,11 +35,6 @@ struct Shared {
 struct Queue {
     events: VecDeque<Event>,
     woken: bool,
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Mailbox>()?;
-    event::register(module)
 }
 
 impl Mailbox {

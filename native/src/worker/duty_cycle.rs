@@ -114,7 +114,7 @@ impl DutyCycle {
         if self.storage.checksum.is_some() && self.scratch.is_empty() {
             self.scratch = vec![0; SCRATCH_LENGTH];
         }
-        let recording_id = request.recording_id;
+        let recording_id = request.task.recording_id;
         let started = self
             .recording_sync(&request)
             .map_err(|failure| (request.image.join_position, failure))

@@ -10,12 +10,8 @@ const SEND_ATTEMPTS: usize = 3;
 /// The position is the last field of the events that have one.
 const POSITION_LENGTH: usize = size_of::<i64>();
 
-/// The events of one recording, encoded by Python; in the last two the position is filled in.
-pub struct EventMessages {
-    pub started: Vec<u8>,
-    pub progress: Vec<u8>,
-    pub stopped: Vec<u8>,
-}
+/// The start, progress and stop of one recording, encoded by Python; in the last two the position is filled in.
+pub type EventMessages = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// Where the events go.
 pub struct EventStream {
@@ -37,16 +33,19 @@ impl EventStream {
 
 /// The events of a recording in progress.
 pub struct RecordingEvents {
-    messages: EventMessages,
+    progress: Vec<u8>,
+    stopped: Vec<u8>,
     /// Position of the last progress event that was taken.
     sent_position: i64,
 }
 
 impl RecordingEvents {
     pub fn start(messages: EventMessages, join_position: i64, stream: &EventStream) -> Self {
-        stream.send(&messages.started, SEND_ATTEMPTS);
+        let (started, progress, stopped) = messages;
+        stream.send(&started, SEND_ATTEMPTS);
         Self {
-            messages,
+            progress,
+            stopped,
             sent_position: join_position,
         }
     }
@@ -54,16 +53,16 @@ impl RecordingEvents {
     /// Publish the position of the recording, unless it was published.
     pub fn progress(&mut self, position: i64, stream: &EventStream) {
         if position > self.sent_position {
-            put_position(&mut self.messages.progress, position);
-            if stream.send(&self.messages.progress, 1) {
+            put_position(&mut self.progress, position);
+            if stream.send(&self.progress, 1) {
                 self.sent_position = position;
             }
         }
     }
 
     pub fn stop(mut self, position: i64, stream: &EventStream) {
-        put_position(&mut self.messages.stopped, position);
-        stream.send(&self.messages.stopped, SEND_ATTEMPTS);
+        put_position(&mut self.stopped, position);
+        stream.send(&self.stopped, SEND_ATTEMPTS);
     }
 }
 

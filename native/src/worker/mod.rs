@@ -19,20 +19,19 @@ mod statistics;
 mod sync_pool;
 mod time_index;
 
-use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image, lock};
+use crate::aeron::{Counter, ExclusivePublication, Image, lock};
 use crate::checksum::Checksum;
 use crate::errors::Error;
 use crate::fork;
 use crate::idle::Backoff;
 use crate::mailbox::{Event, Mailbox, WorkerFailed};
 use duty_cycle::{Command, DutyCycle};
-use events::{EventMessages, EventStream};
+use events::EventStream;
 use failure::panic_text;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use recording::{Durability, RecordingRequest};
-use replay::ReplayRequest;
-use replay_limit::ReplayLimit;
+use recording::{RecordingRequest, RecordingTask};
+use replay::{ReplayRequest, ReplayTask};
 use segment_writer::{Storage, SyncLevel};
 use statistics::{CycleCounters, CycleTime, Traffic, TrafficCounters};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,7 +41,6 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use time_index::TimeIndexRequest;
 
 /// Least value of `aeron.archive.file.io.max.length`: the longest frame of any stream.
 const MIN_FILE_IO_LENGTH: usize = 65_504;
@@ -92,51 +90,35 @@ impl ReplayProgress {
     }
 }
 
-/// Where a replay's end comes from, as Python passes it.
+/// Options of a worker: `archive/worker_tasks.py` describes them.
 #[derive(FromPyObject)]
-enum LimitArgument {
-    Counter(Counter),
-    Foreign(i32, i64),
+struct WorkerOptions {
+    name: String,
+    archive_dir: PathBuf,
+    file_io_max_length: usize,
+    file_sync_level: i32,
+    record_checksum: String,
+    replay_checksum: String,
+    idle: (u32, u32, u64, u64),
+    write_counters: Option<TrafficCounters>,
+    read_counters: Option<TrafficCounters>,
+    cycle_counters: Option<CycleCounters>,
 }
 
-/// Path and header of a time index, whether it replaces a file, nanoseconds and bytes between its
-/// points.
-type TimeIndexArgument = (PathBuf, Vec<u8>, bool, u64, i64);
+/// Nanoseconds of an attribute that Python passes.
+fn nanoseconds(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    value.extract().map(Duration::from_nanos)
+}
 
 #[pymethods]
 impl SessionWorker {
     #[new]
-    #[pyo3(signature = (
-        mailbox,
-        *,
-        name,
-        archive_dir,
-        file_io_max_length = 1_048_576,
-        file_sync_level = 0,
-        record_checksum = "none",
-        replay_checksum = "none",
-        idle = (10, 20, 1_000, 1_000_000),
-        write_counters = None,
-        read_counters = None,
-        cycle_counters = None,
-    ))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword arguments of the Python contract"
-    )]
-    fn new(
-        mailbox: Mailbox,
-        name: String,
-        archive_dir: PathBuf,
-        file_io_max_length: usize,
-        file_sync_level: i32,
-        record_checksum: &str,
-        replay_checksum: &str,
-        idle: (u32, u32, u64, u64),
-        write_counters: Option<TrafficCounters>,
-        read_counters: Option<TrafficCounters>,
-        cycle_counters: Option<CycleCounters>,
-    ) -> PyResult<Self> {
+    fn new(mailbox: Mailbox, options: WorkerOptions) -> PyResult<Self> {
+        let WorkerOptions {
+            file_io_max_length,
+            file_sync_level,
+            ..
+        } = options;
         let sync_level = SyncLevel::parse(file_sync_level).ok_or_else(|| {
             PyValueError::new_err(format!("file_sync_level={file_sync_level}: use 0, 1 or 2"))
         })?;
@@ -146,22 +128,21 @@ impl SessionWorker {
                  longest frame"
             )));
         }
-        let (max_spins, max_yields, min_park_ns, max_park_ns) = idle;
+        let (max_spins, max_yields, min_park_ns, max_park_ns) = options.idle;
         let (min_park, max_park) = (
             Duration::from_nanos(min_park_ns),
             Duration::from_nanos(max_park_ns),
         );
         let (commands, receiver) = channel();
-        let checksum = Checksum::parse(record_checksum)?;
         let duty_cycle = DutyCycle {
             mailbox: mailbox.clone(),
             commands: receiver,
             storage: Arc::new(Storage {
-                archive_dir,
+                archive_dir: options.archive_dir,
                 sync_level,
-                checksum,
+                checksum: Checksum::parse(&options.record_checksum)?,
             }),
-            replay_checksum: Checksum::parse(replay_checksum)?,
+            replay_checksum: Checksum::parse(&options.replay_checksum)?,
             file_io_max_length: file_io_max_length.min(MAX_FILE_IO_LENGTH),
             idle: Backoff::new(max_spins, max_yields, min_park, max_park),
             events: None,
@@ -171,11 +152,11 @@ impl SessionWorker {
             replays: Vec::new(),
             scratch: Vec::new(),
             replay_buffer: Vec::new(),
-            written: Traffic::new(write_counters),
-            read: Traffic::new(read_counters),
-            cycle_time: CycleTime::new(cycle_counters),
+            written: Traffic::new(options.write_counters),
+            read: Traffic::new(options.read_counters),
+            cycle_time: CycleTime::new(options.cycle_counters),
         };
-        let thread = spawn(name, mailbox, move || duty_cycle.run())?;
+        let thread = spawn(options.name, mailbox, move || duty_cycle.run())?;
         Ok(Self {
             running: Mutex::new(Some(Running {
                 commands,
@@ -190,61 +171,20 @@ impl SessionWorker {
         self.send(Command::PublishEvents(EventStream { publication }))
     }
 
-    #[pyo3(signature = (
-        image,
-        position_counter,
-        *,
-        recording_id,
-        start_position,
-        segment_length,
-        events = None,
-        time_index = None,
-        durability = None,
-        confirmed_counter = None,
-    ))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword arguments of the Python contract"
-    )]
     fn record(
         &self,
         image: &Image,
         position_counter: Counter,
-        recording_id: i64,
-        start_position: i64,
-        segment_length: i64,
-        events: Option<(Vec<u8>, Vec<u8>, Vec<u8>)>,
-        time_index: Option<TimeIndexArgument>,
-        durability: Option<Durability>,
-        confirmed_counter: Option<Counter>,
+        task: RecordingTask,
     ) -> PyResult<()> {
-        if durability.is_none() && confirmed_counter.is_some() {
+        if task.durability.is_none() && task.confirmed_counter.is_some() {
             let why = "confirmed_counter: only for a recording with a durability";
             return Err(PyValueError::new_err(why));
         }
-        let image = image.take()?;
         let request = RecordingRequest {
-            recording_id,
-            start_position,
-            segment_length,
-            image,
+            task,
+            image: image.take()?,
             position_counter,
-            events: events.map(|(started, progress, stopped)| EventMessages {
-                started,
-                progress,
-                stopped,
-            }),
-            time_index: time_index.map(|(path, header, is_new, interval_ns, min_length)| {
-                TimeIndexRequest {
-                    path,
-                    header,
-                    is_new,
-                    interval: Duration::from_nanos(interval_ns),
-                    min_length,
-                }
-            }),
-            durability,
-            confirmed_counter,
         };
         request.check().map_err(PyValueError::new_err)?;
         self.send(Command::Record(Box::new(request)))
@@ -258,72 +198,12 @@ impl SessionWorker {
         self.send(Command::RequestSync(recording_id))
     }
 
-    #[pyo3(signature = (
-        publication,
-        *,
-        replay_session_id,
-        recording_id,
-        replay_position,
-        replay_length,
-        start_position,
-        stop_position,
-        segment_length,
-        term_length,
-        stream_id,
-        connect_timeout_ns,
-        limit_counter = None,
-        file_io_max_length = None,
-        answer = None,
-        archive_dir = None,
-    ))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword arguments of the Python contract"
-    )]
     fn replay(
         &self,
         publication: &ExclusivePublication,
-        replay_session_id: i64,
-        recording_id: i64,
-        replay_position: i64,
-        replay_length: i64,
-        start_position: i64,
-        stop_position: i64,
-        segment_length: i64,
-        term_length: i64,
-        stream_id: i32,
-        connect_timeout_ns: u64,
-        limit_counter: Option<LimitArgument>,
-        file_io_max_length: Option<usize>,
-        answer: Option<(Bound<'_, ExclusivePublication>, Vec<u8>)>,
-        archive_dir: Option<PathBuf>,
+        task: ReplayTask,
     ) -> PyResult<ReplayProgress> {
-        let publication = publication.take()?;
-        let limit = match limit_counter {
-            None => ReplayLimit::Stopped,
-            Some(LimitArgument::Counter(counter)) => ReplayLimit::Recording(counter),
-            Some(LimitArgument::Foreign(counter_id, registration_id)) => ReplayLimit::Bound(
-                ForeignCounter::new(publication.client(), counter_id, registration_id),
-            ),
-        };
-        let request = ReplayRequest {
-            replay_session_id,
-            recording_id,
-            replay_position,
-            replay_length,
-            start_position,
-            stop_position,
-            segment_length,
-            term_length,
-            stream_id,
-            connect_timeout: Duration::from_nanos(connect_timeout_ns),
-            file_io_max_length,
-            limit,
-            publication,
-            progress: Arc::new(AtomicI64::new(replay_position)),
-            answer: answer.map(|(publication, message)| publication.get().answer(message)),
-            archive_dir,
-        };
+        let request = ReplayRequest::new(task, publication.take()?);
         request.check().map_err(PyValueError::new_err)?;
         let position = Arc::clone(&request.progress);
         self.send(Command::Replay(Box::new(request)))?;
@@ -378,11 +258,6 @@ impl Drop for SessionWorker {
             running.thread.thread().unpark();
         }
     }
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<ReplayProgress>()?;
-    module.add_class::<SessionWorker>()
 }
 
 #[cfg(test)]

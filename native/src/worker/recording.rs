@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::segment_writer::{Placement, SegmentWriter, Storage, SyncLevel};
 use super::statistics::Traffic;
 use super::sync_pool::{RecordingSync, SyncMode, SyncQueue};
-use super::time_index::{TimeIndex, TimeIndexRequest};
+use super::time_index::{TimeIndex, TimeIndexTask};
 use crate::aeron::{Counter, ImageHandle};
 use crate::frame::FRAME_ALIGNMENT;
 use crate::geometry::StreamGeometry;
@@ -19,19 +19,23 @@ use std::time::Instant;
 /// others.
 const BLOCKS_PER_CYCLE: usize = 8;
 
-/// A recording as Python requests it.
-pub struct RecordingRequest {
+/// A recording as Python requests it; `archive/worker_tasks.py` describes the attributes.
+#[derive(FromPyObject)]
+pub struct RecordingTask {
     pub recording_id: i64,
-    pub start_position: i64,
-    pub segment_length: i64,
-    pub image: ImageHandle,
-    pub position_counter: Counter,
-    pub events: Option<EventMessages>,
-    pub time_index: Option<TimeIndexRequest>,
+    start_position: i64,
+    segment_length: i64,
+    events: Option<EventMessages>,
+    time_index: Option<TimeIndexTask>,
     /// `None` for the sync level of the archive.
     pub durability: Option<Durability>,
-    /// Set to the synced position of a recording that has a durability.
     pub confirmed_counter: Option<Counter>,
+}
+
+pub struct RecordingRequest {
+    pub task: RecordingTask,
+    pub image: ImageHandle,
+    pub position_counter: Counter,
 }
 
 /// When a recording is synced whose position counter does not wait for that.
@@ -61,7 +65,7 @@ impl FromPyObject<'_, '_> for Durability {
 impl RecordingRequest {
     /// Whether files are synced in an archive with this sync level.
     pub fn is_synced(&self, archive_level: SyncLevel) -> bool {
-        self.durability.is_some() || archive_level > SyncLevel::Normal
+        self.task.durability.is_some() || archive_level > SyncLevel::Normal
     }
 
     /// Prepare the sync of the recording's files, which are `storage`'s.
@@ -71,14 +75,14 @@ impl RecordingRequest {
         queue: Arc<SyncQueue>,
         mailbox: Mailbox,
     ) -> Arc<RecordingSync> {
-        let recording_id = self.recording_id;
-        let counter = match self.durability {
+        let recording_id = self.task.recording_id;
+        let counter = match self.task.durability {
             None => Some(self.position_counter.clone()),
-            Some(_) => self.confirmed_counter.clone(),
+            Some(_) => self.task.confirmed_counter.clone(),
         };
         let mode = SyncMode {
             level: storage.sync_level.max(SyncLevel::Data),
-            is_continuous: self.durability != Some(Durability::Volatile),
+            is_continuous: self.task.durability != Some(Durability::Volatile),
             directory: storage.archive_dir.clone(),
             synced: Box::new(move |position| {
                 if let Some(counter) = &counter {
@@ -98,8 +102,8 @@ impl RecordingRequest {
     /// Refuse numbers that no recording has, before any file is touched.
     pub fn check(&self) -> Result<(), String> {
         let term_length = self.image.term_buffer_length as i64;
-        check_segment_length(self.segment_length, term_length)?;
-        let (start, join) = (self.start_position, self.image.join_position);
+        check_segment_length(self.task.segment_length, term_length)?;
+        let (start, join) = (self.task.start_position, self.image.join_position);
         if start < 0 || start > join || start % FRAME_ALIGNMENT as i64 != 0 {
             return Err(format!(
                 "start_position={start}: must be on a frame boundary from 0 to {join}, where the \
@@ -158,23 +162,17 @@ impl RecordingSession {
         event_stream: Option<&EventStream>,
     ) -> Result<Self, (i64, Failure)> {
         let RecordingRequest {
-            recording_id,
-            start_position,
-            segment_length,
+            task,
             image,
             position_counter,
-            events,
-            time_index,
-            durability,
-            confirmed_counter,
         } = request;
         let join_position = image.join_position;
         let term_length = image.term_buffer_length;
         let placement = Placement {
-            recording_id,
-            start_position,
+            recording_id: task.recording_id,
+            start_position: task.start_position,
             join_position,
-            segment_length,
+            segment_length: task.segment_length,
             geometry: StreamGeometry {
                 initial_term_id: image.initial_term_id,
                 term_length: term_length as i64,
@@ -183,24 +181,24 @@ impl RecordingSession {
             },
         };
         position_counter.set_release(join_position);
-        if let Some(counter) = confirmed_counter {
+        if let Some(counter) = task.confirmed_counter {
             counter.set_release(join_position);
         }
         let writer = SegmentWriter::open(storage, placement, sync.clone())
             .map_err(|failure| (join_position, failure))?;
         let events = event_stream
-            .zip(events)
+            .zip(task.events)
             .map(|(stream, events)| RecordingEvents::start(events, join_position, stream));
         let session_id = image.session_id;
-        let time_index = time_index.map(|request| TimeIndex::new(request, session_id));
+        let time_index = task.time_index.map(|file| TimeIndex::new(file, session_id));
         Ok(Self {
-            recording_id,
+            recording_id: task.recording_id,
             image,
             position_counter,
             counted_position: join_position,
             block_length_limit: term_length.min(file_io_max_length),
             writer,
-            counts_synced: sync.is_some() && durability.is_none(),
+            counts_synced: sync.is_some() && task.durability.is_none(),
             sync,
             events,
             time_index,

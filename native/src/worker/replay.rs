@@ -7,59 +7,89 @@ use super::replay_limit::ReplayLimit;
 use super::segment_reader::SegmentReader;
 use super::statistics::Traffic;
 use crate::aeron::{
-    CLOSED, DeferredResponse, ExclusivePublicationHandle, NOT_CONNECTED, is_held_up, last_error,
+    CLOSED, Counter, DeferredResponse, ExclusivePublicationHandle, ForeignCounter, NOT_CONNECTED,
+    is_held_up, last_error,
 };
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, MAX_MESSAGE_LENGTH, align};
 use crate::geometry::StreamGeometry;
+use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What Python asks to be replayed; positions and lengths in bytes.
-pub struct ReplayRequest {
-    pub replay_session_id: i64,
-    pub recording_id: i64,
-    pub replay_position: i64,
-    pub replay_length: i64,
-    pub start_position: i64,
+/// A replay as Python requests it; `archive/worker_tasks.py` describes the attributes.
+#[derive(FromPyObject)]
+pub struct ReplayTask {
+    replay_session_id: i64,
+    recording_id: i64,
+    replay_position: i64,
+    replay_length: i64,
+    start_position: i64,
     /// Known end of what may be replayed.
-    pub stop_position: i64,
-    pub segment_length: i64,
-    pub term_length: i64,
+    stop_position: i64,
+    segment_length: i64,
+    term_length: i64,
     /// Stream id of the recorded frames.
-    pub stream_id: i32,
-    pub connect_timeout: Duration,
-    /// Longest read of this replay; none or zero for the worker's.
-    pub file_io_max_length: Option<usize>,
-    pub limit: ReplayLimit,
-    pub publication: ExclusivePublicationHandle,
+    stream_id: i32,
+    #[pyo3(attribute("connect_timeout_ns"), from_py_with = super::nanoseconds)]
+    connect_timeout: Duration,
+    limit_counter: Option<LimitArgument>,
+    file_io_max_length: Option<usize>,
+    /// The response to the client, sent once all checks have passed.
+    answer: Option<DeferredResponse>,
+    archive_dir: Option<PathBuf>,
+}
+
+/// Where a replay's end comes from, as Python passes it.
+#[derive(FromPyObject)]
+enum LimitArgument {
+    Counter(Counter),
+    Foreign(i32, i64),
+}
+
+pub struct ReplayRequest {
+    task: ReplayTask,
+    limit: ReplayLimit,
+    publication: ExclusivePublicationHandle,
     /// The position of the replay, for Python.
     pub progress: Arc<AtomicI64>,
-    /// The response to the client, sent once all checks have passed.
-    pub answer: Option<DeferredResponse>,
-    /// The directory of the segment files; none for the worker's.
-    pub archive_dir: Option<PathBuf>,
 }
 
 impl ReplayRequest {
+    pub fn new(mut task: ReplayTask, publication: ExclusivePublicationHandle) -> Self {
+        let limit = match task.limit_counter.take() {
+            None => ReplayLimit::Stopped,
+            Some(LimitArgument::Counter(counter)) => ReplayLimit::Recording(counter),
+            Some(LimitArgument::Foreign(counter_id, registration_id)) => ReplayLimit::Bound(
+                ForeignCounter::new(publication.client(), counter_id, registration_id),
+            ),
+        };
+        Self {
+            progress: Arc::new(AtomicI64::new(task.replay_position)),
+            task,
+            limit,
+            publication,
+        }
+    }
+
     /// Refuse numbers that no recording has, before any file is touched.
     pub fn check(&self) -> Result<(), String> {
-        let Self {
+        let ReplayTask {
             term_length,
             replay_position,
             replay_length,
             start_position,
             ..
-        } = *self;
+        } = self.task;
         if term_length != self.publication.constants.term_buffer_length as i64 {
             return Err(format!(
                 "term_length={term_length}: the publication has {}",
                 self.publication.constants.term_buffer_length
             ));
         }
-        check_segment_length(self.segment_length, term_length)?;
+        check_segment_length(self.task.segment_length, term_length)?;
         if start_position < 0 || replay_position < start_position || replay_length < 0 {
             return Err(format!(
                 "cannot replay {replay_length} bytes from position {replay_position} of a \
@@ -115,26 +145,28 @@ impl ReplaySession {
         file_io_max_length: usize,
     ) -> Self {
         let reader = SegmentReader::new(
-            request.archive_dir.take().unwrap_or(archive_dir),
-            request.recording_id,
-            request.start_position,
-            request.replay_position,
-            request.term_length,
-            request.segment_length,
+            request.task.archive_dir.take().unwrap_or(archive_dir),
+            request.task.recording_id,
+            request.task.start_position,
+            request.task.replay_position,
+            request.task.term_length,
+            request.task.segment_length,
         );
         let batch_length_limit = request
+            .task
             .file_io_max_length
             .filter(|&length| length > 0)
             .unwrap_or(file_io_max_length)
             .min(file_io_max_length)
-            .min(request.term_length as usize);
+            .min(request.task.term_length as usize);
         Self {
             replay_limit: request
+                .task
                 .replay_position
-                .saturating_add(request.replay_length),
+                .saturating_add(request.task.replay_length),
             batch_length_limit,
             padding: 0,
-            connect_deadline: Instant::now() + request.connect_timeout,
+            connect_deadline: Instant::now() + request.task.connect_timeout,
             checksum,
             reader,
             state: State::Opening,
@@ -143,7 +175,7 @@ impl ReplaySession {
     }
 
     pub fn replay_session_id(&self) -> i64 {
-        self.request.replay_session_id
+        self.request.task.replay_session_id
     }
 
     /// Position of the next frame to offer.
@@ -188,6 +220,7 @@ impl ReplaySession {
         self.state = State::Connecting;
         let is_answered = self
             .request
+            .task
             .answer
             .take()
             .is_some_and(|answer| answer.send());
@@ -200,13 +233,15 @@ impl ReplaySession {
 
     fn is_at_end(&self) -> bool {
         matches!(self.request.limit, ReplayLimit::Stopped)
-            && self.position() >= self.request.stop_position
+            && self.position() >= self.request.task.stop_position
     }
 
     /// A replay from within the recording must begin where a frame does.
     fn check_first_frame(&mut self) -> Result<(), Failure> {
         let position = self.position();
-        if position <= self.request.start_position || position == self.request.stop_position {
+        if position <= self.request.task.start_position
+            || position == self.request.task.stop_position
+        {
             return Ok(());
         }
         let geometry = self.geometry();
@@ -228,8 +263,8 @@ impl ReplaySession {
         let constants = &self.request.publication.constants;
         StreamGeometry {
             initial_term_id: constants.initial_term_id,
-            term_length: self.request.term_length,
-            stream_id: self.request.stream_id,
+            term_length: self.request.task.term_length,
+            stream_id: self.request.task.stream_id,
             max_frame_length: (constants.max_payload_length + HEADER_LENGTH) as i32,
         }
     }
@@ -264,7 +299,7 @@ impl ReplaySession {
         if self.position() >= self.replay_limit {
             return Ok(ReplayOutcome::Ended);
         }
-        if self.position() >= self.request.stop_position && !self.is_extended() {
+        if self.position() >= self.request.task.stop_position && !self.is_extended() {
             return Ok(self.caught_up());
         }
         if self.request.publication.available_window() <= 0 {
@@ -280,12 +315,12 @@ impl ReplaySession {
     /// Ask the limit whether the recording has grown, and whether that was the last time. Where it
     /// was, the replay is to end there.
     fn ask_limit(&mut self) -> (bool, bool) {
-        let reading = self.request.limit.read(self.request.stop_position);
+        let reading = self.request.limit.read(self.request.task.stop_position);
         if reading.is_final {
             self.replay_limit = self.replay_limit.min(reading.position);
         }
-        let is_extended = reading.position > self.request.stop_position;
-        self.request.stop_position = reading.position;
+        let is_extended = reading.position > self.request.task.stop_position;
+        self.request.task.stop_position = reading.position;
         (is_extended, reading.is_final)
     }
 
@@ -304,7 +339,7 @@ impl ReplaySession {
     ) -> Result<ReplayOutcome, Failure> {
         let batch_length_limit = self.batch_length_limit.min(buffer.len());
         let buffer = buffer.get_mut(..batch_length_limit).unwrap_or_default();
-        let available = self.request.stop_position - self.position();
+        let available = self.request.task.stop_position - self.position();
         let expected = self.reader.readable_length(buffer.len(), available);
         let began = Instant::now();
         let read = self.reader.read(buffer, available)?;
@@ -349,7 +384,7 @@ impl ReplaySession {
 
     /// Whether a padding frame ends at or before what may be replayed.
     fn is_recorded(&self, frame_length: usize) -> bool {
-        align(frame_length) as i64 <= self.request.stop_position - self.position()
+        align(frame_length) as i64 <= self.request.task.stop_position - self.position()
     }
 
     /// The limit is within a frame: continue when it moves past the end of the frame.
@@ -362,7 +397,7 @@ impl ReplaySession {
         match self.request.limit {
             ReplayLimit::Stopped => Err(self.damage(&format!(
                 "a frame continues past the stop position {}",
-                self.request.stop_position
+                self.request.task.stop_position
             ))),
             _ if is_final => Ok(ReplayOutcome::Ended),
             _ => Ok(ReplayOutcome::Replayed(0)),
@@ -372,7 +407,7 @@ impl ReplaySession {
     /// Append what is left of a padding frame, in pieces where it is longer than a message may
     /// be (loss gaps and long messages that did not fit leave such).
     fn append_padding(&mut self) -> Result<ReplayOutcome, Failure> {
-        let piece_limit = (self.request.term_length as usize / 8).min(MAX_MESSAGE_LENGTH);
+        let piece_limit = (self.request.task.term_length as usize / 8).min(MAX_MESSAGE_LENGTH);
         let mut appended = 0;
         while self.padding > 0 {
             let is_last = self.padding - HEADER_LENGTH <= piece_limit;

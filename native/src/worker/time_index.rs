@@ -19,20 +19,22 @@ const SLOW_FACTOR: u32 = 10;
 const STEP_TOLERANCE_NS: i64 = 1_000_000;
 
 /// The time index of a recording, as Python requests it.
-pub struct TimeIndexRequest {
+#[derive(pyo3::FromPyObject)]
+pub struct TimeIndexTask {
     pub path: PathBuf,
     /// What the file begins with, for a recording that has none yet.
     pub header: Vec<u8>,
     /// Whether a file that is there is of no use: another recording's that had the same id.
     pub is_new: bool,
     /// Points are at least so far apart.
+    #[pyo3(attribute("interval_ns"), from_py_with = super::nanoseconds)]
     pub interval: Duration,
     /// And so many bytes, unless `SLOW_FACTOR` intervals have passed.
     pub min_length: i64,
 }
 
 pub struct TimeIndex {
-    request: TimeIndexRequest,
+    task: TimeIndexTask,
     session_id: i32,
     last: Option<LastPoint>,
     /// Points that are not in the file yet.
@@ -49,9 +51,9 @@ struct LastPoint {
 }
 
 impl TimeIndex {
-    pub fn new(request: TimeIndexRequest, session_id: i32) -> Self {
+    pub fn new(task: TimeIndexTask, session_id: i32) -> Self {
         Self {
-            request,
+            task,
             session_id,
             last: None,
             pending: Vec::new(),
@@ -92,9 +94,9 @@ impl TimeIndex {
             return true;
         };
         let since = now.saturating_duration_since(last.taken);
-        since >= self.request.interval
-            && (position - last.position >= self.request.min_length
-                || since >= self.request.interval.saturating_mul(SLOW_FACTOR))
+        since >= self.task.interval
+            && (position - last.position >= self.task.min_length
+                || since >= self.task.interval.saturating_mul(SLOW_FACTOR))
     }
 
     fn note(&mut self, position: i64, now: Instant, time_ns: i64) {
@@ -139,12 +141,12 @@ impl TimeIndex {
     }
 
     fn append(&mut self) {
-        let TimeIndexRequest {
+        let TimeIndexTask {
             path,
             header,
             is_new,
             ..
-        } = &mut self.request;
+        } = &mut self.task;
         if let Err(error) = append(path, header, &self.pending, std::mem::take(is_new)) {
             self.has_failed = true;
             self.failure = Some(format!("cannot write {}: {error}", path.display()));
@@ -204,7 +206,7 @@ mod tests {
     const NAME: &str = "aerotape-3.time-index";
 
     fn index(dir: &ScratchDir) -> TimeIndex {
-        let request = TimeIndexRequest {
+        let request = TimeIndexTask {
             path: dir.path().join(NAME),
             header: HEADER.to_vec(),
             is_new: false,
@@ -319,7 +321,7 @@ mod tests {
         let dir = ScratchDir::new();
         dir.write(NAME, &[9; 64 + 10 * POINT_LENGTH + 5]);
         let mut index = index(&dir);
-        index.request.is_new = true;
+        index.task.is_new = true;
         index.note(0, Instant::now(), 1);
         index.flush();
         index.note(64, Instant::now(), 1);

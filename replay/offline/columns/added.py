@@ -8,37 +8,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from aerotape.qualified_id import QualifiedId
-from aerotape.replay.offline.columns.times import RECORDED_TIME, points_in, time_column
+from aerotape.replay.offline.columns.names import ADDED_TYPES, RECORDED_TIME, SCOPE_NAMES
+from aerotape.replay.offline.columns.times import points_in, time_column
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from aerotape.replay.offline.columns.payloads import TypedColumns
     from aerotape.replay.offline.directory import Recording
     from aerotape.replay.offline.reader import RecordingRange
-
-SCOPE_NAMES: Final = ("scope_id", "qualified_name")
-"""The columns of the archive; `scope_id` is in two's complement."""
-
-
-def added_names(payloads: TypedColumns | None = None) -> tuple[str, ...]:
-    """Return the names of the columns that a table with these typed columns can have."""
-    typed = {name.lower() for name in payloads.names} if payloads is not None else ()
-    return tuple(name for name in (RECORDED_TIME, *SCOPE_NAMES) if name not in typed)
 
 
 def _field(name: str) -> pyarrow.Field:
     import pyarrow
 
-    kinds = {
-        RECORDED_TIME: pyarrow.timestamp("us", "UTC"),
-        "scope_id": pyarrow.int64(),
-        "qualified_name": pyarrow.string(),
-    }
-    return pyarrow.field(name, kinds[name])
+    if name == RECORDED_TIME:
+        return pyarrow.field(name, pyarrow.timestamp("us", "UTC"))
+    return pyarrow.field(name, pyarrow.type_for_alias(ADDED_TYPES[name]))
 
 
 def schema_with(others: pyarrow.Schema, names: Iterable[str]) -> pyarrow.Schema:

@@ -104,7 +104,7 @@ class PayloadColumns:
             template: name or id of the message whose fields are the columns. When None every
                 message of the schema is a struct column, and the column `template` has its name.
             others: see the class.
-            enums: as for `PayloadSchema.from_xml`, and so is `sets`.
+            enums: as for `PayloadSchema.from_file`, and so is `sets`.
             storage: options of the remote storage of a URL.
 
         Raises:

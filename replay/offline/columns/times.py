@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording
     from aerotape.replay.offline.reader import RecordingRange
 
-RECORDED_TIME: Final = "recorded_time"
 _LENGTH: Final = 8
 
 

@@ -21,6 +21,7 @@ from aerotape.archive.recording.durability import Durability, force_segments
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.replication.replication_session import ReplicationSession
 from aerotape.archive.replication.request import ReplicationRequest
+from aerotape.archive.worker_tasks import RecordingTask
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import AeronError, ArchiveError, StorageError
@@ -89,11 +90,11 @@ class Recorder:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
-        self.options: dict[str, Any] = {}
+        self.task = RecordingTask(-1, 0, 0)
 
-    def record(self, _image: Any, _counter: Any, *, recording_id: int, **options: Any) -> None:
-        self.calls.append(("record", recording_id))
-        self.options = options
+    def record(self, _image: Any, _counter: Any, task: RecordingTask) -> None:
+        self.calls.append(("record", task.recording_id))
+        self.task = task
 
     def request_sync(self, recording_id: int) -> None:
         self.calls.append(("sync", recording_id))
@@ -266,7 +267,7 @@ def test_a_plain_recording_has_one_counter_and_is_not_synced_on_request(rig: Rig
     rig.position.answer = Counter()
     rig.recordings.do_work()
     assert len(rig.labels) == 1
-    assert rig.recorder.options["durability"] is rig.recorder.options["confirmed_counter"] is None
+    assert (rig.recorder.task.durability, rig.recorder.task.confirmed_counter) == (None, None)
     assert not rig.recordings.request_sync(0, lambda *_: None)
     assert not rig.recordings.request_sync(1, lambda *_: None)
 
@@ -281,8 +282,9 @@ def test_a_ledger_begins_with_both_counters(ledger: Rig) -> None:
     ledger.confirmed.answer = counter = Counter()
     ledger.recordings.do_work()
     assert ledger.recorder.calls == [("record", 0)]
-    assert ledger.recorder.options["durability"] == "vd"
-    assert ledger.recorder.options["confirmed_counter"] is counter
+    assert ledger.recorder.task.durability == "vd"
+    task: Any = ledger.recorder.task
+    assert task.confirmed_counter is counter
     session = ledger.recordings.session(0)
     assert session is not None
     counter.set(96)

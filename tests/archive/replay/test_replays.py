@@ -17,6 +17,7 @@ from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.request import ReplayRequest
+from aerotape.archive.worker_tasks import ReplayTask
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import AeronError
 from aerotape.protocol import ErrorCode
@@ -78,9 +79,9 @@ class Rig:
             raise AeronError("session id is in use", RESOURCE_TEMPORARILY_UNAVAILABLE)
         return SimpleNamespace(session_id=5)
 
-    def replay(self, _publication: Any, *, replay_session_id: int, answer: Any, **_: Any) -> Any:
-        self.given.append(replay_session_id)
-        self.answers.append(answer)
+    def replay(self, _publication: Any, task: ReplayTask) -> Any:
+        self.given.append(task.replay_session_id)
+        self.answers.append(task.answer)
         return SimpleNamespace(position=0)
 
 

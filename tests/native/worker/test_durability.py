@@ -10,6 +10,7 @@ from support.model.messages import messages
 from support.own_process import run_python
 from support.worker_rig import WorkerRig
 
+from aerotape.archive.worker_tasks import RecordingTask
 from aerotape.errors import ClosedError
 
 
@@ -88,18 +89,13 @@ def test_a_request_for_a_recording_that_is_not_synced_is_ignored(rig: WorkerRig)
 
 def test_an_invalid_durability_is_refused(rig: WorkerRig) -> None:
     """A durability has one of two names, and a confirmed counter belongs to one."""
-    with pytest.raises(ValueError, match='durability="no": use "pd" or "vd"'):
+    with pytest.raises(TypeError, match=r"RecordingTask\.durability") as failure:
         rig.record(rig.worker(), durability="no")  # type: ignore[arg-type]
+    assert str(failure.value.__cause__) == 'durability="no": use "pd" or "vd"'
     publication = rig.client.add_exclusive_publication("aeron:ipc", 7)
     subscription = rig.client.add_subscription("aeron:ipc", 7)
     image = rig.until(lambda: subscription.image_by_session_id(publication.session_id))
     counter = rig.client.add_counter(100, b"", "counter")
     with pytest.raises(ValueError, match="confirmed_counter"):
-        rig.worker().record(
-            image,
-            counter,
-            recording_id=0,
-            start_position=0,
-            segment_length=1 << 26,
-            confirmed_counter=counter,
-        )
+        task = RecordingTask(0, 0, 1 << 26, confirmed_counter=counter)
+        rig.worker().record(image, counter, task)

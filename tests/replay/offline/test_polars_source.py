@@ -15,8 +15,8 @@ from support.builders.timed_directory import build, recorded_time
 
 from aerotape.errors import ConfigurationError
 from aerotape.replay.offline import reader
+from aerotape.replay.offline.columns.names import table_columns
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.table import table_columns
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("polars")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from aerotape.errors import ConfigurationError
+from aerotape.replay.offline.columns.names import COLUMN_TYPES
 from aerotape.replay.offline.reader import COLUMNS
 from aerotape.spark.source.options import (
-    COLUMN_TYPES,
     DEFAULT_PARTITION_BYTES,
     ReadOptions,
     parse_partition_bytes,

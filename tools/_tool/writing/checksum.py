@@ -10,7 +10,7 @@ from aerotape.formatting import printable
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit
-from aerotape.tools._tool._common import add_recording_id, changing, checksum_name
+from aerotape.tools._tool._common import add_recording_id, changing, checksum
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.checksum import ChecksumOutcome
@@ -22,7 +22,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "checksum",
         metavar="X",
-        type=checksum_name,
+        type=checksum,
         help="crc-32, crc-32c or the name of the Java class",
     )
     add_recording_id(parser)

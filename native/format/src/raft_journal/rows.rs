@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanBuilder, Int64Builder, ListBuilder,
-    RecordBatch, RecordBatchOptions, StringBuilder, StructBuilder,
+    Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, Int64Builder, ListBuilder, RecordBatch,
+    StringArray, StringBuilder, StructBuilder,
 };
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -99,78 +99,37 @@ fn signed(name: &str, value: u64) -> Result<i64, String> {
     i64::try_from(value).map_err(|_| format!("{name} {value} is more than {}", i64::MAX))
 }
 
-struct Columns {
-    term: Int64Builder,
-    index: Int64Builder,
-    asqn: Int64Builder,
-    kind: StringBuilder,
-    lowest_asqn: Int64Builder,
-    highest_asqn: Int64Builder,
-    checksum_ok: BooleanBuilder,
-    members: ListBuilder<StructBuilder>,
-    data: BinaryBuilder,
-}
+/// Whether the checksum is right, if there is a payload, and what is sound of it.
+type Checked<'a> = (Option<bool>, Option<Row<'a>>);
 
-impl Columns {
-    fn new(rows: usize) -> Self {
-        let longs = || Int64Builder::with_capacity(rows);
-        Self {
-            term: longs(),
-            index: longs(),
-            asqn: longs(),
-            kind: StringBuilder::with_capacity(rows, rows * 11),
-            lowest_asqn: longs(),
-            highest_asqn: longs(),
-            checksum_ok: BooleanBuilder::with_capacity(rows),
-            members: ListBuilder::new(StructBuilder::from_fields(member_fields(), 0)),
-            data: BinaryBuilder::new(),
+fn columns(rows: &[Checked<'_>]) -> Result<RecordBatch, ArrowError> {
+    let long = |get: fn(&Row<'_>) -> Option<i64>| -> ArrayRef {
+        let numbers = rows.iter().map(|(_, row)| row.as_ref().and_then(get));
+        Arc::new(numbers.collect::<Int64Array>())
+    };
+    let kinds = rows.iter().map(|(_, row)| row.as_ref()?.kind);
+    let checks = rows.iter().map(|(checksum_ok, _)| *checksum_ok);
+    let data = rows.iter().map(|(_, row)| row.as_ref()?.data);
+    let mut members = ListBuilder::new(StructBuilder::from_fields(member_fields(), 0));
+    for (_, row) in rows {
+        let of_row = row.as_ref().and_then(|row| row.members.as_ref());
+        for member in of_row.into_iter().flatten() {
+            append_member(members.values(), member);
         }
+        members.append(of_row.is_some());
     }
-
-    /// Append a row of nulls, but for the checksum's outcome.
-    fn append_none(&mut self, checksum_ok: Option<bool>) {
-        self.append_all(None);
-        self.checksum_ok.append_option(checksum_ok);
-    }
-
-    fn append(&mut self, row: &Row<'_>) {
-        self.append_all(Some(row));
-        self.checksum_ok.append_value(true);
-    }
-
-    fn append_all(&mut self, row: Option<&Row<'_>>) {
-        self.term.append_option(row.and_then(|row| row.term));
-        self.index.append_option(row.map(|row| row.index));
-        self.asqn.append_option(row.map(|row| row.asqn));
-        self.kind.append_option(row.and_then(|row| row.kind));
-        let asqns = row.and_then(|row| row.asqns);
-        self.lowest_asqn
-            .append_option(asqns.map(|(lowest, _)| lowest));
-        self.highest_asqn
-            .append_option(asqns.map(|(_, highest)| highest));
-        let members = row.and_then(|row| row.members.as_ref());
-        for member in members.into_iter().flatten() {
-            append_member(self.members.values(), member);
-        }
-        self.members.append(members.is_some());
-        self.data.append_option(row.and_then(|row| row.data));
-    }
-
-    fn finish(mut self, rows: usize) -> Result<RecordBatch, ArrowError> {
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.term.finish()),
-            Arc::new(self.index.finish()),
-            Arc::new(self.asqn.finish()),
-            Arc::new(self.kind.finish()),
-            Arc::new(self.lowest_asqn.finish()),
-            Arc::new(self.highest_asqn.finish()),
-            Arc::new(self.checksum_ok.finish()),
-            Arc::new(self.members.finish()),
-            Arc::new(self.data.finish()),
-        ];
-        let rows = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(schema(), columns, &rows)
-    }
+    let columns: Vec<ArrayRef> = vec![
+        long(|row| row.term),
+        long(|row| Some(row.index)),
+        long(|row| Some(row.asqn)),
+        Arc::new(kinds.collect::<StringArray>()),
+        long(|row| row.asqns.map(|(lowest, _)| lowest)),
+        long(|row| row.asqns.map(|(_, highest)| highest)),
+        Arc::new(checks.collect::<BooleanArray>()),
+        Arc::new(members.finish()),
+        Arc::new(data.collect::<BinaryArray>()),
+    ];
+    RecordBatch::try_new(schema(), columns)
 }
 
 fn append_member(fields: &mut StructBuilder, member: &Member<'_>) {
@@ -189,18 +148,17 @@ fn append_member(fields: &mut StructBuilder, member: &Member<'_>) {
 }
 
 pub fn decode(payloads: &BinaryArray, malformed: Malformed) -> Result<Decoded, ArrowError> {
-    let mut columns = Columns::new(payloads.len());
+    let mut rows = Vec::with_capacity(payloads.len());
     let mut kept = Kept::default();
     let mut problems = Vec::new();
     for (number, payload) in payloads.iter().enumerate() {
-        match payload.map(parse) {
-            None => columns.append_none(None),
-            Some(Ok(Some(row))) => columns.append(&row),
-            Some(Ok(None)) => columns.append_none(Some(false)),
+        rows.push(match payload.map(parse) {
+            None => (None, None),
+            Some(Ok(row)) => (Some(row.is_some()), row),
             Some(Err(problem)) => {
                 problems.push((number, problem));
                 match malformed {
-                    Malformed::Null => columns.append_none(None),
+                    Malformed::Null => (None, None),
                     Malformed::Drop => {
                         kept.leave_out();
                         continue;
@@ -208,11 +166,11 @@ pub fn decode(payloads: &BinaryArray, malformed: Malformed) -> Result<Decoded, A
                     Malformed::Fail => break,
                 }
             }
-        }
+        });
         kept.keep(number);
     }
     Ok(Decoded {
-        batch: columns.finish(kept.rows)?,
+        batch: columns(&rows)?,
         kept,
         problems,
     })

@@ -34,6 +34,7 @@ pub struct RaftRecords {
 }
 
 /// A run of records to read.
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct RaftScan {
     pub path: PathBuf,
     /// Offset of the first record, bytes.

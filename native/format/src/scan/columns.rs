@@ -247,9 +247,8 @@ fn int32(values: Vec<i32>) -> ArrayRef {
 }
 
 /// The schema of batches with these columns. Null are the payloads of damaged messages and the
-/// reason for which sound ones are; `nullable` only determines what the schema declares for all
-/// columns, for consumers that compare schemas strictly.
-pub fn schema(columns: &[Column], mode: Mode, nullable: bool) -> SchemaRef {
+/// reason for which sound ones are.
+pub fn schema(columns: &[Column], mode: Mode) -> SchemaRef {
     let fields: Vec<Field> = columns
         .iter()
         .map(|column| {
@@ -258,7 +257,7 @@ pub fn schema(columns: &[Column], mode: Mode, nullable: bool) -> SchemaRef {
                 Column::Corrupt => true,
                 _ => false,
             };
-            Field::new(column.name(), column.data_type(), nullable || has_nulls)
+            Field::new(column.name(), column.data_type(), has_nulls)
         })
         .collect();
     Arc::new(Schema::new(fields))

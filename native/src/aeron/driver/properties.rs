@@ -5,7 +5,7 @@
 //! ranges are those of the C driver; a value that it would replace with a default is refused here.
 
 use super::super::c_string;
-use super::property::{Context, Property, invalid};
+use super::property::{Context, Property, invalid, setters};
 use crate::errors::Result;
 use rusteron_media_driver::bindings as d;
 use std::collections::BTreeMap;
@@ -92,22 +92,106 @@ unsafe fn check(context: Context) -> Result<()> {
 impl Property<'_> {
     /// Set the property with the C driver's setter, unless its name is unknown.
     fn set(&self, variable: &str) -> Result<()> {
+        setters! { self, variable:
+            // Directory, threads and idle strategies.
+            "AERON_DIR" text aeron_driver_context_set_dir;
+            "AERON_DIR_WARN_IF_EXISTS" flag aeron_driver_context_set_dir_warn_if_exists;
+            "AERON_DIR_DELETE_ON_START" flag aeron_driver_context_set_dir_delete_on_start;
+            "AERON_DIR_DELETE_ON_SHUTDOWN" flag aeron_driver_context_set_dir_delete_on_shutdown;
+            "AERON_PRINT_CONFIGURATION" flag aeron_driver_context_set_print_configuration;
+            "AERON_ENABLE_EXPERIMENTAL_FEATURES"
+                flag aeron_driver_context_set_enable_experimental_features;
+            "AERON_CONDUCTOR_CPU_AFFINITY"
+                count aeron_driver_context_set_conductor_cpu_affinity (-1..=255);
+            "AERON_RECEIVER_CPU_AFFINITY"
+                count aeron_driver_context_set_receiver_cpu_affinity (-1..=255);
+            "AERON_SENDER_CPU_AFFINITY"
+                count aeron_driver_context_set_sender_cpu_affinity (-1..=255);
+            "AERON_DRIVER_NATIVE_RESOURCE_AGENT_CPU_AFFINITY"
+                count aeron_driver_context_set_native_resource_agent_cpu_affinity (-1..=255);
+            "AERON_THREAD_AFFINITY_USE_CPUSET_OFFSETS"
+                flag aeron_driver_context_set_thread_affinity_use_cpuset_offsets;
+            "AERON_THREAD_AFFINITY_FAIL_ON_VALIDATION_ERRORS"
+                flag aeron_driver_context_set_thread_affinity_fail_on_validation_errors;
+
+            // Buffers and files.
+            "AERON_CONDUCTOR_BUFFER_LENGTH"
+                size aeron_driver_context_set_to_conductor_buffer_length (MEBIBYTE + RING_TRAILER..=INT_MAX);
+            "AERON_CLIENTS_BUFFER_LENGTH"
+                size aeron_driver_context_set_to_clients_buffer_length (MEBIBYTE + BROADCAST_TRAILER..=INT_MAX);
+            "AERON_COUNTERS_BUFFER_LENGTH"
+                size aeron_driver_context_set_counters_buffer_length (MEBIBYTE..=500 * MEBIBYTE);
+            "AERON_ERROR_BUFFER_LENGTH"
+                size aeron_driver_context_set_error_buffer_length (4 * MEBIBYTE..=INT_MAX);
+            "AERON_LOSS_REPORT_BUFFER_LENGTH"
+                size aeron_driver_context_set_loss_report_buffer_length (1_024..=INT_MAX);
+            "AERON_TERM_BUFFER_LENGTH"
+                size aeron_driver_context_set_term_buffer_length (1_024..=INT_MAX);
+            "AERON_IPC_TERM_BUFFER_LENGTH"
+                size aeron_driver_context_set_ipc_term_buffer_length (1_024..=INT_MAX);
+            "AERON_TERM_BUFFER_SPARSE_FILE" flag aeron_driver_context_set_term_buffer_sparse_file;
+            "AERON_PERFORM_STORAGE_CHECKS" flag aeron_driver_context_set_perform_storage_checks;
+            "AERON_LOW_FILE_STORE_WARNING_THRESHOLD"
+                size aeron_driver_context_set_low_file_store_warning_threshold (0..=i64::MAX);
+            "AERON_FILE_PAGE_SIZE" size aeron_driver_context_set_file_page_size (4_096..=INT_MAX);
+
+            // Publications, subscriptions and clients.
+            "AERON_MTU_LENGTH"
+                size aeron_driver_context_set_mtu_length (DATA_HEADER..=UDP_PAYLOAD_MAX);
+            "AERON_IPC_MTU_LENGTH"
+                size aeron_driver_context_set_ipc_mtu_length (DATA_HEADER..=UDP_PAYLOAD_MAX);
+            "AERON_IPC_PUBLICATION_TERM_WINDOW_LENGTH"
+                size aeron_driver_context_set_ipc_publication_term_window_length (0..=TERM_MAX);
+            "AERON_PUBLICATION_TERM_WINDOW_LENGTH"
+                size aeron_driver_context_set_publication_term_window_length (0..=TERM_MAX);
+            "AERON_RCV_INITIAL_WINDOW_LENGTH"
+                size aeron_driver_context_set_rcv_initial_window_length (256..=INT_MAX);
+            "AERON_SPIES_SIMULATE_CONNECTION"
+                flag aeron_driver_context_set_spies_simulate_connection;
+            "AERON_RELIABLE_STREAM" flag aeron_driver_context_set_reliable_stream;
+            "AERON_TETHER_SUBSCRIPTIONS" flag aeron_driver_context_set_tether_subscriptions;
+            "AERON_REJOIN_STREAM" flag aeron_driver_context_set_rejoin_stream;
+            "AERON_DRIVER_CONNECT" flag aeron_driver_context_set_connect_enabled;
+            "AERON_DRIVER_STREAM_SESSION_LIMIT"
+                count aeron_driver_context_set_stream_session_limit (1..=INT_MAX);
+            "AERON_DRIVER_RESOURCE_FREE_LIMIT"
+                count aeron_driver_context_set_resource_free_limit (1..=INT_MAX);
+
+            // Times.
+            "AERON_DRIVER_TIMEOUT" count aeron_driver_context_set_driver_timeout_ms (0..=i64::MAX);
+            "AERON_CLIENT_LIVENESS_TIMEOUT"
+                duration aeron_driver_context_set_client_liveness_timeout_ns (MICROSECOND);
+            "AERON_PUBLICATION_LINGER_TIMEOUT"
+                duration aeron_driver_context_set_publication_linger_timeout_ns (MICROSECOND);
+            "AERON_PUBLICATION_UNBLOCK_TIMEOUT"
+                duration aeron_driver_context_set_publication_unblock_timeout_ns (MICROSECOND);
+            "AERON_PUBLICATION_CONNECTION_TIMEOUT"
+                duration aeron_driver_context_set_publication_connection_timeout_ns (MICROSECOND);
+            "AERON_IMAGE_LIVENESS_TIMEOUT"
+                duration aeron_driver_context_set_image_liveness_timeout_ns (MICROSECOND);
+            "AERON_RCV_STATUS_MESSAGE_TIMEOUT"
+                duration aeron_driver_context_set_rcv_status_message_timeout_ns (MICROSECOND);
+            "AERON_TIMER_INTERVAL"
+                duration aeron_driver_context_set_timer_interval_ns (MICROSECOND);
+            "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT"
+                duration aeron_driver_context_set_counters_free_to_reuse_timeout_ns (0);
+            "AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT"
+                duration aeron_driver_context_set_untethered_window_limit_timeout_ns (0);
+            "AERON_UNTETHERED_LINGER_TIMEOUT"
+                duration aeron_driver_context_set_untethered_linger_timeout_ns (0);
+            "AERON_UNTETHERED_RESTING_TIMEOUT"
+                duration aeron_driver_context_set_untethered_resting_timeout_ns (0);
+            "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD"
+                threshold aeron_driver_context_set_conductor_cycle_threshold_ns;
+            "AERON_DRIVER_SENDER_CYCLE_THRESHOLD"
+                threshold aeron_driver_context_set_sender_cycle_threshold_ns;
+            "AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD"
+                threshold aeron_driver_context_set_receiver_cycle_threshold_ns;
+            "AERON_DRIVER_NAME_RESOLVER_THRESHOLD"
+                threshold aeron_driver_context_set_name_resolver_threshold_ns;
+        }
         match variable {
             // Directory, threads and idle strategies.
-            "AERON_DIR" => self.text(d::aeron_driver_context_set_dir),
-            "AERON_DIR_WARN_IF_EXISTS" => self.flag(d::aeron_driver_context_set_dir_warn_if_exists),
-            "AERON_DIR_DELETE_ON_START" => {
-                self.flag(d::aeron_driver_context_set_dir_delete_on_start)
-            }
-            "AERON_DIR_DELETE_ON_SHUTDOWN" => {
-                self.flag(d::aeron_driver_context_set_dir_delete_on_shutdown)
-            }
-            "AERON_PRINT_CONFIGURATION" => {
-                self.flag(d::aeron_driver_context_set_print_configuration)
-            }
-            "AERON_ENABLE_EXPERIMENTAL_FEATURES" => {
-                self.flag(d::aeron_driver_context_set_enable_experimental_features)
-            }
             "AERON_THREADING_MODE" => self.choice(
                 d::aeron_driver_context_set_threading_mode,
                 &[
@@ -135,25 +219,6 @@ impl Property<'_> {
                     ("new", d::aeron_thread_naming_t::AERON_THREAD_NAMING_NEW),
                 ],
             ),
-            "AERON_CONDUCTOR_CPU_AFFINITY" => {
-                self.count(d::aeron_driver_context_set_conductor_cpu_affinity, -1..=255)
-            }
-            "AERON_RECEIVER_CPU_AFFINITY" => {
-                self.count(d::aeron_driver_context_set_receiver_cpu_affinity, -1..=255)
-            }
-            "AERON_SENDER_CPU_AFFINITY" => {
-                self.count(d::aeron_driver_context_set_sender_cpu_affinity, -1..=255)
-            }
-            "AERON_DRIVER_NATIVE_RESOURCE_AGENT_CPU_AFFINITY" => self.count(
-                d::aeron_driver_context_set_native_resource_agent_cpu_affinity,
-                -1..=255,
-            ),
-            "AERON_THREAD_AFFINITY_USE_CPUSET_OFFSETS" => {
-                self.flag(d::aeron_driver_context_set_thread_affinity_use_cpuset_offsets)
-            }
-            "AERON_THREAD_AFFINITY_FAIL_ON_VALIDATION_ERRORS" => {
-                self.flag(d::aeron_driver_context_set_thread_affinity_fail_on_validation_errors)
-            }
             "AERON_CONDUCTOR_IDLE_STRATEGY" | "AERON_CONDUCTOR_IDLE_STRATEGY_INIT_ARGS" => self
                 .idle_strategy(
                     variable,
@@ -232,86 +297,7 @@ impl Property<'_> {
                 })
             }
 
-            // Buffers and files.
-            "AERON_CONDUCTOR_BUFFER_LENGTH" => self.size(
-                d::aeron_driver_context_set_to_conductor_buffer_length,
-                MEBIBYTE + RING_TRAILER..=INT_MAX,
-            ),
-            "AERON_CLIENTS_BUFFER_LENGTH" => self.size(
-                d::aeron_driver_context_set_to_clients_buffer_length,
-                MEBIBYTE + BROADCAST_TRAILER..=INT_MAX,
-            ),
-            "AERON_COUNTERS_BUFFER_LENGTH" => self.size(
-                d::aeron_driver_context_set_counters_buffer_length,
-                MEBIBYTE..=500 * MEBIBYTE,
-            ),
-            "AERON_ERROR_BUFFER_LENGTH" => self.size(
-                d::aeron_driver_context_set_error_buffer_length,
-                4 * MEBIBYTE..=INT_MAX,
-            ),
-            "AERON_LOSS_REPORT_BUFFER_LENGTH" => self.size(
-                d::aeron_driver_context_set_loss_report_buffer_length,
-                1_024..=INT_MAX,
-            ),
-            "AERON_TERM_BUFFER_LENGTH" => self.size(
-                d::aeron_driver_context_set_term_buffer_length,
-                1_024..=INT_MAX,
-            ),
-            "AERON_IPC_TERM_BUFFER_LENGTH" => self.size(
-                d::aeron_driver_context_set_ipc_term_buffer_length,
-                1_024..=INT_MAX,
-            ),
-            "AERON_TERM_BUFFER_SPARSE_FILE" => {
-                self.flag(d::aeron_driver_context_set_term_buffer_sparse_file)
-            }
-            "AERON_PERFORM_STORAGE_CHECKS" => {
-                self.flag(d::aeron_driver_context_set_perform_storage_checks)
-            }
-            "AERON_LOW_FILE_STORE_WARNING_THRESHOLD" => self.size(
-                d::aeron_driver_context_set_low_file_store_warning_threshold,
-                0..=i64::MAX,
-            ),
-            "AERON_FILE_PAGE_SIZE" => {
-                self.size(d::aeron_driver_context_set_file_page_size, 4_096..=INT_MAX)
-            }
-
             // Publications, subscriptions and clients.
-            "AERON_MTU_LENGTH" => self.size(
-                d::aeron_driver_context_set_mtu_length,
-                DATA_HEADER..=UDP_PAYLOAD_MAX,
-            ),
-            "AERON_IPC_MTU_LENGTH" => self.size(
-                d::aeron_driver_context_set_ipc_mtu_length,
-                DATA_HEADER..=UDP_PAYLOAD_MAX,
-            ),
-            "AERON_IPC_PUBLICATION_TERM_WINDOW_LENGTH" => self.size(
-                d::aeron_driver_context_set_ipc_publication_term_window_length,
-                0..=TERM_MAX,
-            ),
-            "AERON_PUBLICATION_TERM_WINDOW_LENGTH" => self.size(
-                d::aeron_driver_context_set_publication_term_window_length,
-                0..=TERM_MAX,
-            ),
-            "AERON_RCV_INITIAL_WINDOW_LENGTH" => self.size(
-                d::aeron_driver_context_set_rcv_initial_window_length,
-                256..=INT_MAX,
-            ),
-            "AERON_SPIES_SIMULATE_CONNECTION" => {
-                self.flag(d::aeron_driver_context_set_spies_simulate_connection)
-            }
-            "AERON_RELIABLE_STREAM" => self.flag(d::aeron_driver_context_set_reliable_stream),
-            "AERON_TETHER_SUBSCRIPTIONS" => {
-                self.flag(d::aeron_driver_context_set_tether_subscriptions)
-            }
-            "AERON_REJOIN_STREAM" => self.flag(d::aeron_driver_context_set_rejoin_stream),
-            "AERON_DRIVER_CONNECT" => self.flag(d::aeron_driver_context_set_connect_enabled),
-            "AERON_DRIVER_STREAM_SESSION_LIMIT" => self.count(
-                d::aeron_driver_context_set_stream_session_limit,
-                1..=INT_MAX,
-            ),
-            "AERON_DRIVER_RESOURCE_FREE_LIMIT" => {
-                self.count(d::aeron_driver_context_set_resource_free_limit, 1..=INT_MAX)
-            }
             "AERON_PUBLICATION_RESERVED_SESSION_ID_LOW" => self.count(
                 d::aeron_driver_context_set_publication_reserved_session_id_low,
                 i32::MIN.into()..=INT_MAX,
@@ -322,62 +308,6 @@ impl Property<'_> {
             ),
 
             // Times.
-            "AERON_DRIVER_TIMEOUT" => {
-                self.count(d::aeron_driver_context_set_driver_timeout_ms, 0..=i64::MAX)
-            }
-            "AERON_CLIENT_LIVENESS_TIMEOUT" => self.duration(
-                d::aeron_driver_context_set_client_liveness_timeout_ns,
-                MICROSECOND,
-            ),
-            "AERON_PUBLICATION_LINGER_TIMEOUT" => self.duration(
-                d::aeron_driver_context_set_publication_linger_timeout_ns,
-                MICROSECOND,
-            ),
-            "AERON_PUBLICATION_UNBLOCK_TIMEOUT" => self.duration(
-                d::aeron_driver_context_set_publication_unblock_timeout_ns,
-                MICROSECOND,
-            ),
-            "AERON_PUBLICATION_CONNECTION_TIMEOUT" => self.duration(
-                d::aeron_driver_context_set_publication_connection_timeout_ns,
-                MICROSECOND,
-            ),
-            "AERON_IMAGE_LIVENESS_TIMEOUT" => self.duration(
-                d::aeron_driver_context_set_image_liveness_timeout_ns,
-                MICROSECOND,
-            ),
-            "AERON_RCV_STATUS_MESSAGE_TIMEOUT" => self.duration(
-                d::aeron_driver_context_set_rcv_status_message_timeout_ns,
-                MICROSECOND,
-            ),
-            "AERON_TIMER_INTERVAL" => {
-                self.duration(d::aeron_driver_context_set_timer_interval_ns, MICROSECOND)
-            }
-            "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT" => self.duration(
-                d::aeron_driver_context_set_counters_free_to_reuse_timeout_ns,
-                0,
-            ),
-            "AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT" => self.duration(
-                d::aeron_driver_context_set_untethered_window_limit_timeout_ns,
-                0,
-            ),
-            "AERON_UNTETHERED_LINGER_TIMEOUT" => {
-                self.duration(d::aeron_driver_context_set_untethered_linger_timeout_ns, 0)
-            }
-            "AERON_UNTETHERED_RESTING_TIMEOUT" => {
-                self.duration(d::aeron_driver_context_set_untethered_resting_timeout_ns, 0)
-            }
-            "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD" => {
-                self.threshold(d::aeron_driver_context_set_conductor_cycle_threshold_ns)
-            }
-            "AERON_DRIVER_SENDER_CYCLE_THRESHOLD" => {
-                self.threshold(d::aeron_driver_context_set_sender_cycle_threshold_ns)
-            }
-            "AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD" => {
-                self.threshold(d::aeron_driver_context_set_receiver_cycle_threshold_ns)
-            }
-            "AERON_DRIVER_NAME_RESOLVER_THRESHOLD" => {
-                self.threshold(d::aeron_driver_context_set_name_resolver_threshold_ns)
-            }
             _ => self.set_of_network(variable),
         }
     }

@@ -28,6 +28,19 @@ pub(super) struct Property<'a> {
     pub value: &'a CStr,
 }
 
+/// A table of properties: the variable, the kind of its value, the C driver's setter, and the range.
+/// Returns from the function if the variable is in it.
+macro_rules! setters {
+    ($property:ident, $variable:ident:
+     $($name:literal $kind:ident $setter:ident $(($($range:tt)*))?;)*) => {
+        match $variable {
+            $($name => return $property.$kind(d::$setter $(, $($range)*)?),)*
+            _ => {}
+        }
+    };
+}
+pub(super) use setters;
+
 impl Property<'_> {
     pub fn call<T>(&self, set: Setter<T>, value: T) -> Result<()> {
         // SAFETY: the context is valid while `apply` runs; what the value points at is copied by C

@@ -6,14 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "the fields of an entry")]
-fn encode_entry<'py>(
+pub fn encode_entry<'py>(
     py: Python<'py>,
-    scope_id: u64,
-    ledger_id: u64,
-    entry_id: i64,
-    last_add_confirmed: i64,
-    length: i64,
+    header: (u64, u64, i64, i64, i64),
     payload: &Bound<'py, PyAny>,
     digest_type: &str,
     password: &[u8],
@@ -21,6 +16,7 @@ fn encode_entry<'py>(
     let digest = Digest::new(DigestType::parse(digest_type)?, password);
     let payload = Lent::new(payload)?;
     let payload = payload.as_slice();
+    let (scope_id, ledger_id, entry_id, last_add_confirmed, length) = header;
     let header = Header {
         scope_id,
         ledger_id,
@@ -38,7 +34,7 @@ type Fields<'py> = (u64, i64, i64, i64, Bound<'py, PyBytes>, &'static str, u64);
 
 #[pyfunction]
 #[pyo3(signature = (data, digest_type, password, scope_id=None, ledger_id=None, entry_id=None))]
-fn decode_entry<'py>(
+pub fn decode_entry<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
     digest_type: Option<&str>,
@@ -67,7 +63,7 @@ fn decode_entry<'py>(
 type HeaderFields = (u64, i64, i64, i64, Option<&'static str>, u64, usize);
 
 #[pyfunction]
-fn decode_entry_header(data: &Bound<'_, PyAny>) -> PyResult<HeaderFields> {
+pub fn decode_entry_header(data: &Bound<'_, PyAny>) -> PyResult<HeaderFields> {
     let data = Lent::new(data)?;
     let (header, kind, digest_offset) = decode_header(data.as_slice())?;
     Ok((
@@ -79,10 +75,4 @@ fn decode_entry_header(data: &Bound<'_, PyAny>) -> PyResult<HeaderFields> {
         header.scope_id,
         digest_offset,
     ))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(encode_entry, module)?)?;
-    module.add_function(wrap_pyfunction!(decode_entry, module)?)?;
-    module.add_function(wrap_pyfunction!(decode_entry_header, module)?)
 }

@@ -242,7 +242,7 @@ def test_xml_and_ir_are_distinguished_by_content(
 def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
     """Invalid arguments are refused before anything is read."""
     record(tmp_path, ORDERS[0].encode())
-    read = PayloadSchema.from_ir(ir, "Order")
+    read = PayloadSchema.from_file(ir, "Order")
     with pytest.raises(CodecError, match=r"no message 'Trade'; it has Order \(1\), Cancel \(2\)"):
         recording(tmp_path).to_arrow(schema=ir, template="Trade")
     with pytest.raises(ConfigurationError, match=r"cannot read the SBE schema .*No such file"):
@@ -251,7 +251,7 @@ def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
         recording(tmp_path).to_arrow(template="Order")
     with pytest.raises(ConfigurationError, match="the schema was read already"):
         recording(tmp_path).to_arrow(schema=read, template="Order")
-    with_errors = PayloadSchema.from_ir(ir, "Order", error_column="wrong")
+    with_errors = PayloadSchema.from_file(ir, "Order", error_column="wrong")
     with pytest.raises(ConfigurationError, match="read the schema without error_column"):
         recording(tmp_path).to_arrow(schema=with_errors)
     with pytest.raises(ConfigurationError, match="unknown column 'price'"):
