@@ -441,3 +441,17 @@ def test_an_entry_that_lost_its_pages(
             with pytest.raises(aerotape.EntryDigestError, match="entry 2"):
                 list(reader.read())
             assert len(list(reader.read(3))) == 7
+
+
+def test_a_deleted_ledger_stays_deleted_in_a_rebuild(
+    driver: _native.MediaDriver, tmp_path: Path
+) -> None:
+    """Its recording is purged, so that nothing shows it any more."""
+    with running(driver, tmp_path) as client:
+        for ledger in (6, 7):
+            with client.create_ledger(qualified_id=ledger) as writer:
+                writer.add(b"entry")
+        client.delete_ledger(6)
+    (tmp_path / FILE_NAME).unlink()
+    with running(driver, tmp_path) as client:
+        assert [info.id.ledger_id for info in client.list_ledgers()] == [7]

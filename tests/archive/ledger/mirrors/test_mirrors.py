@@ -170,6 +170,27 @@ def test_confirmed_is_what_an_ack_quorum_has_synced(
     three.await_equal(ledger, payloads(0, 110))
 
 
+def test_the_status_shows_each_mirror(three: Three) -> None:
+    """Whether it is connected, how far it is, and why not."""
+    first, second = three.mirrors
+    with three.client() as client, three.create(client, "PD_JOURNAL") as writer:
+        writer.add_many(payloads(0, 100))
+
+        def members() -> dict[str, aerotape.LedgerMirror]:
+            found = client.ledger_info(writer.qualified_id)
+            return {each.channel: each for each in found.members}
+
+        end = client.ledger_info(writer.qualified_id).recorded_position
+        await_true(lambda: all(each.confirmed_position == end for each in members().values()))
+        assert all(each.is_connected and not each.error for each in members().values())
+        three.kill(1)
+        writer.add(b"next")
+        await_true(lambda: bool(members()[first].error), 60)
+        assert not members()[first].is_connected
+        assert first in members()[first].error
+        assert members()[second].is_connected
+
+
 def test_nothing_volatile_is_confirmed_before_a_sync(shared: Three) -> None:
     """Although all archives have recorded it."""
     with shared.client() as client, shared.create(client, "VD_JOURNAL", ack_quorum=3) as writer:
