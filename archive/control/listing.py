@@ -22,7 +22,7 @@ MAX_PAGE_LENGTH = 4_096
 MAX_SCANNED_PER_CYCLE = 16_384
 
 
-class Listing:
+class DescriptorListing:
     """Up to `count` recordings from an id on, optionally of a stream id and a channel fragment.
 
     Pages of descriptors are copied out of the mapped catalog and sent natively. Recordings with a

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aerotape._native import ExclusivePublication
-    from aerotape.archive.control.listing import Listing
+    from aerotape.archive.control.listing import DescriptorListing
 
 _SEND_ATTEMPTS = 3
 # Bounds the memory for a client that sends requests and does not read.
@@ -62,7 +62,7 @@ class ResponseSender(ABC):
         self._position_before = 0
         self._queue: deque[bytes] = deque()
         self._queued_length = 0
-        self.listing: Listing | None = None
+        self.listing: DescriptorListing | None = None
 
     @property
     @abstractmethod
@@ -80,7 +80,7 @@ class ResponseSender(ABC):
             self._advance_listing()
         return self.listing is not None
 
-    def begin_listing(self, listing: Listing) -> None:
+    def begin_listing(self, listing: DescriptorListing) -> None:
         """Start a listing and send of it what can be sent at once."""
         self.listing = listing
         self._advance_listing()

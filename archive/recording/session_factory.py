@@ -24,7 +24,7 @@ from aerotape.errors import AerotapeError
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image
     from aerotape.archive.config.archive_config import ArchiveConfig
-    from aerotape.archive.recording.subscriptions import RecordingSubscription
+    from aerotape.archive.recording.subscriptions import RecordedSubscription
     from aerotape.catalog.file.catalog import Catalog
 
 LOGGER = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class RecordingSessionFactory:
     client: AeronClient
     catalog: Catalog
 
-    def new_recording(self, subscription: RecordingSubscription, image: Image) -> RecordingSession:
+    def new_recording(self, subscription: RecordedSubscription, image: Image) -> RecordingSession:
         """Add a recording of an image to the catalog.
 
         Raises:
@@ -65,7 +65,7 @@ class RecordingSessionFactory:
         return self._session(subscription, image, recording_id, time_index)
 
     def preparation(
-        self, subscription: RecordingSubscription, image: Image, recording_id: int
+        self, subscription: RecordedSubscription, image: Image, recording_id: int
     ) -> Callable[[], TimeIndexRequest | None]:
         """Return a call that prepares the files of a stopped recording for an image.
 
@@ -99,7 +99,7 @@ class RecordingSessionFactory:
 
     def extended_recording(
         self,
-        subscription: RecordingSubscription,
+        subscription: RecordedSubscription,
         image: Image,
         recording_id: int,
         time_index: TimeIndexRequest | None,
@@ -132,7 +132,7 @@ class RecordingSessionFactory:
 
     def _session(
         self,
-        subscription: RecordingSubscription,
+        subscription: RecordedSubscription,
         image: Image,
         recording_id: int,
         time_index: TimeIndexRequest | None,

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from aerotape.archive.client.session.client_session import ClientSession
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.recordings import Recordings
-    from aerotape.archive.recording.subscriptions import RecordingSubscription
+    from aerotape.archive.recording.subscriptions import RecordedSubscription
     from aerotape.catalog.file.catalog import Catalog
 
 
@@ -86,7 +86,7 @@ class ReplicationSession:
     is_done: bool = field(default=False, init=False)
     is_quiet: bool = field(default=False, init=False)
     failure: Exception | None = field(default=None, init=False)
-    _recording: RecordingSubscription | None = field(default=None, init=False)
+    _recording: RecordedSubscription | None = field(default=None, init=False)
     _src_stop_position: int = field(default=NULL_POSITION, init=False)
     _src_replay_id: int | None = field(default=None, init=False)
     # The session with the source, and what follows the connect.
