@@ -22,10 +22,9 @@ from __future__ import annotations
 from dataclasses import InitVar, asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from aerotape.archive.client.requests.replays import stop_replay
+from aerotape.archive.client.replay.requests import exchange_over_response_channel, stop_replay
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.request import Call, relevant_id
-from aerotape.archive.client.session.response_channel import exchange_over_response_channel
 from aerotape.archive.driver_tasks import wait_for
 from aerotape.archive.replication import live_join
 from aerotape.archive.replication.request import (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape import _native, errors
 from aerotape.archive.client import channels
-from aerotape.archive.client.requests.replays import start_replay
+from aerotape.archive.client.replay.requests import ReplayTarget, start_replay
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.counters import CounterType
 from aerotape.archive.driver_tasks import add_subscription, bind_port, wait_for
@@ -236,15 +236,14 @@ def _replay(
     try:
         if channels.has_wildcard_port(channel):
             channel = yield from bind_port(subscription, channel, timeout_ns)
-        replay_id = yield from start_replay(
+        answer = yield from start_replay(
             session,
             source.recording_id,
-            channel,
-            source.stream_id,
+            ReplayTarget(channel, source.stream_id),
             position=begin,
             length=source.stop_position - begin,
         )
-        session_id = to_int32(replay_id)
+        session_id = to_int32(answer.relevant_id)
         late = f"no stream of the replay of recording {source.recording_id} to {channel}"
         image = yield from wait_for(
             lambda: subscription.image_by_session_id(session_id), late, timeout_ns

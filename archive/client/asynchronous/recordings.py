@@ -8,7 +8,7 @@ from aerotape.aeron import ExclusivePublication, Publication
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.arguments import SourceLocationName
 from aerotape.archive.client.event_loop import AsyncRequests
-from aerotape.archive.client.requests import recordings
+from aerotape.archive.client.requests.queries import stop_recording_by_identity
 from aerotape.archive.client.session.request import Call, nothing, relevant_id
 from aerotape.archive.driver_tasks import add, add_publication
 from aerotape.codecs.generated import archive as codecs
@@ -147,7 +147,7 @@ class AsyncRecordingMethods(AsyncRequests):
         Raises:
             UnknownRecordingError: there is no such recording.
         """
-        return await self._run(recordings.stop_recording_by_identity(recording_id))
+        return await self._run(stop_recording_by_identity(recording_id))
 
     async def truncate_recording(self, recording_id: int, position: int) -> int:
         """Cut a stopped recording off at a position; the data past it is lost.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from aerotape.archive.client import arguments
+from aerotape.archive.client.replay.requests import ReplayTarget
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 
@@ -87,6 +88,11 @@ class PersistentOptions:
         replay.put("rejoin", "false")
         self.replay_channel = str(replay)
         arguments.any_int32("replay_stream_id", self.replay_stream_id)
+
+    @property
+    def replay_target(self) -> ReplayTarget:
+        """Where the archive replays to."""
+        return ReplayTarget(self.replay_channel, self.replay_stream_id)
 
 
 def start_position(start: Start) -> int:

@@ -1,4 +1,9 @@
-"""Requests for recordings, recording subscriptions and positions."""
+"""Requests for recordings, recording subscriptions and positions.
+
+A scope is that of the archive's own recordings, or one that it has imported. Aeron's control
+protocol has no scopes: requests for own recordings are Aeron's, and the session does not send
+others to an archive that knows no other scopes.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +12,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
 from aerotape.archive.client import arguments
-from aerotape.archive.client.requests.scopes import check_scope, listing_request
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import list_items
-from aerotape.archive.client.session.request import (
-    Call,
-    Item,
-    Listing,
-    Request,
-    relevant_id,
-)
+from aerotape.archive.client.session.request import Call, Item, Listing, Request, relevant_id
 from aerotape.archive.waiting import Task
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated import ledger_control
+from aerotape.errors import ConfigurationError
+from aerotape.qualified_id import signed
 
 _MAX_COUNT: Final = (1 << 31) - 1
 
@@ -79,42 +81,55 @@ class Pages(Generic[D]):
         return page
 
 
-def list_recordings(
-    session: ClientSession, from_recording_id: int, count: int | None, scope_id: int | None
-) -> Pages[RecordingDescriptor]:
-    """List the recordings in the order of their ids, page by page."""
-    arguments.natural("from_recording_id", from_recording_id)
-    scope = check_scope(session, scope_id)
+def check_scope(
+    session: ClientSession, scope_id: int | None, limit_counter_id: int | None = None
+) -> int | None:
+    """Return a scope other than the archive's own, in two's complement; None for the own one.
 
-    def ask(from_id: int, length: int) -> Listing:
-        return Listing(listing_request(scope, from_id, length), "list recordings", length)
+    A counter can only limit the replay of a recording of the archive itself.
+    """
+    if not scope_id:
+        return None
+    wanted = unsigned(scope_id)
+    if wanted == scope_of_archive(session.archive_id):
+        return None
+    if limit_counter_id is not None:
+        raise ConfigurationError(
+            "a recording of another scope is complete: no counter limits its replay",
+            "limit_counter_id",
+        )
+    return signed(wanted)
 
-    return _recordings(session, ask, from_recording_id, count)
+
+def listing_request(scope_id: int | None, from_recording_id: int, count: int) -> Request:
+    """Return the message that lists recordings of a scope, which `check_scope` returned."""
+    if scope_id is None:
+        return codecs.ListRecordingsRequest(from_recording_id=from_recording_id, record_count=count)
+    return ledger_control.ListScopedRecordingsRequest(
+        scope_id=scope_id, from_recording_id=from_recording_id, record_count=count
+    )
 
 
-def list_recordings_for_uri(
+def recording_pages(
     session: ClientSession,
-    channel_fragment: str,
-    stream_id: int,
+    ask: Callable[[int, int], Request],
+    what: str,
     from_recording_id: int,
     count: int | None,
 ) -> Pages[RecordingDescriptor]:
-    """As `list_recordings`, of one stream id and of channels that contain a text."""
-    arguments.text("channel_fragment", channel_fragment)
-    arguments.any_int32("stream_id", stream_id)
-    arguments.natural("from_recording_id", from_recording_id)
+    """Return the recordings that a request lists, in the order of their ids.
 
-    def ask(from_id: int, length: int) -> Listing:
-        request = codecs.ListRecordingsForUriRequest(
-            from_recording_id=from_id,
-            record_count=length,
-            stream_id=stream_id,
-            channel=channel_fragment,
-        )
-        what = f"list recordings of {channel_fragment!r} stream {stream_id}"
-        return Listing(request, what, length)
-
-    return _recordings(session, ask, from_recording_id, count)
+    Args:
+        ask: returns the request, given the first id and the number of a page.
+    """
+    return Pages(
+        session,
+        lambda from_id, length: Listing(ask(from_id, length), what, length),
+        descriptor_of,
+        lambda _, last, __: last.recording_id + 1,
+        arguments.natural("from_recording_id", from_recording_id),
+        count,
+    )
 
 
 def list_recording(
@@ -131,79 +146,39 @@ def list_recording(
     return descriptor if descriptor and descriptor.recording_id == recording_id else None
 
 
-def list_recording_subscriptions(
-    session: ClientSession,
-    channel_fragment: str,
-    stream_id: int | None,
-    from_index: int,
-    count: int | None,
-) -> Pages[RecordingSubscription]:
-    """List what the archive records or waits to record, page by page."""
-    arguments.text("channel_fragment", channel_fragment)
-    arguments.count("from_index", from_index)
-    stream = 0 if stream_id is None else arguments.any_int32("stream_id", stream_id)
+def get_position(kind: Callable[..., Request], recording_id: int, what: str) -> Call[int]:
+    """Return a position of a recording, bytes.
 
-    def ask(index: int, length: int) -> Listing:
-        request = codecs.ListRecordingSubscriptionsRequest(
-            pseudo_index=index,
-            subscription_count=length,
-            apply_stream_id=codecs.BooleanType(stream_id is not None),
-            stream_id=stream,
-            channel=channel_fragment,
-        )
-        return Listing(request, "list recording subscriptions", length)
-
-    return Pages(
-        session, ask, _subscription, lambda index, _, length: index + length, from_index, count
-    )
-
-
-def start_position(recording_id: int) -> Call[int]:
-    """Return where a recording starts, bytes."""
-    return _position(codecs.StartPositionRequest, recording_id, "start position")
-
-
-def stop_position(recording_id: int) -> Call[int]:
-    """Return where a recording stopped, bytes; -1 while it is live."""
-    return _position(codecs.StopPositionRequest, recording_id, "stop position")
-
-
-def recording_position(recording_id: int) -> Call[int]:
-    """Return how far a live recording has been written, bytes; -1 when it is not live."""
-    return _position(codecs.RecordingPositionRequest, recording_id, "position")
-
-
-def max_recorded_position(recording_id: int) -> Call[int]:
-    """Return where a recording stopped or, while live, how far it has been written, bytes."""
-    return _position(codecs.MaxRecordedPositionRequest, recording_id, "last position")
-
-
-def _position(kind: Callable[..., Request], recording_id: int, what: str) -> Call[int]:
+    Args:
+        kind: the class of the request.
+        what: the position, for error messages: "start position".
+    """
     request = kind(recording_id=arguments.natural("recording_id", recording_id))
     return Call(request, f"get the {what} of recording {recording_id}", relevant_id)
 
 
-def _recordings(
-    session: ClientSession,
-    ask: Callable[[int, int], Listing],
-    from_recording_id: int,
-    count: int | None,
-) -> Pages[RecordingDescriptor]:
-    return Pages(
-        session,
-        ask,
-        descriptor_of,
-        lambda _, last, __: last.recording_id + 1,
-        from_recording_id,
-        count,
-    )
+def stop_position(recording_id: int) -> Call[int]:
+    """Return where a recording stopped, bytes; -1 while it is live."""
+    return get_position(codecs.StopPositionRequest, recording_id, "stop position")
 
 
-def _subscription(item: Item) -> RecordingSubscription:
-    message = cast(codecs.RecordingSubscriptionDescriptor, item)
-    return RecordingSubscription(
-        message.subscription_id, message.stream_id, message.stripped_channel
+def recording_position(recording_id: int) -> Call[int]:
+    """Return how far a live recording has been written, bytes; -1 when it is not live."""
+    return get_position(codecs.RecordingPositionRequest, recording_id, "position")
+
+
+def max_recorded_position(recording_id: int) -> Call[int]:
+    """Return where a recording stopped or, while live, how far it has been written, bytes."""
+    return get_position(codecs.MaxRecordedPositionRequest, recording_id, "last position")
+
+
+def stop_recording_by_identity(recording_id: int) -> Call[bool]:
+    """Stop a live recording by its id; the result is False when it was not live."""
+    request = codecs.StopRecordingByIdentityRequest(
+        recording_id=arguments.natural("recording_id", recording_id)
     )
+    what = f"stop recording {recording_id}"
+    return Call(request, what, lambda answer: answer.relevant_id != 0)
 
 
 def descriptor_of(item: Item) -> RecordingDescriptor:
@@ -224,4 +199,12 @@ def descriptor_of(item: Item) -> RecordingDescriptor:
         stripped_channel=message.stripped_channel,
         original_channel=message.original_channel,
         source_identity=message.source_identity,
+    )
+
+
+def subscription_of(item: Item) -> RecordingSubscription:
+    """Return the subscription in a RecordingSubscriptionDescriptor message."""
+    message = cast(codecs.RecordingSubscriptionDescriptor, item)
+    return RecordingSubscription(
+        message.subscription_id, message.stream_id, message.stripped_channel
     )

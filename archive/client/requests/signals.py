@@ -15,39 +15,6 @@ from aerotape.archive.waiting import Responses, Task
 from aerotape.errors import AeronTimeoutError, ClosedError
 
 
-class SignalReader:
-    """A queue of the signals that arrive from its creation on, for either front end."""
-
-    def __init__(
-        self, session: ClientSession, wanted: SignalFilter, timeout_ns: int | None
-    ) -> None:
-        """Create the queue and add it to the session."""
-        session.ensure_open("read recording signals")
-        self._session = session
-        self._timeout_ns = timeout_ns
-        self._queue = SignalQueue(wanted)
-        self._wanted = wanted
-        self._is_closed = False
-        session.add_signal_queue(self._queue)
-
-    def _next(self) -> Task[RecordingSignalEvent | None]:
-        return next_signal(
-            self._session, self._queue, self._wanted, self._timeout_ns, lambda: self._is_closed
-        )
-
-    def _poll(self) -> Task[list[RecordingSignalEvent]]:
-        if not self._session.is_closed:
-            yield Responses(self._session, "poll for recording signals")
-        return self._queue.take_all()
-
-    def _end(self) -> None:
-        self._is_closed = True
-        self._session.remove_signal_queue(self._queue)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._wanted}{' closed' if self._is_closed else ''}>"
-
-
 def next_signal(
     session: ClientSession,
     queue: SignalQueue,
