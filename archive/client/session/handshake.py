@@ -13,8 +13,7 @@ from aerotape.archive.client import channels
 from aerotape.archive.client.credentials import Login
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange, perform, send_keep_alive
-from aerotape.archive.client.session.pending_request import PendingRequest
-from aerotape.archive.client.session.request import get_archive_id
+from aerotape.archive.client.session.request import PendingRequest, get_archive_id
 from aerotape.archive.client.session.response_errors import error_of
 from aerotape.archive.client.session.threads import in_thread
 from aerotape.archive.driver_tasks import (
