@@ -17,7 +17,7 @@ from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.segments.moves import SegmentMoves
-from aerotape.archive.recording.storage_gate import StorageGate
+from aerotape.archive.recording.storage import StorageGate
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.tokens import ReplayTokens
 from aerotape.archive.replication.replications import Replications
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aerotape.archive.counters import ArchiveCounters
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.file_worker import FileWorker
-    from aerotape.archive.recording.storage_space import StorageSpace
+    from aerotape.archive.recording.storage import StorageSpace
     from aerotape.archive.security.authorisation import GuardedAuthorisation
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.mark.mark_file import MarkFile

@@ -19,7 +19,7 @@ from aerotape.archive.control.control_session_adapter import ControlSessionAdapt
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.extensions import Extension
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.archive.recording.storage_space import StorageSpace
+from aerotape.archive.recording.storage import StorageSpace
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
 from aerotape.archive.security.authorisation import AuthorisationService, GuardedAuthorisation
 from aerotape.catalog.recovery.trailing_segment import make_next_segments

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.control import responses
-from aerotape.archive.control.response_sender import RESPONSE_NOT_CONNECTED, ResponseSender
+from aerotape.archive.control.responses import RESPONSE_NOT_CONNECTED, ResponseSender
 from aerotape.archive.driver_tasks import add
 from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
 from aerotape.archive.waiting import Running

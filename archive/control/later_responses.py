@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.control.requests.handling import send_failure
-from aerotape.archive.waiting import Task, await_future
+from aerotape.archive.waiting import BackgroundTasks, Task, await_future
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 

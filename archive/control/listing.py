@@ -12,7 +12,7 @@ from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import Sending
-    from aerotape.archive.control.response_sender import ResponseSender
+    from aerotape.archive.control.responses import ResponseSender
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.file.lookup import DescriptorRun
 

@@ -23,8 +23,12 @@ from aerotape.archive.recording.recording_session import (
     TimeIndexRequest,
 )
 from aerotape.archive.recording.session_factory import RecordingSessionFactory
-from aerotape.archive.recording.storage_gate import StorageGate
-from aerotape.archive.recording.storage_space import Refusal, StorageSpace, is_out_of_space
+from aerotape.archive.recording.storage import (
+    Refusal,
+    StorageGate,
+    StorageSpace,
+    is_out_of_space,
+)
 from aerotape.archive.recording.subscriptions import (
     RecordedSubscription,
     RecordedSubscriptions,

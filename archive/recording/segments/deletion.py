@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.agent import SOON_NS
-from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.locks import SegmentLocks
-from aerotape.archive.waiting import Pause, Task, await_future
+from aerotape.archive.waiting import BackgroundTasks, Pause, Task, await_future
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import parse_index_name
 from aerotape.catalog.segment.placement import sort_out

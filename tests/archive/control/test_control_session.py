@@ -8,7 +8,7 @@ import pytest
 
 from aerotape.aeron import CLOSED, MAX_POSITION_EXCEEDED
 from aerotape.archive.control.control_session import ControlSession, ControlSessionState
-from aerotape.archive.control.response_sender import MAX_QUEUED_LENGTH
+from aerotape.archive.control.responses import MAX_QUEUED_LENGTH
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.security.authentication import AllowAll, GuardedAuthenticator
 from aerotape.codecs.generated import archive as codecs
