@@ -16,7 +16,7 @@ from aerotape.archive.client.blocking.ledgers import LedgerReader as LedgerReade
 from aerotape.archive.client.blocking.ledgers import LedgerWriter as LedgerWriter
 from aerotape.archive.client.blocking.replays import Replay as Replay
 from aerotape.archive.client.blocking.streams import Signals as Signals
-from aerotape.archive.client.channels import extension_channel as extension_channel
+from aerotape.catalog.descriptor import extension_channel as extension_channel
 from aerotape.archive.client.client import ArchiveClient as ArchiveClient
 from aerotape.archive.client.client import connect as connect
 from aerotape.archive.client.credentials import Credentials as Credentials

@@ -249,6 +249,13 @@ def stripped_channel(channel: ChannelUri | str, **additions: str | int | bool) -
     return f"{prefix}?{'|'.join(parts)}" if parts else prefix
 
 
+def with_session_id(channel: str, session_id: int) -> str:
+    """Return `channel` restricted to one session."""
+    uri = ChannelUri.parse(channel)
+    uri.put("session-id", str(session_id))
+    return str(uri)
+
+
 def initial_position(position: int, initial_term_id: int, term_length: int) -> dict[str, int]:
     """Return the additions for `stripped_channel` that start a publication at `position`.
 

@@ -14,9 +14,8 @@ from aerotape.archive.client.asynchronous.recordings import AsyncRecordingMethod
 from aerotape.archive.client.asynchronous.segments import AsyncSegmentMethods
 from aerotape.archive.client.asynchronous.streams import AsyncStreamMethods
 from aerotape.archive.client.client import ArchiveClient, ClientProperties, connect
-from aerotape.archive.client.closing import AsyncClosing, Opening
 from aerotape.archive.client.connection import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ConnectOptions
-from aerotape.context import Closing
+from aerotape.context import AsyncClosing, Closing, Opening
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.async_entities import AsyncEntities

@@ -12,7 +12,7 @@ from aerotape.archive.ledger.alias import with_alias
 from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
 from aerotape.archive.ledger.mirrors.follower import MirrorSource
 from aerotape.archive.ledger.service import LedgerService
-from aerotape.catalog.scopes.layout import imported_directory, unsigned
+from aerotape.catalog.scope_layout import imported_directory, unsigned
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.generated.archive import SourceLocation

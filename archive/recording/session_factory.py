@@ -16,8 +16,8 @@ from aerotape.archive import counters
 from aerotape.archive.recording.durability import force_segments
 from aerotape.archive.recording.extension import clear_stale_tail
 from aerotape.archive.recording.recording_session import RecordingSession, TimeIndexRequest
+from aerotape.catalog.indexes import prepare_extension
 from aerotape.catalog.time_index.file import Provenance, time_index_path
-from aerotape.catalog.time_index.upkeep import prepare_extension
 from aerotape.clock import epoch_ms
 from aerotape.errors import AerotapeError
 

@@ -25,8 +25,8 @@ from aerotape.archive.waiting import Task, run
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.no_follow import DIRECTORY_MODE
+from aerotape.catalog.scope_layout import imported_directory
 from aerotape.catalog.scopes.importing import RecordingImport
-from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.catalog.scopes.placing import (
     check_levels,
     check_no_ledger,
@@ -36,7 +36,7 @@ from aerotape.catalog.scopes.placing import (
     temporary_folder,
     write_directory,
 )
-from aerotape.channel_uri import ChannelUri
+from aerotape.channel_uri import ChannelUri, with_session_id
 from aerotape.clock import epoch_ms
 from aerotape.frame_header import to_int32
 from aerotape.qualified_id import QualifiedId
@@ -231,7 +231,7 @@ def _replay(
 ) -> Task[tuple[_native.Subscription, _native.Image]]:
     """Request a replay whose frames are those of the recording, and wait for its stream."""
     timeout_ns = session.timeout_ns
-    channel = channels.with_session_id(channel, source.session_id)
+    channel = with_session_id(channel, source.session_id)
     subscription = yield from add_subscription(session.aeron, channel, source.stream_id, timeout_ns)
     try:
         if channels.has_wildcard_port(channel):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from aerotape.catalog.location import StorageOptions
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.replay.offline.columns.payloads import Others, TypedColumns
+    from aerotape.replay.offline.directory import ArchiveDirectory
 
 
 _TYPES: Final = dict.fromkeys(COLUMNS, "int32") | {
@@ -30,6 +31,13 @@ _TYPES: Final = dict.fromkeys(COLUMNS, "int32") | {
     "payload": "binary",
     "_corrupt": "string",
 }
+
+
+def _directory_at(archive_dir: str, storage: StorageOptions) -> ArchiveDirectory:
+    # Loads slowly, and most tables have no added columns.
+    from aerotape.replay.offline.directory import directory_at
+
+    return directory_at(archive_dir, storage)
 
 
 def table_columns(mode: Mode, payloads: TypedColumns | None = None) -> tuple[str, ...]:
@@ -98,7 +106,7 @@ class TableReader:
         added = added_names(payloads)
         typed = payloads.names if payloads is not None else ()
         check_columns(self._columns, (*COLUMNS, *typed, *added))
-        self._added = AddedColumns(self._columns, added)
+        self._added = AddedColumns(self._columns, added, _directory_at)
         if self._added:
             self._columns = self._added.other_columns
         self._typed = None

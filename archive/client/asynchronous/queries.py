@@ -13,7 +13,7 @@ from aerotape.archive.client.requests.queries import Pages, RecordingSubscriptio
 from aerotape.archive.client.session.exchange import poll, send_keep_alive
 from aerotape.archive.client.session.request import Call, Listing, get_archive_id, relevant_id
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
+from aerotape.catalog.scope_layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ArchiveError

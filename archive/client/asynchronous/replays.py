@@ -7,13 +7,13 @@ from functools import partial
 from typing import Self
 
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.closing import AsyncClosing, Opening
 from aerotape.archive.client.event_loop import AsyncRequests
 from aerotape.archive.client.replay import requests
 from aerotape.archive.client.replay.requests import ReplayTarget
 from aerotape.archive.client.replay.stream import ReplayProperties, ReplayStream, open_replay
 from aerotape.archive.client.session.request import Call, nothing
 from aerotape.codecs.generated import archive as codecs
+from aerotape.context import AsyncClosing, Opening
 from aerotape.message import Message
 
 

@@ -8,7 +8,6 @@ from typing import Self
 
 from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.client import channels
-from aerotape.archive.client.closing import AsyncClosing, Opening
 from aerotape.archive.client.connection import ConnectionSettings
 from aerotape.archive.client.event_loop import AsyncMessages, AsyncRequests
 from aerotape.archive.client.live.persistent_subscription import (
@@ -36,6 +35,7 @@ from aerotape.archive.client.session.signals import (
     signal_filter,
 )
 from aerotape.codecs.generated.archive import RecordingSignal
+from aerotape.context import AsyncClosing, Opening
 
 
 class AsyncSignals(AsyncIterator[RecordingSignalEvent], AsyncClosing):

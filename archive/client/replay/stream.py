@@ -26,6 +26,7 @@ from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.driver_tasks import add_subscription, bind_port
 from aerotape.archive.waiting import SLICE_NS, Fragments, Pause, Responses, Task
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.channel_uri import with_session_id
 from aerotape.errors import (
     AeronTimeoutError,
     AerotapeError,
@@ -150,7 +151,7 @@ class ReplayStream(ImageReader):
             self.replay_session_id = answer.relevant_id
             session_id = to_int32(answer.relevant_id)
             if self._subscription is None:
-                yield from self._subscribe(channels.with_session_id(channel, session_id), target)
+                yield from self._subscribe(with_session_id(channel, session_id), target)
             yield from self._await_image(session_id)
         except BaseException:
             self.abandon()

@@ -17,7 +17,7 @@ from aerotape.archive.client.session.exchange import list_items
 from aerotape.archive.client.session.request import Call, Item, Listing, Request, relevant_id
 from aerotape.archive.waiting import Task
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.scopes.layout import scope_of_archive, unsigned
+from aerotape.catalog.scope_layout import scope_of_archive, unsigned
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError

@@ -8,7 +8,7 @@ from aerotape.archive.control import responses
 from aerotape.archive.control.requests import queries
 from aerotape.archive.extensions import Handlers
 from aerotape.archive.replay.request import ImportedRecording, RequestedReplay
-from aerotape.catalog.scopes.layout import (
+from aerotape.catalog.scope_layout import (
     imported_directory,
     imported_ids,
     scope_of_archive,
