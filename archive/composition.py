@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.later_responses import LaterResponses
 from aerotape.archive.control.services import Services
 from aerotape.archive.extensions import Extensions
 from aerotape.archive.recording.recordings import Recordings
@@ -21,6 +20,7 @@ from aerotape.archive.recording.storage import StorageGate
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.tokens import ReplayTokens
 from aerotape.archive.replication.replications import Replications
+from aerotape.archive.waiting import BackgroundTasks
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
@@ -83,7 +83,10 @@ def compose_services(
         )
     gate = StorageGate(archive_dir, mailbox.wake)
     locks = SegmentLocks()
-    deletions = SegmentDeletions(locks=locks, files=files, errors=errors, wake=mailbox.wake)
+    tasks = BackgroundTasks()
+    deletions = SegmentDeletions(
+        locks=locks, files=files, tasks=tasks, errors=errors, wake=mailbox.wake
+    )
     deletions.delete_left_over(archive_dir, catalog.purged_ids())
     recordings = Recordings(
         config=config,
@@ -147,7 +150,7 @@ def compose_services(
         segments=segments,
         removals=removals,
         gate=gate,
-        later=LaterResponses(errors),
+        tasks=tasks,
         extensions=Extensions(),
         errors=errors,
         authorisation=authorisation,

@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, assert_never, cast
 
+from aerotape.archive.agent import SOON_NS
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -317,6 +319,11 @@ class Running(Generic[T]):
             raise
         return True
 
+    @property
+    def is_pausing(self) -> bool:
+        """Whether it waits for a time."""
+        return not self.is_done and isinstance(self._wait, Pause)
+
     def close(self) -> None:
         """Cancel the task. Idempotent."""
         self.is_done = True
@@ -324,7 +331,7 @@ class Running(Generic[T]):
 
 
 class BackgroundTasks:
-    """The unfinished tasks of one part of the archive. For the conductor's thread."""
+    """The unfinished tasks of one part of the archive, as an agent. For the conductor's thread."""
 
     def __init__(self) -> None:
         self._tasks: list[Running[None]] = []
@@ -338,7 +345,12 @@ class BackgroundTasks:
         self._tasks.append(running)
         self._advance(running)
 
-    def advance(self) -> None:
+    @property
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: a task pauses; what others wait for wakes the conductor."""
+        return SOON_NS if any(each.is_pausing for each in self._tasks) else None
+
+    def do_work(self) -> None:
         """Continue each task whose wait is over; what one raises ends it and is raised."""
         for running in list(self._tasks):
             self._advance(running)

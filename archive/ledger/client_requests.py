@@ -84,8 +84,8 @@ class ClientRequests:
             self._worker.caller = client
             if client.is_done:
                 session.requests.close()
-            session.requests.advance()
-            session.changes.advance()
+            session.requests.do_work()
+            session.changes.do_work()
             if not session:
                 del self._sessions[client]
 

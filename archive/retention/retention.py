@@ -77,9 +77,9 @@ class Retention:
     def do_work(self) -> None:
         """Start a pass when it is due, or advance the current one by one step."""
         now_ns = self.monotonic_ns()
-        self._removals.advance()
+        self._removals.do_work()
         if self.is_at_work:
-            self._tasks.advance()
+            self._tasks.do_work()
         elif now_ns >= self._due_ns:
             self._due_ns = now_ns + self.interval_ns
             self._tasks.start(self._pass())
