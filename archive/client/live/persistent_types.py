@@ -10,13 +10,13 @@ from aerotape.archive.client import arguments
 from aerotape.archive.client.replay.requests import ReplayTarget
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
+from aerotape.units import MAX_LONG
 
 FROM_START: Final = -1
 FROM_LIVE: Final = -2
 Start = int | Literal["start", "live"]
 
 _STARTS: Final = {"start": FROM_START, "live": FROM_LIVE}
-_INT64_MAX: Final = (1 << 63) - 1
 
 
 class PersistentState(enum.IntEnum):
@@ -79,7 +79,7 @@ class PersistentOptions:
     def __post_init__(self) -> None:
         """Check the options (ConfigurationError)."""
         arguments.natural("recording_id", self.recording_id)
-        arguments.integer("start", self.start, FROM_LIVE, _INT64_MAX)
+        arguments.integer("start", self.start, FROM_LIVE, MAX_LONG)
         arguments.channel("live_channel", self.live_channel)
         if self.live_stream_id is not None:
             arguments.any_int32("live_stream_id", self.live_stream_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.requests.queries import check_scope
@@ -23,10 +23,9 @@ from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import argument
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP
+from aerotape.units import MAX_LONG
 
 T = TypeVar("T")
-
-_LONGEST: Final = (1 << 63) - 1
 
 _ReplayMessage = (
     codecs.ReplayRequest | codecs.BoundedReplayRequest | ledger_control.ScopedReplayRequest
@@ -81,8 +80,8 @@ def _call(
     length = REPLAY_ALL_AND_FOLLOW if length is None else length
     fields: dict[str, Any] = {
         "recording_id": arguments.natural("recording_id", recording_id),
-        "position": arguments.integer("position", position, NULL_POSITION, _LONGEST),
-        "length": arguments.integer("length", length, REPLAY_ALL_AND_STOP, _LONGEST),
+        "position": arguments.integer("position", position, NULL_POSITION, MAX_LONG),
+        "length": arguments.integer("length", length, REPLAY_ALL_AND_STOP, MAX_LONG),
         "replay_stream_id": arguments.any_int32("stream_id", target.stream_id),
         "file_io_max_length": arguments.optional_length(
             "file_io_max_length", target.file_io_max_length

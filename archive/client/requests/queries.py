@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Final, Generic, TypeVar, cast
+from typing import ClassVar, Generic, TypeVar, cast
 
 from aerotape.archive.client import arguments
 from aerotape.archive.client.session.client_session import ClientSession
@@ -22,8 +22,7 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import signed
-
-_MAX_COUNT: Final = (1 << 31) - 1
+from aerotape.units import MAX_INT
 
 D = TypeVar("D")
 
@@ -64,7 +63,7 @@ class Pages(Generic[D]):
     count: int | None
 
     def __post_init__(self) -> None:
-        self._remaining = _MAX_COUNT if self.count is None else arguments.count("count", self.count)
+        self._remaining = MAX_INT if self.count is None else arguments.count("count", self.count)
 
     def next(self) -> Task[list[D]]:
         """Return the next page; an empty one is the end."""
