@@ -108,12 +108,7 @@ def _call(
 
 
 def stop_replay(replay_session_id: int) -> Call[bool]:
-    """Stop a replay, if it has not ended already.
-
-    Returns:
-        False when no replay with this id was running. The Java archive does not report that: then
-        the result is True.
-    """
+    """Stop a replay; the result is False if the archive reports that none with this id ran."""
     request = codecs.StopReplayRequest(
         replay_session_id=arguments.any_int64("replay_session_id", replay_session_id)
     )
