@@ -29,7 +29,7 @@ from aerotape.archive.client.live.persistent_types import PersistentEvent as Per
 from aerotape.archive.client.live.persistent_types import PersistentState as PersistentState
 from aerotape.archive.client.live.replay_merge import MergeState as MergeState
 from aerotape.archive.client.live.replay_merge import ReplayMerge as ReplayMerge
-from aerotape.archive.client.requests.queries import RecordingSubscription as RecordingSubscription
+from aerotape.archive.client.queries import RecordingSubscription as RecordingSubscription
 from aerotape.archive.client.session.signals import RecordingSignalEvent as RecordingSignalEvent
 from aerotape.catalog.descriptor import RecordingDescriptor as RecordingDescriptor
 from aerotape.codecs.generated.archive import RecordingSignal as RecordingSignal

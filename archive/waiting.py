@@ -15,6 +15,7 @@ each of them.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, assert_never, cast
@@ -232,6 +233,23 @@ class Attempt(Generic[T]):
 
 Wait = Pause | Responses | Fragments | CounterValue | Until[Any] | Attempt[Any]
 Task = Generator[Wait, None, T]
+
+
+def begin_in_thread(work: Callable[[], T], name: str) -> Future[T]:
+    """Begin work in a thread that the end of the process does not wait for."""
+    from concurrent.futures import Future
+
+    future = Future[T]()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        # Also SystemExit of a user's function: its caller waits for it.
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
 
 
 def await_future(future: Future[T]) -> Task[T]:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar, assert_never, cast
 
-from aerotape.archive.client.requests.queries import Pages
+from aerotape.archive.client.queries import Pages
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.keep_alive import IdleReader

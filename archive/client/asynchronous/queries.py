@@ -6,10 +6,9 @@ import time
 from collections.abc import AsyncIterator
 from functools import partial
 
-from aerotape.archive.client import arguments
+from aerotape.archive.client import arguments, queries
 from aerotape.archive.client.event_loop import AsyncRequests
-from aerotape.archive.client.requests import queries
-from aerotape.archive.client.requests.queries import Pages, RecordingSubscription
+from aerotape.archive.client.queries import Pages, RecordingSubscription
 from aerotape.archive.client.session.exchange import poll, send_keep_alive
 from aerotape.archive.client.session.request import Call, Listing, get_archive_id, relevant_id
 from aerotape.catalog.descriptor import RecordingDescriptor

@@ -8,10 +8,9 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from aerotape.archive.client import arguments
+from aerotape.archive.client import arguments, queries
 from aerotape.archive.client.blocking_requests import BlockingRequests
-from aerotape.archive.client.requests import queries
-from aerotape.archive.client.requests.queries import Pages, RecordingSubscription
+from aerotape.archive.client.queries import Pages, RecordingSubscription
 from aerotape.archive.client.session.exchange import poll, send_keep_alive
 from aerotape.archive.client.session.request import Call, Listing, get_archive_id, relevant_id
 from aerotape.catalog.descriptor import RecordingDescriptor

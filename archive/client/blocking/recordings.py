@@ -10,7 +10,7 @@ from aerotape.aeron import ExclusivePublication, Publication
 from aerotape.archive.client import arguments
 from aerotape.archive.client.arguments import SourceLocationName
 from aerotape.archive.client.blocking_requests import BlockingRequests
-from aerotape.archive.client.requests.queries import stop_recording_by_identity
+from aerotape.archive.client.queries import stop_recording_by_identity
 from aerotape.archive.client.session.request import Call, nothing, relevant_id
 from aerotape.archive.driver_tasks import add, add_publication
 from aerotape.channel_uri import with_session_id

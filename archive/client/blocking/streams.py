@@ -28,12 +28,13 @@ from aerotape.archive.client.live.replay_merge import (
     default_destination,
     open_replay_merge,
 )
-from aerotape.archive.client.requests.signals import await_signal, next_signal
 from aerotape.archive.client.session.exchange import poll
 from aerotape.archive.client.session.signals import (
     RecordingSignalEvent,
     SignalFilter,
     SignalQueue,
+    await_signal,
+    next_signal,
     signal_filter,
 )
 from aerotape.codecs.generated.archive import RecordingSignal

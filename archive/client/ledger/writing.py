@@ -18,7 +18,7 @@ from aerotape import _native, errors
 from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
 from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.requests import LedgerInfo
-from aerotape.archive.client.requests.queries import list_recording, stop_recording_by_identity
+from aerotape.archive.client.queries import list_recording, stop_recording_by_identity
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.request import Listing

@@ -24,8 +24,8 @@ from aerotape.archive.client.live.persistent_types import (
     PersistentOptions,
     PersistentState,
 )
+from aerotape.archive.client.queries import list_recording, max_recorded_position
 from aerotape.archive.client.replay.stream import ReplayStream
-from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.reconnecting_session import ReconnectingSession

@@ -18,9 +18,9 @@ from aerotape import _native, errors
 from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.client import channels
 from aerotape.archive.client.live.join_rule import is_joined, is_near_live
+from aerotape.archive.client.queries import list_recording, max_recorded_position
 from aerotape.archive.client.replay.requests import ReplayTarget, start_replay, stop_replay
 from aerotape.archive.client.replay.stream import ImageReader
-from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.driver_tasks import add_subscription

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.requests.queries import check_scope
+from aerotape.archive.client.queries import check_scope
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.request import Call, relevant_id

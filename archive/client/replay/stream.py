@@ -14,13 +14,13 @@ from typing import Final
 
 from aerotape import _native
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.replay.requests import ReplayTarget, start_replay, stop_replay
-from aerotape.archive.client.requests.queries import (
+from aerotape.archive.client.queries import (
     check_scope,
     list_recording,
     max_recorded_position,
     stop_position,
 )
+from aerotape.archive.client.replay.requests import ReplayTarget, start_replay, stop_replay
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.driver_tasks import add_subscription, bind_port

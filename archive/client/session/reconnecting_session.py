@@ -12,8 +12,7 @@ from typing import Final
 
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.keep_alive import IdleReader
-from aerotape.archive.client.session.threads import begin_in_thread
-from aerotape.archive.waiting import Pause, Responses, Running, Task, Until
+from aerotape.archive.waiting import Pause, Responses, Running, Task, Until, begin_in_thread
 from aerotape.errors import ClosedError, ConfigurationError
 
 _RETRY_AFTER_NS: Final = 100_000_000
