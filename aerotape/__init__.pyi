@@ -16,7 +16,7 @@ from aerotape.archive.client.blocking.ledgers import LedgerReader as LedgerReade
 from aerotape.archive.client.blocking.ledgers import LedgerWriter as LedgerWriter
 from aerotape.archive.client.blocking.replays import Replay as Replay
 from aerotape.archive.client.blocking.streams import Signals as Signals
-from aerotape.archive.client.channels import extension_channel as extension_channel
+from aerotape.catalog.descriptor import extension_channel as extension_channel
 from aerotape.archive.client.client import ArchiveClient as ArchiveClient
 from aerotape.archive.client.client import connect as connect
 from aerotape.archive.client.credentials import Credentials as Credentials
@@ -30,7 +30,7 @@ from aerotape.archive.client.live.persistent_types import PersistentEvent as Per
 from aerotape.archive.client.live.persistent_types import PersistentState as PersistentState
 from aerotape.archive.client.live.replay_merge import MergeState as MergeState
 from aerotape.archive.client.live.replay_merge import ReplayMerge as ReplayMerge
-from aerotape.archive.client.requests.queries import RecordingSubscription as RecordingSubscription
+from aerotape.archive.client.queries import RecordingSubscription as RecordingSubscription
 from aerotape.archive.client.session.signals import RecordingSignalEvent as RecordingSignalEvent
 from aerotape.catalog.descriptor import RecordingDescriptor as RecordingDescriptor
 from aerotape.codecs.generated.archive import RecordingSignal as RecordingSignal

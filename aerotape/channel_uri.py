@@ -16,14 +16,13 @@ from functools import lru_cache
 
 from aerotape.errors import ConfigurationError
 from aerotape.frame_header import FRAME_ALIGNMENT, to_int32
-from aerotape.units import MAX_LONG, format_duration, format_size, parse_size
+from aerotape.units import MAX_INT, MAX_LONG, format_duration, format_size, parse_size
 
 SPY_PREFIX = "aeron-spy:"
 MAX_URI_LENGTH = 4095
 
 _SCHEME = "aeron:"
 _TAG_PREFIX = "tag:"
-_MAX_INT = (1 << 31) - 1
 
 _Normalise = Callable[[str, str], str]
 """Returns the text of a parameter from its name and value."""
@@ -129,7 +128,7 @@ def _integer(low: int, high: int) -> _Normalise:
     return normalise
 
 
-_int32 = _integer(-_MAX_INT - 1, _MAX_INT)
+_int32 = _integer(-MAX_INT - 1, MAX_INT)
 _int64 = _integer(-MAX_LONG - 1, MAX_LONG)
 
 
@@ -141,8 +140,8 @@ def _session_id(name: str, value: str) -> str:
 
 def _size(name: str, value: str) -> str:
     size = parse_size(name, value)
-    if size > _MAX_INT:
-        raise ChannelUriError(f"{name}={value!r} is larger than {_MAX_INT} bytes", name)
+    if size > MAX_INT:
+        raise ChannelUriError(f"{name}={value!r} is larger than {MAX_INT} bytes", name)
     return format_size(size)
 
 
@@ -247,6 +246,13 @@ def stripped_channel(channel: ChannelUri | str, **additions: str | int | bool) -
             parts.append(_parameter(name, text))
     prefix = f"{_SCHEME}{uri.media}"
     return f"{prefix}?{'|'.join(parts)}" if parts else prefix
+
+
+def with_session_id(channel: str, session_id: int) -> str:
+    """Return `channel` restricted to one session."""
+    uri = ChannelUri.parse(channel)
+    uri.put("session-id", str(session_id))
+    return str(uri)
 
 
 def initial_position(position: int, initial_term_id: int, term_length: int) -> dict[str, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from aerotape.errors import ConfigurationError
 
+MAX_INT = (1 << 31) - 1
 MAX_LONG = (1 << 63) - 1
 
 SIZE_FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.later_responses import LaterResponses
 from aerotape.archive.control.services import Services
 from aerotape.archive.extensions import Extensions
 from aerotape.archive.recording.recordings import Recordings
@@ -17,10 +16,11 @@ from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.segments.moves import SegmentMoves
-from aerotape.archive.recording.storage_gate import StorageGate
+from aerotape.archive.recording.storage import StorageGate
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.tokens import ReplayTokens
 from aerotape.archive.replication.replications import Replications
+from aerotape.archive.waiting import BackgroundTasks
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aerotape.archive.counters import ArchiveCounters
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.file_worker import FileWorker
-    from aerotape.archive.recording.storage_space import StorageSpace
+    from aerotape.archive.recording.storage import StorageSpace
     from aerotape.archive.security.authorisation import GuardedAuthorisation
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.mark.mark_file import MarkFile
@@ -83,7 +83,10 @@ def compose_services(
         )
     gate = StorageGate(archive_dir, mailbox.wake)
     locks = SegmentLocks()
-    deletions = SegmentDeletions(locks=locks, files=files, errors=errors, wake=mailbox.wake)
+    tasks = BackgroundTasks()
+    deletions = SegmentDeletions(
+        locks=locks, files=files, tasks=tasks, errors=errors, wake=mailbox.wake
+    )
     deletions.delete_left_over(archive_dir, catalog.purged_ids())
     recordings = Recordings(
         config=config,
@@ -148,7 +151,7 @@ def compose_services(
         segments=segments,
         removals=removals,
         gate=gate,
-        later=LaterResponses(errors),
+        tasks=tasks,
         extensions=Extensions(),
         errors=errors,
         authorisation=authorisation,

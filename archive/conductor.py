@@ -19,7 +19,7 @@ from aerotape.archive.control.control_session_adapter import ControlSessionAdapt
 from aerotape.archive.control.control_sessions import ControlSessions
 from aerotape.archive.extensions import Extension
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.archive.recording.storage_space import StorageSpace
+from aerotape.archive.recording.storage import StorageSpace
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
 from aerotape.archive.security.authorisation import AuthorisationService, GuardedAuthorisation
 from aerotape.catalog.recovery.trailing_segment import make_next_segments
@@ -77,6 +77,7 @@ class Conductor:
         authorisation = GuardedAuthorisation(authorisation_service, self._errors)
         services = compose_services(resources, self._storage, self._files, authorisation)
         self.recordings, self.replays = services.recordings, services.replays
+        self._deletions = services.segments.deletions
         self._replications, self._gate = services.replications, services.gate
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
@@ -100,8 +101,7 @@ class Conductor:
             **services.extensions.agents,
             "recordings": self.recordings,
             "replays": self.replays,
-            "deletions": services.segments.deletions,
-            "responses": services.later,
+            "background tasks": services.tasks,
             **retention_agent(resources, services, adapter.audience),
             "control sessions": self._sessions,
         }
@@ -286,6 +286,7 @@ class Conductor:
             if isinstance(event, _native.RecordingStopped | _native.RecordingSynced):
                 self._quietly(partial(self._handle, event))
         self._quietly(self._files.close)
+        self._quietly(self._deletions.close)
         for agent in self._agents.values():
             self._quietly(agent.close)
         self._quietly(partial(make_next_segments, self._catalog, self._archive_dir))

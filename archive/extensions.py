@@ -5,7 +5,7 @@ The archive names its extensions in `archive.archive`; nothing else in it import
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,10 +85,12 @@ class Extensions:
         self.handlers.update(extension.handlers)
         self.agents.update(extension.agents)
 
-    def _concerned(self, *channels: str) -> Iterator[Extension]:
-        for each in self._extensions:
-            if any(each.fragment in channel for channel in channels):
-                yield each
+    def _concerned(self, *channels: str) -> list[Extension]:
+        return [
+            each
+            for each in self._extensions
+            if any(each.fragment in channel for channel in channels)
+        ]
 
     def check_recording(self, recording_id: int) -> None:
         """As `Extension.check_recording`, of each."""
@@ -107,5 +109,8 @@ class Extensions:
 
     def durability(self, channel: str, stream_id: int) -> Durability | None:
         """As `Extension.durability`, of the first that names one."""
-        found = (each.durability(channel, stream_id) for each in self._concerned(channel))
-        return next((each for each in found if each is not None), None)
+        for each in self._concerned(channel):
+            found = each.durability(channel, stream_id)
+            if found is not None:
+                return found
+        return None

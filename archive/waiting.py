@@ -15,9 +15,12 @@ each of them.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, assert_never, cast
+
+from aerotape.archive.agent import SOON_NS
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -232,6 +235,23 @@ Wait = Pause | Responses | Fragments | CounterValue | Until[Any] | Attempt[Any]
 Task = Generator[Wait, None, T]
 
 
+def begin_in_thread(work: Callable[[], T], name: str) -> Future[T]:
+    """Begin work in a thread that the end of the process does not wait for."""
+    from concurrent.futures import Future
+
+    future = Future[T]()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        # Also SystemExit of a user's function: its caller waits for it.
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
+
+
 def await_future(future: Future[T]) -> Task[T]:
     """Wait for a call in another thread; return its result, or raise its exception.
 
@@ -317,7 +337,50 @@ class Running(Generic[T]):
             raise
         return True
 
+    @property
+    def is_pausing(self) -> bool:
+        """Whether it waits for a time."""
+        return not self.is_done and isinstance(self._wait, Pause)
+
     def close(self) -> None:
         """Cancel the task. Idempotent."""
         self.is_done = True
         self._task.close()
+
+
+class BackgroundTasks:
+    """The unfinished tasks of one part of the archive, as an agent. For the conductor's thread."""
+
+    def __init__(self) -> None:
+        self._tasks: list[Running[None]] = []
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(self, task: Task[None]) -> None:
+        """Run a task to its first wait; what it raises is raised."""
+        running = Running(task)
+        self._tasks.append(running)
+        self._advance(running)
+
+    @property
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: a task pauses; what others wait for wakes the conductor."""
+        return SOON_NS if any(each.is_pausing for each in self._tasks) else None
+
+    def do_work(self) -> None:
+        """Continue each task whose wait is over; what one raises ends it and is raised."""
+        for running in list(self._tasks):
+            self._advance(running)
+
+    def close(self) -> None:
+        """Cancel all tasks."""
+        while self._tasks:
+            self._tasks.pop().close()
+
+    def _advance(self, running: Running[None]) -> None:
+        try:
+            running.advance()
+        finally:
+            if running.is_done:
+                self._tasks.remove(running)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from aerotape.catalog import layout
-from aerotape.errors import CatalogError
+from aerotape.channel_uri import ChannelUri, initial_position
+from aerotape.errors import CatalogError, ConfigurationError
 from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.protocol import NULL_VALUE
 
@@ -151,6 +152,30 @@ def segment_base(descriptor: RecordingDescriptor, position: int) -> int:
 def max_position(descriptor: RecordingDescriptor) -> int:
     """Return the position at which a stream with terms of this length ends: 2^31 of them."""
     return descriptor.term_buffer_length << 31
+
+
+def extension_channel(recording: RecordingDescriptor, channel: str) -> str:
+    """Return `channel` for a publication that continues at the end of a stopped recording.
+
+    >>> recording = client.list_recording(recording_id)
+    >>> channel = aerotape.extension_channel(recording, "aeron:ipc")
+    >>> client.extend_recording(recording_id, channel, recording.stream_id)
+    >>> publication = client.aeron.add_exclusive_publication(channel, recording.stream_id)
+
+    Raises:
+        ConfigurationError: the recording has not stopped, or `channel` is not a channel URI.
+    """
+    if recording.is_active:
+        raise ConfigurationError(
+            f"recording {recording.recording_id} is live: stop it before extending it"
+        )
+    uri = ChannelUri.parse(channel)
+    additions = initial_position(
+        recording.stop_position, recording.initial_term_id, recording.term_buffer_length
+    )
+    for name, value in {**additions, "mtu": recording.mtu_length}.items():
+        uri.put(name.replace("_", "-"), str(value))
+    return str(uri)
 
 
 def describe_problem(descriptor: RecordingDescriptor) -> str:

@@ -30,7 +30,7 @@ from aerotape.catalog.recovery.stop_position import (
     find_recording_end,
 )
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
-from aerotape.catalog.scopes.layout import imported_ids, scope_of_archive
+from aerotape.catalog.scope_layout import imported_ids, scope_of_archive
 from aerotape.catalog.segment_files import (
     SegmentFile,
     list_segment_files,

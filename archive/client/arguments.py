@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError
+from aerotape.units import MAX_INT, MAX_LONG
 
 SourceLocationName = Literal["local", "remote"]
-
-_INT32_MAX: Final = (1 << 31) - 1
-_INT64_MAX: Final = (1 << 63) - 1
 
 
 def integer(name: str, value: int, least: int, most: int) -> int:
@@ -25,7 +23,7 @@ def integer(name: str, value: int, least: int, most: int) -> int:
 
 def natural(name: str, value: int) -> int:
     """Check an id, a position in bytes, or a duration in nanoseconds: 63 bits, not negative."""
-    return integer(name, value, 0, _INT64_MAX)
+    return integer(name, value, 0, MAX_LONG)
 
 
 def optional_natural(name: str, value: int | None) -> int:
@@ -35,22 +33,22 @@ def optional_natural(name: str, value: int | None) -> int:
 
 def any_int64(name: str, value: int) -> int:
     """Check an id of any sign, 64 bits."""
-    return integer(name, value, -_INT64_MAX - 1, _INT64_MAX)
+    return integer(name, value, -MAX_LONG - 1, MAX_LONG)
 
 
 def any_int32(name: str, value: int) -> int:
     """Check a stream or session id: 32 bits."""
-    return integer(name, value, -_INT32_MAX - 1, _INT32_MAX)
+    return integer(name, value, -MAX_INT - 1, MAX_INT)
 
 
 def count(name: str, value: int) -> int:
     """Check a number of things: 32 bits, not negative."""
-    return integer(name, value, 0, _INT32_MAX)
+    return integer(name, value, 0, MAX_INT)
 
 
 def optional_length(name: str, value: int | None) -> int:
     """Return a positive length of 32 bits; -1 for None."""
-    return -1 if value is None else integer(name, value, 1, _INT32_MAX)
+    return -1 if value is None else integer(name, value, 1, MAX_INT)
 
 
 def text(name: str, value: str) -> str:

@@ -13,11 +13,9 @@ from aerotape.archive.client.asynchronous.queries import AsyncQueryMethods
 from aerotape.archive.client.asynchronous.recordings import AsyncRecordingMethods
 from aerotape.archive.client.asynchronous.segments import AsyncSegmentMethods
 from aerotape.archive.client.asynchronous.streams import AsyncStreamMethods
-from aerotape.archive.client.client import ArchiveClient, connect
-from aerotape.archive.client.closing import AsyncClosing, Opening
+from aerotape.archive.client.client import ArchiveClient, ClientProperties, connect
 from aerotape.archive.client.connection import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ConnectOptions
-from aerotape.archive.client.session.client_properties import ClientProperties
-from aerotape.context import Closing
+from aerotape.context import AsyncClosing, Closing, Opening
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.async_entities import AsyncEntities

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.channel_uri import ChannelUri, initial_position, stripped_channel
+from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import argument
 
@@ -88,37 +87,6 @@ def _with_control_defaults(channel: str) -> ChannelUri:
     for name, value in _CONTROL_DEFAULTS.items():
         uri.parameters.setdefault(name, value)
     return uri
-
-
-def extension_channel(recording: RecordingDescriptor, channel: str) -> str:
-    """Return `channel` for a publication that continues at the end of a stopped recording.
-
-    >>> recording = client.list_recording(recording_id)
-    >>> channel = aerotape.extension_channel(recording, "aeron:ipc")
-    >>> client.extend_recording(recording_id, channel, recording.stream_id)
-    >>> publication = client.aeron.add_exclusive_publication(channel, recording.stream_id)
-
-    Raises:
-        ConfigurationError: the recording has not stopped, or `channel` is not a channel URI.
-    """
-    if recording.is_active:
-        raise ConfigurationError(
-            f"recording {recording.recording_id} is live: stop it before extending it"
-        )
-    uri = ChannelUri.parse(channel)
-    additions = initial_position(
-        recording.stop_position, recording.initial_term_id, recording.term_buffer_length
-    )
-    for name, value in {**additions, "mtu": recording.mtu_length}.items():
-        uri.put(name.replace("_", "-"), str(value))
-    return str(uri)
-
-
-def with_session_id(channel: str, session_id: int) -> str:
-    """Return `channel` restricted to one session."""
-    uri = ChannelUri.parse(channel)
-    uri.put("session-id", str(session_id))
-    return str(uri)
 
 
 def has_wildcard_port(channel: str) -> bool:

@@ -2,32 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
-from aerotape.archive.client import channels
+from aerotape.aeron import Aeron
 from aerotape.archive.client.blocking.ledgers import LedgerMethods
 from aerotape.archive.client.blocking.queries import QueryMethods
 from aerotape.archive.client.blocking.recordings import RecordingMethods
 from aerotape.archive.client.blocking.segments import SegmentMethods
 from aerotape.archive.client.blocking.streams import StreamMethods
-from aerotape.archive.client.connection import (
-    DEFAULT_KEEP_ALIVE_INTERVAL_NS,
-    ConnectionSettings,
-    prepare,
-)
-from aerotape.archive.client.credentials import Credentials, UserSecret
-from aerotape.archive.client.session.client_properties import ClientProperties
+from aerotape.archive.client.connection import ConnectionSettings, ConnectOptions, prepare
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.keep_alive import IdleReader
+from aerotape.catalog.layout import version_string
 from aerotape.context import Closing
+from aerotape.formatting import shown
+from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.entities import Entities
     from aerotape.archive.entity.records import EntityOptions
     from aerotape.archive.entity.stores.store import Store
+
+
+class ClientProperties:
+    """Properties of a connection to an archive."""
+
+    _aeron: Aeron
+    _session: ClientSession
+
+    @property
+    def aeron(self) -> Aeron:
+        """The Aeron client in use, to publish and subscribe with."""
+        return self._aeron
+
+    @property
+    def archive_id(self) -> int:
+        """The archive's id, as received at connect; -1 for an archive too old to have one."""
+        return self._session.archive_id
+
+    @property
+    def archive_version(self) -> str:
+        """The version of the control protocol of the archive, like ``1.12.0``."""
+        return version_string(self._session.archive_version)
+
+    @property
+    def control_session_id(self) -> int:
+        """The session's id at the archive."""
+        session_id = self._session.control_session_id
+        return NULL_VALUE if session_id is None else session_id
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client was closed or the archive went away."""
+        return self._session.is_closed
+
+    def __repr__(self) -> str:
+        return shown(self, "_session.publication.channel", "archive_id", "control_session_id")
 
 
 class ArchiveClient(
@@ -99,21 +129,7 @@ class ArchiveClient(
             self._connecting.owned_aeron.close()
 
 
-def connect(
-    *,
-    aeron: Aeron | None = None,
-    aeron_dir: str | Path | None = None,
-    control_request_channel: str = channels.DEFAULT_CONTROL_CHANNEL,
-    control_request_stream_id: int = channels.DEFAULT_CONTROL_STREAM_ID,
-    control_response_channel: str | None = None,
-    control_response_stream_id: int = channels.DEFAULT_RESPONSE_STREAM_ID,
-    timeout_ns: int = DEFAULT_TIMEOUT_NS,
-    start_timeout_ns: int | None = None,
-    keep_alive_interval_ns: int = DEFAULT_KEEP_ALIVE_INTERVAL_NS,
-    credentials: bytes | Credentials | UserSecret = b"",
-    on_challenge: Callable[[bytes], bytes] | None = None,
-    client_name: str = "aerotape",
-) -> ArchiveClient:
+def connect(**options: Unpack[ConnectOptions]) -> ArchiveClient:
     """Connect to an archive, Aeron's own or this package's.
 
     Args:
@@ -121,21 +137,21 @@ def connect(
         aeron_dir: the media driver's directory, when `aeron` is not given.
         control_request_channel: where the archive listens. Default: over IPC, which needs the
             archive to use the same media driver.
-        control_request_stream_id: stream on that channel.
+        control_request_stream_id: stream on that channel. Default: 10.
         control_response_channel: the channel for the archive's responses. Default: IPC for IPC,
             else a free port of this host, which an archive on another host cannot reach.
-        control_response_stream_id: stream on that channel.
-        timeout_ns: for the connect and for each request.
+        control_response_stream_id: stream on that channel. Default: 20.
+        timeout_ns: for the connect and for each request. Default: 10 s.
         start_timeout_ns: how long to wait for a media driver; 0 fails at once. Default:
             `timeout_ns`.
         keep_alive_interval_ns: how often the response stream is read while the client is idle,
             so that the archive does not close the session; 0 leaves that to
-            `poll_for_recording_signals` and `poll_for_errors`.
+            `poll_for_recording_signals` and `poll_for_errors`. Default: 1 s.
         credentials: for an archive that requires them: bytes, or an object that supplies them, like
             ``aerotape.UserSecret("alice", secret)``.
         on_challenge: returns the credentials that respond to the archive's challenge; called in
             another thread.
-        client_name: the name that the archive shows for this client.
+        client_name: the name that the archive shows for this client. Default: ``aerotape``.
 
     Raises:
         AeronError: there is no media driver, or it refuses a channel.
@@ -143,22 +159,7 @@ def connect(
         ArchiveError: the archive refuses: protocol version, credentials.
         ConfigurationError: the response channel must be given.
     """
-    connecting = prepare(
-        {
-            "aeron": aeron,
-            "aeron_dir": aeron_dir,
-            "control_request_channel": control_request_channel,
-            "control_request_stream_id": control_request_stream_id,
-            "control_response_channel": control_response_channel,
-            "control_response_stream_id": control_response_stream_id,
-            "timeout_ns": timeout_ns,
-            "start_timeout_ns": start_timeout_ns,
-            "keep_alive_interval_ns": keep_alive_interval_ns,
-            "credentials": credentials,
-            "on_challenge": on_challenge,
-            "client_name": client_name,
-        }
-    )
+    connecting = prepare(**options)
     try:
         session = connecting.open()
     except BaseException:

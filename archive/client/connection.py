@@ -56,41 +56,40 @@ class ConnectionSettings:
     keep_alive_interval_ns: int
 
 
-def prepare(options: ConnectOptions) -> ConnectionSettings:
+def prepare(
+    *,
+    aeron: Aeron | None = None,
+    aeron_dir: str | Path | None = None,
+    control_request_channel: str = channels.DEFAULT_CONTROL_CHANNEL,
+    control_request_stream_id: int = channels.DEFAULT_CONTROL_STREAM_ID,
+    control_response_channel: str | None = None,
+    control_response_stream_id: int = channels.DEFAULT_RESPONSE_STREAM_ID,
+    timeout_ns: int = DEFAULT_TIMEOUT_NS,
+    start_timeout_ns: int | None = None,
+    keep_alive_interval_ns: int = DEFAULT_KEEP_ALIVE_INTERVAL_NS,
+    credentials: bytes | Credentials | UserSecret = b"",
+    on_challenge: Callable[[bytes], bytes] | None = None,
+    client_name: str = "aerotape",
+) -> ConnectionSettings:
     """Check the options of `connect`, and create an Aeron client unless one is given."""
-    login = Login.of(options.get("credentials", b""), options.get("on_challenge"))
-    request_channel = arguments.channel(
-        "control_request_channel",
-        options.get("control_request_channel", channels.DEFAULT_CONTROL_CHANNEL),
-    )
-    request_stream_id = arguments.any_int32(
-        "control_request_stream_id",
-        options.get("control_request_stream_id", channels.DEFAULT_CONTROL_STREAM_ID),
-    )
-    response_channel = options.get("control_response_channel")
-    if response_channel is None:
-        response_channel = channels.default_response_channel(request_channel)
-    arguments.channel("control_response_channel", response_channel)
-    response_stream_id = arguments.any_int32(
-        "control_response_stream_id",
-        options.get("control_response_stream_id", channels.DEFAULT_RESPONSE_STREAM_ID),
-    )
-    timeout_ns = arguments.natural("timeout_ns", options.get("timeout_ns", DEFAULT_TIMEOUT_NS))
-    given_ns = options.get("start_timeout_ns")
-    start_timeout_ns = arguments.natural(
-        "start_timeout_ns", timeout_ns if given_ns is None else given_ns
-    )
-    keep_alive_interval_ns = arguments.natural(
-        "keep_alive_interval_ns",
-        options.get("keep_alive_interval_ns", DEFAULT_KEEP_ALIVE_INTERVAL_NS),
-    )
-    client_name = arguments.text("client_name", options.get("client_name", "aerotape"))
+    login = Login.of(credentials, on_challenge)
+    arguments.channel("control_request_channel", control_request_channel)
+    arguments.any_int32("control_request_stream_id", control_request_stream_id)
+    if control_response_channel is None:
+        control_response_channel = channels.default_response_channel(control_request_channel)
+    arguments.channel("control_response_channel", control_response_channel)
+    arguments.any_int32("control_response_stream_id", control_response_stream_id)
+    arguments.natural("timeout_ns", timeout_ns)
+    if start_timeout_ns is None:
+        start_timeout_ns = timeout_ns
+    arguments.natural("start_timeout_ns", start_timeout_ns)
+    arguments.natural("keep_alive_interval_ns", keep_alive_interval_ns)
+    arguments.text("client_name", client_name)
     owned = None
-    aeron = options.get("aeron")
     if aeron is None:
         driver_timeout_ns = max(_MIN_DRIVER_TIMEOUT_NS, min(timeout_ns, DEFAULT_TIMEOUT_NS))
         aeron = owned = Aeron(
-            options.get("aeron_dir"),
+            aeron_dir,
             client_name=client_name,
             driver_timeout_ns=driver_timeout_ns,
             start_timeout_ns=start_timeout_ns,
@@ -98,20 +97,19 @@ def prepare(options: ConnectOptions) -> ConnectionSettings:
     opening = partial(
         open_session,
         aeron.native,
-        request_channel=request_channel,
-        request_stream_id=request_stream_id,
-        response_channel=response_channel,
-        response_stream_id=response_stream_id,
+        request_channel=control_request_channel,
+        request_stream_id=control_request_stream_id,
+        response_channel=control_response_channel,
+        response_stream_id=control_response_stream_id,
         timeout_ns=timeout_ns,
         login=login,
         client_name=client_name,
     )
-    replay_channel = channels.default_replay_channel(response_channel)
     return ConnectionSettings(
         aeron,
         owned,
         lambda: run(opening()),
-        replay_channel,
+        channels.default_replay_channel(control_response_channel),
         timeout_ns,
         keep_alive_interval_ns,
     )

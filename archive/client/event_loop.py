@@ -13,8 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar, assert_never, cast
 
-from aerotape.archive.client.closing import AsyncClosing, Opening
-from aerotape.archive.client.requests.queries import Pages
+from aerotape.archive.client.queries import Pages
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.keep_alive import IdleReader
@@ -29,6 +28,7 @@ from aerotape.archive.waiting import (
     Until,
     Wait,
 )
+from aerotape.context import AsyncClosing, Opening
 from aerotape.message import Message
 
 T = TypeVar("T")

@@ -21,6 +21,8 @@ from aerotape.catalog.layout import (
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 from aerotape.units import (
+    MAX_INT,
+    MAX_LONG,
     format_duration,
     format_size,
     parse_duration_ns,
@@ -30,21 +32,18 @@ from aerotape.units import (
 # Spins, yields, shortest and longest park in nanoseconds.
 Idle = tuple[int, int, int, int]
 
-MAX_INT = (1 << 31) - 1
 _64K = 64 * 1024
 _1G = 1 << 30
-
-_ENDLESS = (1 << 31) - 1
 _AGRONA = "org.agrona.concurrent."
 _IDLE_STRATEGIES: Mapping[str, Idle] = {
     "backoff": (10, 20, 1_000, 1_000_000),
     "BackoffIdleStrategy": (10, 20, 1_000, 1_000_000),
-    "yield": (0, _ENDLESS, 1, 1),
-    "YieldingIdleStrategy": (0, _ENDLESS, 1, 1),
-    "spin": (_ENDLESS, 0, 1, 1),
-    "noop": (_ENDLESS, 0, 1, 1),
-    "NoOpIdleStrategy": (_ENDLESS, 0, 1, 1),
-    "BusySpinIdleStrategy": (_ENDLESS, 0, 1, 1),
+    "yield": (0, MAX_INT, 1, 1),
+    "YieldingIdleStrategy": (0, MAX_INT, 1, 1),
+    "spin": (MAX_INT, 0, 1, 1),
+    "noop": (MAX_INT, 0, 1, 1),
+    "NoOpIdleStrategy": (MAX_INT, 0, 1, 1),
+    "BusySpinIdleStrategy": (MAX_INT, 0, 1, 1),
     "sleep-ns": (0, 0, 1_000, 1_000),
     "SleepingIdleStrategy": (0, 0, 1_000, 1_000),
     "sleep-ms": (0, 0, 1_000_000, 1_000_000),
@@ -187,7 +186,7 @@ BOOLEAN = Kind(
     lambda value: str(value).lower(),
 )
 INT32 = Kind(_integer(-MAX_INT - 1, MAX_INT))
-INT64 = Kind(_integer(-(1 << 63), (1 << 63) - 1))
+INT64 = Kind(_integer(-MAX_LONG - 1, MAX_LONG))
 COUNT = Kind(_integer(0, MAX_INT))
 SYNC_LEVEL = Kind(_integer(0, 2))
 CPU = Kind(_integer(-1, 1023))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.control import responses
-from aerotape.archive.control.response_sender import RESPONSE_NOT_CONNECTED, ResponseSender
+from aerotape.archive.control.responses import RESPONSE_NOT_CONNECTED, ResponseSender
 from aerotape.archive.driver_tasks import add
 from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
 from aerotape.archive.waiting import Running
@@ -45,7 +45,7 @@ REQUEST_IMAGE_GONE = "control request publication image unavailable"
 _QUIET_ENDINGS = (SESSION_CLOSED, RESPONSE_NOT_CONNECTED, REQUEST_IMAGE_GONE)
 
 
-class State(Enum):
+class ControlSessionState(Enum):
     """States of a control session."""
 
     INIT = auto()
@@ -58,9 +58,14 @@ class State(Enum):
     DONE = auto()
 
 
-_UNDECIDED = (State.CONNECTED, State.CHALLENGED)
-_POLLED = (State.INIT, State.CONNECTING, *_UNDECIDED, State.DONE)
-_ADMITTED = (State.AUTHENTICATED, State.ACTIVE)
+_UNDECIDED = (ControlSessionState.CONNECTED, ControlSessionState.CHALLENGED)
+_POLLED = (
+    ControlSessionState.INIT,
+    ControlSessionState.CONNECTING,
+    *_UNDECIDED,
+    ControlSessionState.DONE,
+)
+_ADMITTED = (ControlSessionState.AUTHENTICATED, ControlSessionState.ACTIVE)
 
 
 class ControlSession(ResponseSender):
@@ -107,7 +112,7 @@ class ControlSession(ResponseSender):
         self.subscription_id = subscription_id
         self.source_identity = source_identity
         self.principal = NULL_PRINCIPAL
-        self.state = State.INIT
+        self.state = ControlSessionState.INIT
         self.end_reason = ""
         self._correlation_id = correlation_id
         self._description = description
@@ -128,11 +133,11 @@ class ControlSession(ResponseSender):
 
     @property
     def is_done(self) -> bool:
-        return self.state is State.DONE
+        return self.state is ControlSessionState.DONE
 
     @property
     def is_active(self) -> bool:
-        return self.state is State.ACTIVE
+        return self.state is ControlSessionState.ACTIVE
 
     @property
     def is_authenticated(self) -> bool:
@@ -147,7 +152,7 @@ class ControlSession(ResponseSender):
             return 0 if self.listing.sending is None else _RESEND_INTERVAL_NS
         if self._queue or self.state in _POLLED:
             return SOON_NS
-        return None if self.state is State.ACTIVE else _RESEND_INTERVAL_NS
+        return None if self.state is ControlSessionState.ACTIVE else _RESEND_INTERVAL_NS
 
     @property
     def sending(self) -> Sending | None:
@@ -164,8 +169,8 @@ class ControlSession(ResponseSender):
 
     def attempt_to_activate(self) -> None:
         """Become ACTIVE: a request shows that the client has received the OK."""
-        if self.state is State.AUTHENTICATED and self._invalid_version is None:
-            self.state = State.ACTIVE
+        if self.state is ControlSessionState.AUTHENTICATED and self._invalid_version is None:
+            self.state = ControlSessionState.ACTIVE
 
     # Called by the authenticator through its proxy. A refusal is final.
 
@@ -180,7 +185,7 @@ class ControlSession(ResponseSender):
             ).encode()
         ):
             return False
-        self.state = State.CHALLENGED
+        self.state = ControlSessionState.CHALLENGED
         return True
 
     def authenticate(self, encoded_principal: bytes) -> bool:
@@ -188,28 +193,28 @@ class ControlSession(ResponseSender):
         if self.state not in _UNDECIDED or not self._offer(self._connect_response()):
             return False
         self.principal = encoded_principal
-        self.state = State.AUTHENTICATED
+        self.state = ControlSessionState.AUTHENTICATED
         self._resend_at_ms = self._now_ms + RESEND_INTERVAL_MS
         return True
 
     def reject(self, why: str = "") -> None:
         """Refuse the client, with a reason for it unless `why` is empty."""
-        if self.state is not State.DONE:
-            self.state = State.REJECTED
+        if self.state is not ControlSessionState.DONE:
+            self.state = ControlSessionState.REJECTED
             self._refusal = f"{REJECTED}: {why}" if why else REJECTED
             self._resend_at_ms = 0
 
     def on_challenge_response(self, correlation_id: int, encoded_credentials: bytes) -> None:
         """Pass the response to a challenge to the authenticator; ignored without a challenge."""
-        if self.state is State.CHALLENGED:
+        if self.state is ControlSessionState.CHALLENGED:
             self._correlation_id = correlation_id
             if not self._authenticator.challenge_response(self.session_id, encoded_credentials):
                 self.reject()
 
     def abort(self, reason: str) -> None:
         """End the session; it is closed in the next duty cycle."""
-        if self.state is not State.DONE:
-            self.state = State.DONE
+        if self.state is not ControlSessionState.DONE:
+            self.state = ControlSessionState.DONE
             self.end_reason = reason
 
     def close(self) -> None:
@@ -233,7 +238,7 @@ class ControlSession(ResponseSender):
         """Advance by a step. Exceptions are for the caller to handle."""
         self._now_ms = now_ms
         if self._activity_deadline_ms is not None and now_ms > self._activity_deadline_ms:
-            if self.state is State.ACTIVE:
+            if self.state is ControlSessionState.ACTIVE:
                 if not self._has_been_sent_to():
                     self.abort(
                         "failed to send response for more than"
@@ -245,25 +250,25 @@ class ControlSession(ResponseSender):
                     f" connectTimeoutMs={self._connect_timeout_ms}"
                 )
         match self.state:
-            case State.INIT:
+            case ControlSessionState.INIT:
                 self._init()
-            case State.CONNECTING:
+            case ControlSessionState.CONNECTING:
                 if self._publication is not None and self._publication.is_connected:
-                    self.state = State.CONNECTED
+                    self.state = ControlSessionState.CONNECTED
                     self._on_connected()
-            case State.CONNECTED:
+            case ControlSessionState.CONNECTED:
                 self._on_connected()
-            case State.CHALLENGED:
+            case ControlSessionState.CHALLENGED:
                 self._authenticator.challenged(self)
-            case State.AUTHENTICATED:
+            case ControlSessionState.AUTHENTICATED:
                 if self._is_resend_due():
                     self._offer(self._connect_response())
                 self._drain()
-            case State.ACTIVE:
+            case ControlSessionState.ACTIVE:
                 self._check_liveness()
                 self._drain()
                 self._advance_listing()
-            case State.REJECTED:
+            case ControlSessionState.REJECTED:
                 self._send_refusal(ErrorCode.AUTHENTICATION_REJECTED, self._refusal)
 
     def _init(self) -> None:
@@ -283,7 +288,7 @@ class ControlSession(ResponseSender):
             self._counter.set_reference_id(self._publication.registration_id)
             self._counter.set(self.session_id)
             self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms
-            self.state = State.CONNECTING
+            self.state = ControlSessionState.CONNECTING
 
     def _is_resend_due(self) -> bool:
         if self._now_ms < self._resend_at_ms:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from aerotape.archive import counters
 from aerotape.archive.control import requests
 from aerotape.archive.control.control_session import SESSION_CLOSED, ControlSession
+from aerotape.archive.control.requests.handling import send_failure
 from aerotape.archive.control.signals import SignalAudience
 from aerotape.archive.replay.tokens import token_replay_channel
 from aerotape.archive.security.authentication import GuardedAuthenticator
@@ -164,7 +165,7 @@ class ControlSessionAdapter:
     def _handle(self, session: ControlSession, message: Any) -> None:
         """Have a request handled, now or once the disk responds."""
         gate = self.services.gate
-        handle = partial(requests.handle, self.services, session, message)
+        handle = partial(respond, self.services, session, message)
         if type(message) not in requests.CHANGES:
             handle()
         elif len(gate) < _MAX_WAITING:
@@ -244,6 +245,17 @@ class ControlSessionAdapter:
         if uri.has_control_mode_response:
             additions["response_correlation_id"] = image_id
         return stripped_channel(uri, **additions)
+
+
+def respond(services: Services, session: ControlSession, request: Any) -> None:
+    """Respond to a request; whatever fails becomes an error response."""
+    try:
+        own = requests.HANDLERS
+        handlers = own if type(request) in own else services.extensions.handlers
+        handlers[type(request)](services, session, request)
+    except Exception as error:
+        name = type(request).__name__
+        send_failure(session, request.correlation_id, name, error, services.errors)
 
 
 def _decode(payload: bytes) -> Any:

@@ -12,7 +12,7 @@ from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import Sending
-    from aerotape.archive.control.response_sender import ResponseSender
+    from aerotape.archive.control.responses import ResponseSender
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.file.lookup import DescriptorRun
 
@@ -22,7 +22,7 @@ MAX_PAGE_LENGTH = 4_096
 MAX_SCANNED_PER_CYCLE = 16_384
 
 
-class Listing:
+class DescriptorListing:
     """Up to `count` recordings from an id on, optionally of a stream id and a channel fragment.
 
     Pages of descriptors are copied out of the mapped catalog and sent natively. Recordings with a

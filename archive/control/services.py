@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aerotape.archive.control.later_responses import LaterResponses
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.extensions import Extensions
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.removal import Removals
     from aerotape.archive.recording.segments.moves import SegmentMoves
-    from aerotape.archive.recording.storage_gate import StorageGate
+    from aerotape.archive.recording.storage import StorageGate
     from aerotape.archive.replay.replay_session import Replays
     from aerotape.archive.replay.tokens import ReplayTokens
     from aerotape.archive.replication.replications import Replications
     from aerotape.archive.security.authorisation import GuardedAuthorisation
+    from aerotape.archive.waiting import BackgroundTasks
     from aerotape.catalog.file.catalog import Catalog
 
 
@@ -28,6 +28,7 @@ class Services:
     """What a request handler may query and change.
 
     Attributes:
+        tasks: what takes longer than a duty cycle.
         next_id: returns an unused id for a control session or a replication.
     """
 
@@ -41,7 +42,7 @@ class Services:
     segments: SegmentMoves
     removals: Removals
     gate: StorageGate
-    later: LaterResponses
+    tasks: BackgroundTasks
     extensions: Extensions
     errors: ErrorLog
     authorisation: GuardedAuthorisation

@@ -8,12 +8,12 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from aerotape.archive.client.closing import AsyncClosing
 from aerotape.archive.entity.entities import Entities
 from aerotape.archive.entity.log import LogStatistics
 from aerotape.archive.entity.records import EventRecord
 from aerotape.archive.entity.writer import RecordPosition
 from aerotape.codecs.entity.actions import Event
+from aerotape.context import AsyncClosing
 
 # Events that a thread takes from a journal at a time.
 _BATCH: Final = 256

@@ -2,16 +2,20 @@
 
 A log that nobody replicates any more still has to serve readers, so by default nothing past the
 slowest pointer is purged. That is how long replication may be down without a loss.
+
+Also expiry: journals whose last append is `expireAfter` ago are purged.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
+from aerotape.archive.entity.head_info import Empty
 from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.topic import existing_recordings_of
 from aerotape.catalog.segment.migrate import base_positions
@@ -21,6 +25,7 @@ from aerotape.formatting import argument
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
+    from aerotape.archive.entity.entities import Entities
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 _NS_PER_MS: Final = 1_000_000
@@ -142,3 +147,39 @@ def _first_timestamp(
     with closing(client.replay(recording_id, position, end - position, follow=False)) as messages:
         message = next(messages, None)
     return None if message is None else read_header(message.payload).timestamp_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A journal whose day has come.
+
+    Attributes:
+        id: the entity's id.
+        expire_on: the day (UTC) from which it may be purged.
+        is_purged: whether a purge was written; not if the journal was changed meanwhile.
+    """
+
+    id: str
+    expire_on: date
+    is_purged: bool
+
+
+def purge_expired(
+    entities: Entities, store: EntityStore, day: date | None = None, *, dry_run: bool = False
+) -> Iterator[Expired]:
+    """Write a purge for each expired journal of a topic; the replicator then deletes them.
+
+    Args:
+        entities: the topic, with the same store.
+        store: has the days of expiry.
+        day: purge what expires on this day (UTC) or earlier. Default: today.
+        dry_run: only report.
+    """
+    day = datetime.now(UTC).date() if day is None else day
+    for id, head in store.expired(entities.topic, day):
+        assert head.expire_on is not None
+        # An append that is not replicated yet may have moved the day.
+        is_unchanged = isinstance(entities.unreplicated(id), Empty)
+        if is_unchanged and not dry_run:
+            entities.purge(id)
+        yield Expired(id, head.expire_on, is_unchanged and not dry_run)

@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape.aeron import Publication
-from aerotape.archive.client import channels
 from aerotape.archive.counters import CounterType
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.topic import recordings_of
+from aerotape.catalog.descriptor import extension_channel
+from aerotape.channel_uri import with_session_id
 from aerotape.context import Closing
 from aerotape.errors import (
     ActiveRecordingError,
@@ -146,7 +147,7 @@ class PartitionWriter(Closing):
         """Add the publication: shared, new, or at the end of the recording."""
         add, stream_id = self._client.aeron.add_publication, self._partition.stream_id
         if recording is not None and not recording.is_active:
-            channel = channels.extension_channel(recording, self._channel)
+            channel = extension_channel(recording, self._channel)
             try:
                 publication = add(channel, stream_id, self._timeout_ns)
             except AeronError as error:
@@ -169,7 +170,7 @@ class PartitionWriter(Closing):
     def _recorded(self, publication: Publication, recording: RecordingDescriptor | None) -> int:
         """Record the publication unless it is, and return the recording's id."""
         client, stream_id = self._client, self._partition.stream_id
-        own = channels.with_session_id(self._channel, publication.session_id)
+        own = with_session_id(self._channel, publication.session_id)
         own = self._partition.recorded_channel(own)
         subscription_id = None
         if recording is None:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.control.requests.handling import send_failure
-from aerotape.archive.waiting import Pause, Task
+from aerotape.archive.waiting import BackgroundTasks, Pause, Task
 from aerotape.errors import ArchiveError
 
 if TYPE_CHECKING:
@@ -87,8 +86,8 @@ class ClientRequests:
             self._worker.caller = client
             if client.is_done:
                 session.requests.close()
-            session.requests.advance()
-            session.changes.advance()
+            session.requests.do_work()
+            session.changes.do_work()
             if not session:
                 del self._sessions[client]
 

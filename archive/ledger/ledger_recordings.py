@@ -17,7 +17,7 @@ from aerotape.archive.ledger.metadata import LedgerMetadata
 from aerotape.archive.ledger.status import LedgerStatus
 from aerotape.archive.ledger.writer_recording import Client, WriterRecording
 from aerotape.archive.recording.durability import force_recording
-from aerotape.archive.recording.recording_session import RecordingSession, State
+from aerotape.archive.recording.recording_session import RecordingSession, RecordingSessionState
 from aerotape.archive.waiting import Pause, Task, await_future
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import DigestType
@@ -104,7 +104,11 @@ class LedgerRecordings:
     def session(self, recording_id: int) -> RecordingSession | None:
         """Return the session that records a ledger; None before it has begun and at its end."""
         session = self._recordings.session(recording_id)
-        return session if session is not None and session.state is State.RECORDING else None
+        return (
+            session
+            if session is not None and session.state is RecordingSessionState.RECORDING
+            else None
+        )
 
     def recording(self, metadata: LedgerMetadata) -> LedgerRecording:
         """Return the recording of a ledger on disk (LedgerError: it is not in the catalog)."""

@@ -15,7 +15,7 @@ from aerotape.archive.ledger.metadata import FILE_NAME, LedgerMetadata, unknown_
 from aerotape.archive.recording.durability import force_catalog
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.waiting import Pause, Task, await_future
-from aerotape.catalog.scopes.layout import imported_directory, imported_ids
+from aerotape.catalog.scope_layout import imported_directory, imported_ids
 from aerotape.errors import AerotapeError, UnknownLedgerError
 from aerotape.qualified_id import QualifiedId
 

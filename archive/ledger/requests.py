@@ -13,7 +13,7 @@ from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash
 from aerotape.archive.ledger.mirrors.follower import MirrorSource
 from aerotape.archive.ledger.mirrors.replica import MirrorStep, Replica
 from aerotape.archive.ledger.service import LedgerService
-from aerotape.catalog.scopes.layout import imported_directory, unsigned
+from aerotape.catalog.scope_layout import imported_directory, unsigned
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.generated.archive import SourceLocation

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive.recording.storage_space import Refusal
+from aerotape.archive.recording.storage import Refusal
 from aerotape.catalog.descriptor import describe_problem, segment_base
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.segment_files import list_segment_files

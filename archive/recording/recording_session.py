@@ -27,11 +27,11 @@ from aerotape.errors import AerotapeError
 if TYPE_CHECKING:
     from aerotape._native import Counter, Image, PendingCounter, SessionWorker
     from aerotape.archive.recording.durability import OnSynced
-    from aerotape.archive.recording.subscriptions import RecordingSubscription
+    from aerotape.archive.recording.subscriptions import RecordedSubscription
     from aerotape.archive.worker_tasks import TimeIndexTask
 
 
-class State(Enum):
+class RecordingSessionState(Enum):
     """States of a recording session."""
 
     INIT = auto()
@@ -55,7 +55,7 @@ class RecordingSession:
         confirmed_counter: of the durable position, for recordings with a durability; likewise.
     """
 
-    subscription: RecordingSubscription
+    subscription: RecordedSubscription
     image: Image
     recording_id: int
     start_position: int
@@ -63,7 +63,7 @@ class RecordingSession:
     pending_counter: PendingCounter
     pending_confirmed: PendingCounter | None
     time_index: TimeIndexTask | None
-    state: State = field(default=State.INIT, init=False)
+    state: RecordingSessionState = field(default=RecordingSessionState.INIT, init=False)
     counter: Counter | None = field(default=None, init=False)
     confirmed_counter: Counter | None = field(default=None, init=False)
     # Positions to make durable, ascending, and their callers.
@@ -86,7 +86,7 @@ class RecordingSession:
     @property
     def is_starting(self) -> bool:
         """Whether the recorder has not taken the image over yet."""
-        return self.state in (State.INIT, State.CANCELLED)
+        return self.state in (RecordingSessionState.INIT, RecordingSessionState.CANCELLED)
 
     def begin(self, recorder: SessionWorker, *, with_events: bool) -> None:
         """Pass the image to the recorder if the driver has added the counter.
@@ -114,8 +114,8 @@ class RecordingSession:
         recorder.record(self.image, self.counter, task)
         # After that call: the recorder need not wait for the signal.
         self.send_begin()
-        is_cancelled = self.state is State.CANCELLED
-        self.state = State.RECORDING
+        is_cancelled = self.state is RecordingSessionState.CANCELLED
+        self.state = RecordingSessionState.RECORDING
         if is_cancelled:
             self.stop(recorder)
 
@@ -140,7 +140,7 @@ class RecordingSession:
             on_synced(self.join_position, None)
             return
         self._syncs.append((self.position, on_synced))
-        if self.state is State.RECORDING:
+        if self.state is RecordingSessionState.RECORDING:
             recorder.request_sync(self.recording_id)
         # Otherwise it is made durable before it has stopped.
 
@@ -173,16 +173,16 @@ class RecordingSession:
 
     def stop(self, recorder: SessionWorker) -> None:
         """Stop recording. Idempotent."""
-        if self.state is State.INIT:
+        if self.state is RecordingSessionState.INIT:
             self.send_begin()
-            self.state = State.CANCELLED
-        elif self.state is State.RECORDING:
+            self.state = RecordingSessionState.CANCELLED
+        elif self.state is RecordingSessionState.RECORDING:
             recorder.stop_recording(self.recording_id)
-            self.state = State.STOPPING
+            self.state = RecordingSessionState.STOPPING
 
     def send_begin(self) -> None:
         """Notify the observer of START or EXTEND, unless that was done."""
-        if self.state is State.INIT:
+        if self.state is RecordingSessionState.INIT:
             is_extended = self.subscription.extends is not None
             self.send_signal(
                 self.join_position,
@@ -206,4 +206,4 @@ class RecordingSession:
         for counter in (self.counter, self.confirmed_counter):
             if counter is not None:
                 counter.close()
-        self.state = State.STOPPED
+        self.state = RecordingSessionState.STOPPED

@@ -19,14 +19,18 @@ from aerotape.archive.recording.durability import Durability, OnSynced
 from aerotape.archive.recording.extension import refuse_image, refuse_request
 from aerotape.archive.recording.recording_session import (
     RecordingSession,
-    State,
+    RecordingSessionState,
 )
 from aerotape.archive.recording.session_factory import RecordingSessionFactory
-from aerotape.archive.recording.storage_gate import StorageGate
-from aerotape.archive.recording.storage_space import Refusal, StorageSpace, is_out_of_space
+from aerotape.archive.recording.storage import (
+    Refusal,
+    StorageGate,
+    StorageSpace,
+    is_out_of_space,
+)
 from aerotape.archive.recording.subscriptions import (
-    RecordingSubscription,
-    RecordingSubscriptions,
+    RecordedSubscription,
+    RecordedSubscriptions,
 )
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
@@ -54,7 +58,7 @@ if TYPE_CHECKING:
 class _Extension(NamedTuple):
     """An image that waits until the files of the recording that it extends are prepared."""
 
-    subscription: RecordingSubscription
+    subscription: RecordedSubscription
     image: Image
     recording_id: int
     prepared: Future[TimeIndexTask | None]
@@ -82,7 +86,7 @@ class Recordings:
     _extensions: list[_Extension] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.subscriptions = RecordingSubscriptions(
+        self.subscriptions = RecordedSubscriptions(
             self.client, self.mailbox, self.errors, self.config.connect_timeout_ns
         )
         self._factory = RecordingSessionFactory(
@@ -140,12 +144,12 @@ class Recordings:
         auto_stop: bool,
         extends: int | None = None,
         durability: Durability | None = None,
-    ) -> RecordingSubscription:
+    ) -> RecordedSubscription:
         """Subscribe to a channel; the observer is notified once the driver has added it.
 
         Args:
-            extends: as in RecordingSubscription.
-            durability: as in RecordingSubscription.
+            extends: as in RecordedSubscription.
+            durability: as in RecordedSubscription.
 
         Raises:
             ArchiveError: it is refused.
@@ -159,7 +163,7 @@ class Recordings:
         if refusal is not None:
             code, message = refusal
             raise ArchiveError(message, code)
-        subscription = RecordingSubscription(
+        subscription = RecordedSubscription(
             observer=observer,
             stream_id=stream_id,
             original_channel=channel,
@@ -189,7 +193,7 @@ class Recordings:
         if refusal is not None:
             self._reject(subscription, image, refusal)
 
-    def _record(self, subscription: RecordingSubscription, image: Image) -> Refusal | None:
+    def _record(self, subscription: RecordedSubscription, image: Image) -> Refusal | None:
         recording_id = subscription.extends
         if recording_id is None:
             refusal = self._too_many(len(self._sessions)) or self.storage.refuse()
@@ -205,7 +209,7 @@ class Recordings:
         return refusal
 
     def _refuse_image(
-        self, subscription: RecordingSubscription, image: Image, recording_id: int
+        self, subscription: RecordedSubscription, image: Image, recording_id: int
     ) -> Refusal | None:
         # The checks of the request again: it may have been long ago.
         return (
@@ -234,7 +238,7 @@ class Recordings:
         if refusal is not None:
             self._reject(subscription, image, refusal)
 
-    def _reject(self, subscription: RecordingSubscription, image: Image, refusal: Refusal) -> None:
+    def _reject(self, subscription: RecordedSubscription, image: Image, refusal: Refusal) -> None:
         image.release()
         self.errors.record("stream not recorded", f"{subscription.original_channel}: {refusal[1]}")
         subscription.observer.on_failed(*refusal)
@@ -261,7 +265,7 @@ class Recordings:
         if self._starting:
             for session in self._starting:
                 self.poll_session(session)
-                if session.state is State.CANCELLED:
+                if session.state is RecordingSessionState.CANCELLED:
                     self.on_stopped(session.recording_id, session.join_position)
             self._starting = [session for session in self._starting if session.is_starting]
 
@@ -326,7 +330,7 @@ class Recordings:
         self.subscriptions.release(subscription)
         return True
 
-    def _stop_subscription(self, subscription: RecordingSubscription | None) -> bool:
+    def _stop_subscription(self, subscription: RecordedSubscription | None) -> bool:
         if subscription is None:
             return False
         self.subscriptions.unlist(subscription)
@@ -334,13 +338,13 @@ class Recordings:
         self.subscriptions.release(subscription)
         return True
 
-    def _stop_sessions_of(self, subscription: RecordingSubscription) -> None:
+    def _stop_sessions_of(self, subscription: RecordedSubscription) -> None:
         subscription.is_stopping = True
         for session in self:
             if session.subscription is subscription:
                 session.stop(self.recorder)
 
-    def _auto_stop(self, subscription: RecordingSubscription) -> None:
+    def _auto_stop(self, subscription: RecordedSubscription) -> None:
         self._stop_sessions_of(subscription)
         self.subscriptions.close_one(subscription)
 

@@ -17,15 +17,15 @@ from aerotape.archive.recording.durability import force_segments
 from aerotape.archive.recording.extension import clear_stale_tail
 from aerotape.archive.recording.recording_session import RecordingSession
 from aerotape.archive.worker_tasks import TimeIndexTask
+from aerotape.catalog.indexes import prepare_extension
 from aerotape.catalog.time_index.file import Provenance, time_index_path
-from aerotape.catalog.time_index.upkeep import prepare_extension
 from aerotape.clock import epoch_ms
 from aerotape.errors import AerotapeError
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image
     from aerotape.archive.config.archive_config import ArchiveConfig
-    from aerotape.archive.recording.subscriptions import RecordingSubscription
+    from aerotape.archive.recording.subscriptions import RecordedSubscription
     from aerotape.catalog.file.catalog import Catalog
 
 LOGGER = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class RecordingSessionFactory:
     client: AeronClient
     catalog: Catalog
 
-    def new_recording(self, subscription: RecordingSubscription, image: Image) -> RecordingSession:
+    def new_recording(self, subscription: RecordedSubscription, image: Image) -> RecordingSession:
         """Add a recording of an image to the catalog.
 
         Raises:
@@ -66,7 +66,7 @@ class RecordingSessionFactory:
         return self._session(subscription, image, recording_id, time_index)
 
     def preparation(
-        self, subscription: RecordingSubscription, image: Image, recording_id: int
+        self, subscription: RecordedSubscription, image: Image, recording_id: int
     ) -> Callable[[], TimeIndexTask | None]:
         """Return a call that prepares the files of a stopped recording for an image.
 
@@ -100,7 +100,7 @@ class RecordingSessionFactory:
 
     def extended_recording(
         self,
-        subscription: RecordingSubscription,
+        subscription: RecordedSubscription,
         image: Image,
         recording_id: int,
         time_index: TimeIndexTask | None,
@@ -133,7 +133,7 @@ class RecordingSessionFactory:
 
     def _session(
         self,
-        subscription: RecordingSubscription,
+        subscription: RecordedSubscription,
         image: Image,
         recording_id: int,
         time_index: TimeIndexTask | None,

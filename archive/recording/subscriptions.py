@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class RecordingSubscription:
+class RecordedSubscription:
     """One request to record that is in force.
 
     Attributes:
@@ -76,7 +76,7 @@ class RecordingSubscription:
 
 
 @dataclass(eq=False)
-class RecordingSubscriptions:
+class RecordedSubscriptions:
     """All subscriptions of the archive's recordings.
 
     Attributes:
@@ -89,10 +89,10 @@ class RecordingSubscriptions:
     errors: ErrorLog
     retry_timeout_ns: int
     # Those that clients can find and stop.
-    _by_key: dict[str, RecordingSubscription] = field(default_factory=dict, init=False)
+    _by_key: dict[str, RecordedSubscription] = field(default_factory=dict, init=False)
     # Besides those, the ones whose last sessions are ending.
-    _by_id: dict[int, RecordingSubscription] = field(default_factory=dict, init=False)
-    _pending: list[RecordingSubscription] = field(default_factory=list, init=False)
+    _by_id: dict[int, RecordedSubscription] = field(default_factory=dict, init=False)
+    _pending: list[RecordedSubscription] = field(default_factory=list, init=False)
 
     @property
     def wants_within_ns(self) -> int | None:
@@ -102,22 +102,22 @@ class RecordingSubscriptions:
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def listed(self) -> list[RecordingSubscription]:
+    def listed(self) -> list[RecordedSubscription]:
         """Return those that clients can find and stop, oldest first."""
         return list(self._by_key.values())
 
-    def get(self, registration_id: int) -> RecordingSubscription | None:
+    def get(self, registration_id: int) -> RecordedSubscription | None:
         """Return the subscription of an image, also when its last sessions are ending."""
         return self._by_id.get(registration_id)
 
-    def find(self, registration_id: int) -> RecordingSubscription | None:
+    def find(self, registration_id: int) -> RecordedSubscription | None:
         """Return the subscription with an id, if a client can find it."""
         subscription = self._by_id.get(registration_id)
         if subscription is None or self._by_key.get(subscription.key) is not subscription:
             return None
         return subscription
 
-    def find_channel(self, stream_id: int, channel: str) -> RecordingSubscription | None:
+    def find_channel(self, stream_id: int, channel: str) -> RecordedSubscription | None:
         """Return the subscription to a channel and stream.
 
         Raises:
@@ -125,7 +125,7 @@ class RecordingSubscriptions:
         """
         return self._by_key.get(recording_key(stream_id, ChannelUri.parse(channel)))
 
-    def add(self, subscription: RecordingSubscription) -> None:
+    def add(self, subscription: RecordedSubscription) -> None:
         """Subscribe; the observer is notified once the driver has added the subscription.
 
         Raises:
@@ -144,7 +144,7 @@ class RecordingSubscriptions:
         self._by_key[subscription.key] = subscription
         self._pending.append(subscription)
 
-    def _subscribe(self, subscription: RecordingSubscription) -> PendingSubscription:
+    def _subscribe(self, subscription: RecordedSubscription) -> PendingSubscription:
         pending = self.client.async_add_subscription(
             subscription.channel, subscription.stream_id, self.mailbox, tells_losses=False
         )
@@ -158,7 +158,7 @@ class RecordingSubscriptions:
         for subscription in list(self._pending):
             self.poll(subscription)
 
-    def poll(self, subscription: RecordingSubscription) -> None:
+    def poll(self, subscription: RecordedSubscription) -> None:
         """Notify the observer if the driver has responded."""
         if subscription.pending is None:
             return
@@ -177,7 +177,7 @@ class RecordingSubscriptions:
             self._pending.remove(subscription)
             subscription.observer.on_subscribed(subscription.registration_id)
 
-    def unlist(self, subscription: RecordingSubscription) -> None:
+    def unlist(self, subscription: RecordedSubscription) -> None:
         """Remove it from the lookup tables, so that its channel can be recorded again."""
         if self._by_key.get(subscription.key) is subscription:
             del self._by_key[subscription.key]
@@ -186,13 +186,13 @@ class RecordingSubscriptions:
             self._pending.remove(subscription)
             subscription.observer.on_subscribed(subscription.registration_id)
 
-    def release(self, subscription: RecordingSubscription) -> None:
+    def release(self, subscription: RecordedSubscription) -> None:
         """Release a reference; the last one closes the subscription."""
         subscription.references -= 1
         if subscription.references <= 0:
             self.close_one(subscription)
 
-    def close_one(self, subscription: RecordingSubscription) -> None:
+    def close_one(self, subscription: RecordedSubscription) -> None:
         """Close it, whatever its references."""
         if self._by_key.get(subscription.key) is subscription:
             del self._by_key[subscription.key]

@@ -17,7 +17,7 @@ from aerotape.archive.agent import SOON_NS
 from aerotape.archive.driver_tasks import add_publication
 from aerotape.archive.replay.request import (
     ReplayPlan,
-    ReplayRequest,
+    RequestedReplay,
     check_deletion,
     check_descriptor,
     plan,
@@ -73,7 +73,7 @@ class ReplaySession:
 
     requester: ControlSession
     correlation_id: int
-    request: ReplayRequest
+    request: RequestedReplay
     plan: ReplayPlan
     descriptor: RecordingDescriptor
     channel: str
@@ -121,7 +121,7 @@ class Replays:
     deleted_up_to: Callable[[int], int | None]
     _next_replay_id: int = field(default=1, init=False)
     # Requests for recordings whose position counter the driver has not added yet.
-    _waiting: deque[tuple[ControlSession, int, ReplayRequest]] = field(
+    _waiting: deque[tuple[ControlSession, int, RequestedReplay]] = field(
         default_factory=deque, init=False
     )
     _pending: list[ReplaySession] = field(default_factory=list, init=False)
@@ -138,7 +138,9 @@ class Replays:
     def __len__(self) -> int:
         return len(self._pending) + len(self._sessions)
 
-    def start(self, requester: ControlSession, correlation_id: int, request: ReplayRequest) -> None:
+    def start(
+        self, requester: ControlSession, correlation_id: int, request: RequestedReplay
+    ) -> None:
         """Check a request and request its publication, or respond with an error."""
         try:
             self._start(requester, correlation_id, request)
@@ -155,7 +157,7 @@ class Replays:
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
     def _start(
-        self, requester: ControlSession, correlation_id: int, request: ReplayRequest
+        self, requester: ControlSession, correlation_id: int, request: RequestedReplay
     ) -> None:
         limit_counter: Counter | BoundingCounter | None = None
         if request.limit_counter_id is not None:
@@ -190,7 +192,7 @@ class Replays:
         self,
         requester: ControlSession,
         correlation_id: int,
-        request: ReplayRequest,
+        request: RequestedReplay,
         descriptor: RecordingDescriptor,
         limit_counter: Counter | BoundingCounter | None,
         limit_position: int | None,

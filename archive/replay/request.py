@@ -46,7 +46,7 @@ class ImportedRecording:
 
 
 @dataclass(slots=True)
-class ReplayRequest:
+class RequestedReplay:
     """Parameters of a replay; a bounded replay names the counter that bounds it.
 
     Attributes:
@@ -70,7 +70,7 @@ class ReplayRequest:
         cls,
         message: archive.ReplayRequest | archive.BoundedReplayRequest | ScopedReplayRequest,
         imported: ImportedRecording | None = None,
-    ) -> ReplayRequest:
+    ) -> RequestedReplay:
         """Take the parameters from a message of the control protocol."""
         return cls(
             recording_id=message.recording_id,
@@ -100,7 +100,7 @@ class ReplayPlan:
 
 
 def plan(
-    request: ReplayRequest,
+    request: RequestedReplay,
     descriptor: RecordingDescriptor,
     limit_position: int | None,
     buffer_length: int,

@@ -22,10 +22,9 @@ from __future__ import annotations
 from dataclasses import InitVar, asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from aerotape.archive.client.requests.replays import stop_replay
+from aerotape.archive.client.replay.requests import exchange_over_response_channel, stop_replay
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.request import Call, relevant_id
-from aerotape.archive.client.session.response_channel import exchange_over_response_channel
 from aerotape.archive.driver_tasks import wait_for
 from aerotape.archive.replication import live_join
 from aerotape.archive.replication.request import (
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from aerotape.archive.client.session.client_session import ClientSession
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.recordings import Recordings
-    from aerotape.archive.recording.subscriptions import RecordingSubscription
+    from aerotape.archive.recording.subscriptions import RecordedSubscription
     from aerotape.catalog.file.catalog import Catalog
 
 
@@ -86,7 +85,7 @@ class ReplicationSession:
     is_done: bool = field(default=False, init=False)
     is_quiet: bool = field(default=False, init=False)
     failure: Exception | None = field(default=None, init=False)
-    _recording: RecordingSubscription | None = field(default=None, init=False)
+    _recording: RecordedSubscription | None = field(default=None, init=False)
     _src_stop_position: int = field(default=NULL_POSITION, init=False)
     _src_replay_id: int | None = field(default=None, init=False)
     # The session with the source, and what follows the connect.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from aerotape.archive.client.requests.queries import descriptor_of, recording_position
+from aerotape.archive.client.queries import descriptor_of, recording_position
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange, list_items
 from aerotape.archive.client.session.request import Listing

@@ -11,14 +11,13 @@ from pathlib import Path
 
 from aerotape.archive.retention.plan import Removal
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import remove_indexes
+from aerotape.catalog.indexes import cut_before, remove_indexes
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files
 from aerotape.catalog.recovery.quarantine import clear_marks
 from aerotape.catalog.segment.migrate import base_positions
 from aerotape.catalog.segment.placement import sort_out
 from aerotape.catalog.segment_files import list_files_to_delete, segment_file_name
-from aerotape.catalog.time_index.upkeep import cut_before
 from aerotape.errors import StorageError
 
 _CHECKSUMS: tuple[ChecksumName, ...] = ("crc-32c", "crc-32")

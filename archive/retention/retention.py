@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.agent import SOON_NS
-from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.control import responses
 from aerotape.archive.error_log import LOGGER
 from aerotape.archive.recording.file_worker import FileWorker
@@ -24,7 +23,7 @@ from aerotape.archive.retention.locked_segments import plan_directory
 from aerotape.archive.retention.plan import Removal, RetentionPlan
 from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.retention.survey import Usage
-from aerotape.archive.waiting import Pause, Task, await_future
+from aerotape.archive.waiting import BackgroundTasks, Pause, Task, await_future
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
@@ -78,9 +77,9 @@ class Retention:
     def do_work(self) -> None:
         """Start a pass when it is due, or advance the current one by one step."""
         now_ns = self.monotonic_ns()
-        self._removals.advance()
+        self._removals.do_work()
         if self.is_at_work:
-            self._tasks.advance()
+            self._tasks.do_work()
         elif now_ns >= self._due_ns:
             self._due_ns = now_ns + self.interval_ns
             self._tasks.start(self._pass())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape import _native, errors
 from aerotape.archive.client import channels
-from aerotape.archive.client.requests.replays import start_replay
+from aerotape.archive.client.replay.requests import ReplayTarget, start_replay
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.counters import CounterType
 from aerotape.archive.driver_tasks import add_subscription, bind_port, wait_for
@@ -26,8 +26,8 @@ from aerotape.archive.worker_tasks import RecordingTask, WorkerOptions
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.no_follow import DIRECTORY_MODE
+from aerotape.catalog.scope_layout import imported_directory
 from aerotape.catalog.scopes.importing import RecordingImport
-from aerotape.catalog.scopes.layout import imported_directory
 from aerotape.catalog.scopes.placing import (
     check_levels,
     check_no_ledger,
@@ -37,7 +37,7 @@ from aerotape.catalog.scopes.placing import (
     temporary_folder,
     write_directory,
 )
-from aerotape.channel_uri import ChannelUri
+from aerotape.channel_uri import ChannelUri, with_session_id
 from aerotape.clock import epoch_ms
 from aerotape.frame_header import to_int32
 from aerotape.qualified_id import QualifiedId
@@ -225,20 +225,19 @@ def _replay(
 ) -> Task[tuple[_native.Subscription, _native.Image]]:
     """Request a replay whose frames are those of the recording, and wait for its stream."""
     timeout_ns = session.timeout_ns
-    channel = channels.with_session_id(channel, source.session_id)
+    channel = with_session_id(channel, source.session_id)
     subscription = yield from add_subscription(session.aeron, channel, source.stream_id, timeout_ns)
     try:
         if channels.has_wildcard_port(channel):
             channel = yield from bind_port(subscription, channel, timeout_ns)
-        replay_id = yield from start_replay(
+        answer = yield from start_replay(
             session,
             source.recording_id,
-            channel,
-            source.stream_id,
+            ReplayTarget(channel, source.stream_id),
             position=begin,
             length=source.stop_position - begin,
         )
-        session_id = to_int32(replay_id)
+        session_id = to_int32(answer.relevant_id)
         late = f"no stream of the replay of recording {source.recording_id} to {channel}"
         image = yield from wait_for(
             lambda: subscription.image_by_session_id(session_id), late, timeout_ns

@@ -46,11 +46,10 @@ from aerotape.catalog.segment_files import (
     segment_file_name,
 )
 from aerotape.errors import CatalogError, MarkFileError, StorageError, StorageErrors
-from aerotape.units import MAX_LONG
+from aerotape.units import MAX_INT, MAX_LONG
 
 _OLD_ALIGNMENT: Final = 1024
 _UPDATED_SUFFIX: Final = ".updated"
-_MAX_INT: Final = (1 << 31) - 1
 _V1, _V2, _V3 = 1 << 16, 2 << 16, 3 << 16
 _OWNED: Final = re.compile(rf"([0-9]+)-(.+)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
 _NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
@@ -293,7 +292,7 @@ class _OldCatalog:
 
 
 def _position_of_count(descriptor: RecordingDescriptor, count: int) -> int | None:
-    if count > _MAX_INT:
+    if count > MAX_INT:
         return None
     segment_length = descriptor.segment_file_length
     return count * segment_length + (descriptor.start_position & -segment_length)

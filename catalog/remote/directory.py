@@ -25,7 +25,7 @@ from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, marked_recording, parse_mark
 from aerotape.catalog.remote.object_folder import ObjectFolder
 from aerotape.catalog.remote.stop_position import find_remote_end, unnamed_file
-from aerotape.catalog.scopes.layout import find_imported, scope_of_archive
+from aerotape.catalog.scope_layout import find_imported, scope_of_archive
 from aerotape.catalog.segment_files import (
     SegmentFile,
     index_segment_files,

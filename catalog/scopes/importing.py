@@ -25,7 +25,7 @@ from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
 from aerotape.catalog.mark.ownership import check_unused
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
 from aerotape.catalog.recovery.suspect_marks import mark_file_name
-from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.catalog.scope_layout import imported_directory
 from aerotape.catalog.scopes.placing import (
     check_levels,
     check_no_ledger,

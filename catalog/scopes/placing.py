@@ -22,7 +22,7 @@ from aerotape.catalog.mark.layout import (
     MarkFileHeader,
 )
 from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory, open_no_follow
-from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.catalog.scope_layout import imported_directory
 from aerotape.clock import epoch_ms
 from aerotape.errors import (
     CatalogError,

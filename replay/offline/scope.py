@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.catalog.scopes.layout import imported_directory, unsigned
+from aerotape.catalog.scope_layout import imported_directory, unsigned
 from aerotape.errors import CatalogError, UnknownRecordingError
 from aerotape.qualified_id import QualifiedId
 

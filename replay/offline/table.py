@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from aerotape.catalog.location import StorageOptions
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.replay.offline.columns.payloads import Others, TypedColumns
+    from aerotape.replay.offline.directory import ArchiveDirectory
+
+
+def _directory_at(archive_dir: str, storage: StorageOptions) -> ArchiveDirectory:
+    # Loads slowly, and most tables have no added columns.
+    from aerotape.replay.offline.directory import directory_at
+
+    return directory_at(archive_dir, storage)
 
 
 def table_schema(mode: Mode, payloads: TypedColumns | None = None) -> pyarrow.Schema:
@@ -83,7 +91,7 @@ class TableReader:
         added = added_names(payloads)
         typed = payloads.names if payloads is not None else ()
         check_columns(self._columns, (*COLUMN_TYPES, *typed, *added))
-        self._added = AddedColumns(self._columns, added)
+        self._added = AddedColumns(self._columns, added, _directory_at)
         if self._added:
             self._columns = self._added.other_columns
         self._typed = None

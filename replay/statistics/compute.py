@@ -16,14 +16,14 @@ from aerotape import _native
 from aerotape.clock import epoch_ms
 from aerotape.errors import ConfigurationError
 from aerotape.frame_header import FRAME_ALIGNMENT
-from aerotape.replay.offline.reader import RecordingRange
-from aerotape.replay.offline.segment_copies import SegmentCopies
 from aerotape.replay.statistics.model import Bin, Gap, LengthBucket, Over, RecordingStatistics
+from aerotape.replay.statistics.segment_copies import SegmentCopies
 from aerotape.replay.statistics.time_axis import time_scale
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import StoredRecording
+    from aerotape.replay.offline.reader import RecordingRange
 
 PICTURE_BINS: Final = 200
 MAX_BINS: Final = 100_000

@@ -19,7 +19,7 @@ from aerotape.catalog.location import (
     StorageOptions,
     absolute_location,
 )
-from aerotape.catalog.scopes.layout import unsigned
+from aerotape.catalog.scope_layout import unsigned
 from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import MAX_UNSIGNED
 from aerotape.replay.offline.columns.names import (

@@ -95,15 +95,6 @@ def test_no_folders_import_each_other() -> None:
     assert not circles(arrows, arrows)
 
 
-# Circles that exist, with the reason.
-KNOWN = {
-    "archive": "methods of the client open entities, whose writers are clients",
-    "catalog": "the view of a directory reads scopes, whose imports view a directory",
-    "replay": "a recording computes its statistics",
-    "replay/offline": "added columns are those of a recording, whose table adds them",
-}
-
-
 PACKAGES = sorted(
     str(path.relative_to(PACKAGE))
     for folder in FOLDERS
@@ -113,10 +104,8 @@ PACKAGES = sorted(
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_no_sub_packages_import_each_other(name: str, request: pytest.FixtureRequest) -> None:
+def test_no_sub_packages_import_each_other(name: str) -> None:
     """A sub-package is in no cycle of imports with others, nor with the modules beside it."""
-    if name in KNOWN:
-        request.applymarker(pytest.mark.xfail(strict=True, reason=KNOWN[name]))
     package = PACKAGE / name
     prefix = f"aerotape.{name.replace('/', '.')}."
     arrows: dict[str, dict[str, str]] = {}

@@ -33,7 +33,7 @@ def _purge_expired(args: argparse.Namespace) -> None:
     Purges are written into the log; the replicator then deletes the journals from the store. A
     journal with actions that are not replicated yet is left alone.
     """
-    from aerotape.archive.entity.expiry import purge_expired
+    from aerotape.archive.entity.retention import purge_expired
     from aerotape.archive.entity.stores.url import open_store
     from aerotape.archive.entity.topic import check_topic, existing_recordings_of
 

@@ -114,7 +114,7 @@ def _replicate(args: argparse.Namespace) -> int:
     selected.
     """
     from aerotape.archive.scopes.store_replication import replicate_archive
-    from aerotape.catalog.scopes.layout import scope_of_archive
+    from aerotape.catalog.scope_layout import scope_of_archive
 
     with connect(args) as client, Progress(None, "replicating", unit="MiB") as progress:
         scope = args.ledger_scope_id

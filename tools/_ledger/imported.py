@@ -19,7 +19,7 @@ def imported_recordings(
     client: ArchiveClient, scope_id: int
 ) -> Iterator[tuple[QualifiedId, RecordingDescriptor]]:
     """Iterate over the imported recordings of a scope, in the order of their ids."""
-    from aerotape.catalog.scopes.layout import scope_of_archive
+    from aerotape.catalog.scope_layout import scope_of_archive
 
     if scope_id in (0, scope_of_archive(client.archive_id)):
         return
@@ -43,7 +43,7 @@ def imported_row(id: QualifiedId, descriptor: RecordingDescriptor) -> dict[str, 
 
 def imported_recording(client: ArchiveClient, id: QualifiedId) -> RecordingDescriptor | None:
     """Return the imported recording with this id; None if there is none."""
-    from aerotape.catalog.scopes.layout import scope_of_archive
+    from aerotape.catalog.scope_layout import scope_of_archive
 
     if id.scope_id in (0, scope_of_archive(client.archive_id)) or id.ledger_id >> 63:
         return None

@@ -165,7 +165,7 @@ def _scopes(args: argparse.Namespace) -> None:
 
     Ledgers that were created by number alone are in scope 0, which is not listed.
     """
-    from aerotape.catalog.scopes.layout import scope_of_archive
+    from aerotape.catalog.scope_layout import scope_of_archive
 
     with connect(args) as client:
         own = scope_of_archive(client.archive_id)

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Request and print the positions; -1 means none."""
-    from aerotape.archive.client.channels import extension_channel
+    from aerotape.catalog.descriptor import extension_channel
 
     with connect(args) as client:
         start = client.start_position(args.recording_id)

@@ -8,17 +8,17 @@ from functools import partial
 
 from aerotape.archive.client import arguments
 from aerotape.archive.client.asynchronous.replays import AsyncReplay, AsyncReplayMethods
-from aerotape.archive.client.closing import AsyncClosing, Opening
 from aerotape.archive.client.ledger import opening, requests
 from aerotape.archive.client.ledger.handles import AsyncWriterBase, ReaderProperties
 from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan, Wanted
 from aerotape.archive.client.ledger.requests import AnyLedger, LedgerInfo
 from aerotape.archive.client.ledger.writing import LedgerWriting
-from aerotape.archive.client.requests.scopes import list_scopes
+from aerotape.archive.client.queries import list_scopes
 from aerotape.archive.client.session.request import Call, nothing
 from aerotape.codecs.entry import Data, DigestType, Entry
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.journal_type import JournalType
+from aerotape.context import AsyncClosing, Opening
 from aerotape.qualified_id import QualifiedId
 
 

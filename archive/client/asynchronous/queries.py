@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 
-from aerotape.archive.client import arguments
+from aerotape.archive.client import arguments, queries
 from aerotape.archive.client.event_loop import AsyncRequests
-from aerotape.archive.client.requests import queries
-from aerotape.archive.client.requests.queries import RecordingSubscription
-from aerotape.archive.client.requests.scopes import list_scopes
+from aerotape.archive.client.queries import Pages, RecordingSubscription, list_scopes
 from aerotape.archive.client.session.exchange import poll, send_keep_alive
-from aerotape.archive.client.session.request import Call, get_archive_id, relevant_id
+from aerotape.archive.client.session.request import Call, Listing, get_archive_id, relevant_id
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
@@ -34,8 +33,10 @@ class AsyncQueryMethods(AsyncRequests):
         Raises:
             IllegalOperationError: the archive knows no other scope than its own.
         """
+        scope = queries.check_scope(self._session, scope_id)
+        ask = partial(queries.listing_request, scope)
         return self._each(
-            queries.list_recordings(self._session, from_recording_id, count, scope_id)
+            queries.recording_pages(self._session, ask, "list recordings", from_recording_id, count)
         )
 
     def list_recordings_for_uri(
@@ -51,10 +52,20 @@ class AsyncQueryMethods(AsyncRequests):
             channel_fragment: any part of the recording's channel without the parameters that
                 do not identify the stream, for example ``endpoint=localhost:20121``.
         """
-        return self._each(
-            queries.list_recordings_for_uri(
-                self._session, channel_fragment, stream_id, from_recording_id, count
+        arguments.text("channel_fragment", channel_fragment)
+        arguments.any_int32("stream_id", stream_id)
+
+        def ask(from_id: int, length: int) -> codecs.ListRecordingsForUriRequest:
+            return codecs.ListRecordingsForUriRequest(
+                from_recording_id=from_id,
+                record_count=length,
+                stream_id=stream_id,
+                channel=channel_fragment,
             )
+
+        what = f"list recordings of {channel_fragment!r} stream {stream_id}"
+        return self._each(
+            queries.recording_pages(self._session, ask, what, from_recording_id, count)
         )
 
     async def list_recording(
@@ -86,10 +97,25 @@ class AsyncQueryMethods(AsyncRequests):
             from_index: how many matches to skip.
             count: the maximum number; None: no limit.
         """
-        return self._each(
-            queries.list_recording_subscriptions(
-                self._session, channel_fragment, stream_id, from_index, count
+        arguments.text("channel_fragment", channel_fragment)
+        arguments.count("from_index", from_index)
+        stream = 0 if stream_id is None else arguments.any_int32("stream_id", stream_id)
+
+        def ask(index: int, length: int) -> Listing:
+            request = codecs.ListRecordingSubscriptionsRequest(
+                pseudo_index=index,
+                subscription_count=length,
+                apply_stream_id=codecs.BooleanType(stream_id is not None),
+                stream_id=stream,
+                channel=channel_fragment,
             )
+            return Listing(request, "list recording subscriptions", length)
+
+        def key_after(index: int, _: RecordingSubscription, length: int) -> int:
+            return index + length
+
+        return self._each(
+            Pages(self._session, ask, queries.subscription_of, key_after, from_index, count)
         )
 
     async def find_last_matching_recording(
@@ -112,7 +138,9 @@ class AsyncQueryMethods(AsyncRequests):
 
     async def start_position(self, recording_id: int) -> int:
         """Return where a recording starts, bytes."""
-        return await self._run(queries.start_position(recording_id))
+        return await self._run(
+            queries.get_position(codecs.StartPositionRequest, recording_id, "start position")
+        )
 
     async def stop_position(self, recording_id: int) -> int:
         """Return where a recording stopped, bytes; -1 while it is live."""

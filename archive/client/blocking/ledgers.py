@@ -15,7 +15,7 @@ from aerotape.archive.client.ledger.handles import ReaderProperties, WriterBase
 from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan, Wanted
 from aerotape.archive.client.ledger.requests import AnyLedger, LedgerInfo
 from aerotape.archive.client.ledger.writing import LedgerWriting
-from aerotape.archive.client.requests.scopes import list_scopes
+from aerotape.archive.client.queries import list_scopes
 from aerotape.archive.client.session.request import Call, nothing
 from aerotape.codecs.entry import Data, DigestType, Entry
 from aerotape.codecs.generated import ledger_control as codecs

@@ -7,12 +7,13 @@ from __future__ import annotations
 from functools import partial
 
 from aerotape.aeron import ExclusivePublication, Publication
-from aerotape.archive.client import arguments, channels
+from aerotape.archive.client import arguments
 from aerotape.archive.client.arguments import SourceLocationName
 from aerotape.archive.client.blocking_requests import BlockingRequests
-from aerotape.archive.client.requests import recordings
+from aerotape.archive.client.queries import stop_recording_by_identity
 from aerotape.archive.client.session.request import Call, nothing, relevant_id
 from aerotape.archive.driver_tasks import add, add_publication
+from aerotape.channel_uri import with_session_id
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import UnknownSubscriptionError
 
@@ -117,7 +118,7 @@ class RecordingMethods(BlockingRequests):
         """
         arguments.channel("channel", channel)
         arguments.any_int32("session_id", session_id)
-        own = channels.with_session_id(channel, session_id)
+        own = with_session_id(channel, session_id)
         self.stop_recording(own, stream_id)
 
     def stop_recording_subscription(self, subscription_id: int) -> None:
@@ -145,7 +146,7 @@ class RecordingMethods(BlockingRequests):
         Raises:
             UnknownRecordingError: there is no such recording.
         """
-        return self._run(recordings.stop_recording_by_identity(recording_id))
+        return self._run(stop_recording_by_identity(recording_id))
 
     def truncate_recording(self, recording_id: int, position: int) -> int:
         """Cut a stopped recording off at a position; the data past it is lost.
@@ -230,7 +231,7 @@ class RecordingMethods(BlockingRequests):
 
     def _record(self, publication: Publication | ExclusivePublication, auto_stop: bool) -> None:
         try:
-            own = channels.with_session_id(publication.channel, publication.session_id)
+            own = with_session_id(publication.channel, publication.session_id)
             self.start_recording(own, publication.stream_id, auto_stop=auto_stop)
         except BaseException:
             publication.close()

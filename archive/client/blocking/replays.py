@@ -10,10 +10,9 @@ from typing import Self
 
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.blocking_requests import BlockingRequests
-from aerotape.archive.client.replay import opening
-from aerotape.archive.client.replay.replay import ReplayProperties
-from aerotape.archive.client.replay.stream import ReplayStream
-from aerotape.archive.client.requests import replays
+from aerotape.archive.client.replay import requests
+from aerotape.archive.client.replay.requests import ReplayTarget
+from aerotape.archive.client.replay.stream import ReplayProperties, ReplayStream, open_replay
 from aerotape.archive.client.session.request import Call, nothing
 from aerotape.codecs.generated import archive as codecs
 from aerotape.context import Closing
@@ -92,26 +91,24 @@ class ReplayMethods(BlockingRequests):
 
         Raises:
             UnknownRecordingError: there is no such recording.
-            LimitError: the archive has reached its maximum number of replays.
+            LimitError: the archive has reached its maximum number of requests.
             InvalidPositionError: no frame begins there, or it is not within the recording.
             EmptyRecordingError: nothing is recorded yet.
             IllegalOperationError: the archive knows no other scope than its own.
             ConfigurationError: `channel` is not a channel URI.
         """
-        return self._run(
-            replays.start_replay(
+        target = ReplayTarget(channel, stream_id, limit_counter_id, file_io_max_length, scope_id)
+        answer = self._run(
+            requests.start_replay(
                 self._session,
                 recording_id,
-                channel,
-                stream_id,
+                target,
                 position=position,
                 length=length,
-                limit_counter_id=limit_counter_id,
-                file_io_max_length=file_io_max_length,
                 subscription_id=subscription_id,
-                scope_id=scope_id,
             )
         )
+        return answer.relevant_id
 
     def start_bounded_replay(
         self,
@@ -130,19 +127,15 @@ class ReplayMethods(BlockingRequests):
         Args:
             limit_counter_id: the counter's id.
         """
-        limit = arguments.count("limit_counter_id", limit_counter_id)
-        return self._run(
-            replays.start_replay(
-                self._session,
-                recording_id,
-                channel,
-                stream_id,
-                position=position,
-                length=length,
-                limit_counter_id=limit,
-                file_io_max_length=file_io_max_length,
-                subscription_id=subscription_id,
-            )
+        return self.start_replay(
+            recording_id,
+            channel,
+            stream_id,
+            position=position,
+            length=length,
+            limit_counter_id=arguments.count("limit_counter_id", limit_counter_id),
+            file_io_max_length=file_io_max_length,
+            subscription_id=subscription_id,
         )
 
     def stop_replay(self, replay_session_id: int) -> bool:
@@ -152,7 +145,7 @@ class ReplayMethods(BlockingRequests):
             False when no replay with this id was running. The Java archive does not report that:
             then the result is True.
         """
-        return self._run(replays.stop_replay(replay_session_id))
+        return self._run(requests.stop_replay(replay_session_id))
 
     def stop_all_replays(self, recording_id: int | None = None) -> None:
         """Stop all replays of a recording, or of all recordings, of every client."""
@@ -203,18 +196,21 @@ class ReplayMethods(BlockingRequests):
             ConfigurationError: the channel is invalid.
             AerotapeError: the recording has an invalid start position.
         """
+        target = ReplayTarget(
+            channel or self._replay_channel,
+            stream_id,
+            limit_counter_id,
+            file_io_max_length,
+            scope_id,
+        )
         begin = partial(
-            opening.replay,
+            open_replay,
             self._session,
             recording_id,
-            position,
-            length,
-            channel=channel or self._replay_channel,
-            stream_id=stream_id,
+            target,
+            position=position,
+            length=length,
             follow=follow,
-            limit_counter_id=limit_counter_id,
-            file_io_max_length=file_io_max_length,
             timeout_ns=timeout_ns,
-            scope_id=scope_id,
         )
         return self._open(begin, partial(Replay, requests=self))

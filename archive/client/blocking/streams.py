@@ -28,18 +28,20 @@ from aerotape.archive.client.live.replay_merge import (
     default_destination,
     open_replay_merge,
 )
-from aerotape.archive.client.replay.signal_stream import SignalReader, await_signal
 from aerotape.archive.client.session.exchange import poll
 from aerotape.archive.client.session.signals import (
     RecordingSignalEvent,
     SignalFilter,
+    SignalQueue,
+    await_signal,
+    next_signal,
     signal_filter,
 )
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.context import Closing
 
 
-class Signals(SignalReader, Iterator[RecordingSignalEvent], Closing):
+class Signals(Iterator[RecordingSignalEvent], Closing):
     """The signals that arrive from its creation on, each once, oldest first.
 
     Iterating waits for a signal. It ends when the client is closed, and raises `AeronTimeoutError`
@@ -51,14 +53,23 @@ class Signals(SignalReader, Iterator[RecordingSignalEvent], Closing):
         self, requests: BlockingRequests, wanted: SignalFilter, timeout_ns: int | None
     ) -> None:
         """Start. Created by `ArchiveClient.signals`."""
-        super().__init__(requests._session, wanted, timeout_ns)
+        self._session = requests._session
+        self._session.ensure_open("read recording signals")
         self._requests = requests
+        self._wanted = wanted
+        self._timeout_ns = timeout_ns
+        self._queue = SignalQueue(wanted)
+        self._is_closed = False
+        self._session.add_signal_queue(self._queue)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> RecordingSignalEvent:
-        event = self._requests._run(self._next())
+        awaited = next_signal(
+            self._session, self._queue, self._wanted, self._timeout_ns, lambda: self._is_closed
+        )
+        event = self._requests._run(awaited)
         if event is None:
             self.close()
             raise StopIteration
@@ -70,12 +81,18 @@ class Signals(SignalReader, Iterator[RecordingSignalEvent], Closing):
         Raises:
             ClosedError: the archive went away.
         """
-        return self._requests._run(self._poll())
+        if not self._session.is_closed:
+            self._requests._run(poll(self._session, "poll for recording signals"))
+        return self._queue.take_all()
 
     def close(self) -> None:
         """Take no more signals. Idempotent."""
-        self._end()
+        self._is_closed = True
+        self._session.remove_signal_queue(self._queue)
         self._requests._notify()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._wanted}{' closed' if self._is_closed else ''}>"
 
 
 class StreamMethods(BlockingRequests):

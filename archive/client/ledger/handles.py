@@ -6,11 +6,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from aerotape.archive.client.closing import AsyncClosing
 from aerotape.archive.client.ledger.reading import LedgerReading
 from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.archive.client.ledger.writing import LedgerWriting
-from aerotape.context import Closing
+from aerotape.context import AsyncClosing, Closing
 from aerotape.formatting import shown
 from aerotape.qualified_id import QualifiedId
 

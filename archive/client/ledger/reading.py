@@ -8,8 +8,9 @@ from typing import Final
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.requests import LedgerInfo
-from aerotape.archive.client.replay import opening
-from aerotape.archive.client.replay.stream import ReplayStream
+from aerotape.archive.client.queries import list_recording
+from aerotape.archive.client.replay.requests import ReplayTarget
+from aerotape.archive.client.replay.stream import ReplayStream, open_replay
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.waiting import Pause, Task
@@ -164,24 +165,27 @@ class LedgerReading:
             channel: where the archive replays to.
         """
         recording_id, counter_id = self.info.recording_id, plan.counter_id
-        stream = ReplayStream.empty(self.session, recording_id, plan.position or 0)
+        target = ReplayTarget(
+            channel, channels.DEFAULT_REPLAY_STREAM_ID, limit_counter_id=counter_id
+        )
         try:
-            stream = yield from opening.replay(
+            stream = yield from open_replay(
                 self.session,
                 recording_id,
-                plan.position,
-                plan.length,
-                channel=channel,
-                stream_id=channels.DEFAULT_REPLAY_STREAM_ID,
+                target,
+                position=plan.position,
+                length=plan.length,
                 follow=counter_id is not None,
-                limit_counter_id=counter_id,
-                file_io_max_length=None,
                 timeout_ns=None,
-                scope_id=None,
             )
         except ArchiveError:
             if counter_id is None or (yield from self._is_bounding(counter_id)):
                 raise
+            recording = yield from list_recording(self.session, recording_id)
+            if recording is None:
+                raise
+            end = plan.position or 0
+            return ReplayStream(self.session, recording, end, end)
         try:
             # The archive would accept another counter that has its id now.
             if counter_id is not None and not (yield from self._is_bounding(counter_id)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 from aerotape.archive.client import arguments
-from aerotape.archive.client.requests.queries import Pages
+from aerotape.archive.client.queries import Pages
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import list_items
 from aerotape.archive.client.session.request import Call, Listing, relevant_id

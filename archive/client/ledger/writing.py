@@ -16,17 +16,16 @@ from typing import Final
 
 from aerotape import _native, errors
 from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
-from aerotape.archive.client import channels
 from aerotape.archive.client.ledger import requests
 from aerotape.archive.client.ledger.requests import LedgerInfo
-from aerotape.archive.client.requests.queries import list_recording
-from aerotape.archive.client.requests.recordings import stop_recording_by_identity
+from aerotape.archive.client.queries import list_recording, stop_recording_by_identity
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.request import Listing
 from aerotape.archive.counters import CounterType
 from aerotape.archive.driver_tasks import add_publication
 from aerotape.archive.waiting import SLICE_NS, Attempt, CounterValue, Pause, Task
+from aerotape.catalog.descriptor import extension_channel
 from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.entry import Data
 from aerotape.codecs.generated import ledger_control as codecs
@@ -352,7 +351,7 @@ def _extension_channel(session: ClientSession, info: LedgerInfo, channel: str) -
         if recording is None:
             raise errors.LedgerError.lost_recording(info.id, info.recording_id)
         if not recording.is_active:
-            return channels.extension_channel(recording, channel)
+            return extension_channel(recording, channel)
         if time.monotonic_ns() >= deadline_ns:
             raise errors.LedgerInUseError(f"ledger {info.id} still has a writer", info.id)
         yield Pause(_PAUSE_NS)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
 from aerotape.archive.driver_tasks import add_subscription
-from aerotape.archive.waiting import Running
+from aerotape.archive.waiting import Pause, Running, Task
 from aerotape.errors import AeronTimeoutError
 
 if TYPE_CHECKING:
@@ -30,97 +29,84 @@ def is_same_stream(image: _native.Image, recording: RecordingDescriptor) -> bool
     )
 
 
-@dataclass(eq=False)
 class LiveSubscription:
-    """A subscription to the live stream, added and closed on demand.
+    """A subscription to the live stream, added and closed on demand."""
 
-    Attributes:
-        timeout_ns: after how long without a publisher `on_error` is called, once.
-    """
+    def __init__(
+        self,
+        aeron: _native.AeronClient,
+        channel: str,
+        timeout_ns: int,
+        on_error: Callable[[Exception], None],
+    ) -> None:
+        """Create it without a subscription.
 
-    aeron: _native.AeronClient
-    channel: str
-    timeout_ns: int
-    on_error: Callable[[Exception], None]
-    _recording: RecordingDescriptor | None = field(default=None, init=False)
-    _adding: Running[_native.Subscription] | None = field(default=None, init=False)
-    _subscription: _native.Subscription | None = field(default=None, init=False)
-    _image: _native.Image | None = field(default=None, init=False)
-    _deadline_ns: int | None = field(default=None, init=False)
-    _retry_at_ns: int = field(default=0, init=False)
+        Args:
+            timeout_ns: after how long without a publisher `on_error` is called, once.
+        """
+        self._aeron = aeron
+        self._channel = channel
+        self._timeout_ns = timeout_ns
+        self._on_error = on_error
+        self._running: Running[None] | None = None
+        self._image: _native.Image | None = None
+        self._retry_at_ns = 0
 
     @property
     def is_wanted(self) -> bool:
         """Whether there is a subscription, or one is being added."""
-        return self._adding is not None or self._subscription is not None
+        return self._running is not None and not self._running.is_done
 
     def begin(self, recording: RecordingDescriptor) -> None:
         """Start to add the subscription, unless that has just failed or was put off."""
         self.close()
-        if time.monotonic_ns() < self._retry_at_ns:
-            return
-        self._recording = recording
-        self._adding = Running(
-            add_subscription(self.aeron, self.channel, recording.stream_id, self.timeout_ns)
-        )
-        self._adding.advance()
+        if time.monotonic_ns() >= self._retry_at_ns:
+            self._running = Running(self._receive(recording))
+            self._running.advance()
 
     def image(self) -> _native.Image | None:
         """Return the image of a publisher, at best of the recorded stream; None without one."""
-        if self._adding is not None:
-            self._await_subscription(self._adding)
-        if self._subscription is None:
-            return None
-        if self._image is None:
-            images = self._subscription.images()
-            self._image = next(filter(self._is_recorded, images), next(iter(images), None))
-            if self._image is None:
-                self._check_deadline()
-        else:
-            # Lets the native client free its older lists of images.
-            _ = self._subscription.image_count
+        if self._running is not None:
+            self._running.advance()
         return self._image
 
-    def _is_recorded(self, image: _native.Image) -> bool:
-        return self._recording is None or is_same_stream(image, self._recording)
-
-    def _await_subscription(self, adding: Running[_native.Subscription]) -> None:
+    def _receive(self, recording: RecordingDescriptor) -> Task[None]:
+        channel, stream_id, timeout_ns = self._channel, recording.stream_id, self._timeout_ns
         try:
-            adding.advance()
+            subscription = yield from add_subscription(self._aeron, channel, stream_id, timeout_ns)
         except AeronTimeoutError as error:
-            self._adding = None
             self._retry_at_ns = time.monotonic_ns() + _RETRY_AFTER_NS
-            self.on_error(error)
+            self._on_error(error)
             return
-        if adding.is_done:
-            self._adding = None
-            self._subscription = adding.result
-            self._deadline_ns = time.monotonic_ns() + self.timeout_ns
-
-    def _check_deadline(self) -> None:
-        if self._deadline_ns is None or time.monotonic_ns() < self._deadline_ns:
-            return
-        self._deadline_ns = None
-        stream_id = None if self._recording is None else self._recording.stream_id
-        self.on_error(
-            AeronTimeoutError(
-                f"no publisher on the live channel {self.channel} stream {stream_id} "
-                f"within {self.timeout_ns / 1e9:g} s: check that it is running, the channel and "
-                "stream id, and firewalls; still waiting"
-            )
-        )
+        deadline_ns: int | None = time.monotonic_ns() + timeout_ns
+        try:
+            while not (images := subscription.images()):
+                if deadline_ns is not None and time.monotonic_ns() >= deadline_ns:
+                    deadline_ns = None
+                    self._on_error(
+                        AeronTimeoutError(
+                            f"no publisher on the live channel {channel} stream {stream_id} within "
+                            f"{timeout_ns / 1e9:g} s: check that it is running, the channel and "
+                            "stream id, and firewalls; still waiting"
+                        )
+                    )
+                yield Pause()
+            recorded = (image for image in images if is_same_stream(image, recording))
+            self._image = next(recorded, images[0])
+            while True:
+                yield Pause()
+                # Lets the native client free its older lists of images.
+                _ = subscription.image_count
+        finally:
+            self._image = None
+            subscription.close()
 
     def put_off(self) -> None:
         """Close the subscription, and add none again before the timeout is up."""
         self.close()
-        self._retry_at_ns = time.monotonic_ns() + self.timeout_ns
+        self._retry_at_ns = time.monotonic_ns() + self._timeout_ns
 
     def close(self) -> None:
         """Close the subscription. Idempotent."""
-        adding, self._adding = self._adding, None
-        if adding is not None:
-            adding.close()
-        subscription, self._subscription = self._subscription, None
-        self._image = None
-        if subscription is not None:
-            subscription.close()
+        if self._running is not None:
+            self._running.close()

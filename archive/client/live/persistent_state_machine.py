@@ -24,8 +24,8 @@ from aerotape.archive.client.live.persistent_types import (
     PersistentOptions,
     PersistentState,
 )
-from aerotape.archive.client.replay.opening import start_stream
-from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
+from aerotape.archive.client.queries import list_recording, max_recorded_position
+from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
@@ -197,14 +197,8 @@ class PersistentStateMachine:
     ) -> Task[_native.Image | None]:
         self._enter(PersistentState.AWAIT_REPLAY_RESPONSE)
         self._set_join_difference(None)
-        replay = yield from start_stream(
-            session,
-            recording,
-            self.position,
-            None,
-            channel=self.options.replay_channel,
-            stream_id=self.options.replay_stream_id,
-        )
+        replay = ReplayStream(session, recording, self.position, None)
+        yield from replay.open(self.options.replay_target)
         joined: _native.Image | None = None
         watch = Running(self._near_the_end(session, recording))
         try:
@@ -216,14 +210,14 @@ class PersistentStateMachine:
                     # The recording is read first; an unread subscription would block a publisher.
                     self._live.put_off()
                 elif live is not None:
-                    if (yield from self._switch(image, live, replay.parameters.recorded_as)):
+                    if (yield from self._switch(image, live, replay.recorded_as)):
                         joined = live
                         break
                     self._live.close()
                     watch = Running(self._near_the_end(session, recording))
                     self._enter(PersistentState.REPLAY)
                     continue
-                self._read(image, None, BUSY_SLICE_NS, replay.parameters.recorded_as)
+                self._read(image, None, BUSY_SLICE_NS, replay.recorded_as)
                 yield Pause()
                 self._ensure_connected(session)
                 watch.advance()

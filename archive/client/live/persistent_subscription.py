@@ -71,7 +71,7 @@ def persistent_subscription(
         AeronError: there is no media driver.
         ConfigurationError: an argument is invalid. Other errors are raised while polling.
     """
-    connecting = prepare(options)
+    connecting = prepare(**options)
     try:
         subscription = PersistentOptions(
             recording_id,

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from aerotape.archive.client import arguments
+from aerotape.archive.client.replay.requests import ReplayTarget
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
+from aerotape.units import MAX_LONG
 
 FROM_START: Final = -1
 FROM_LIVE: Final = -2
 Start = int | Literal["start", "live"]
 
 _STARTS: Final = {"start": FROM_START, "live": FROM_LIVE}
-_INT64_MAX: Final = (1 << 63) - 1
 
 
 class PersistentState(enum.IntEnum):
@@ -78,7 +79,7 @@ class PersistentOptions:
     def __post_init__(self) -> None:
         """Check the options (ConfigurationError)."""
         arguments.natural("recording_id", self.recording_id)
-        arguments.integer("start", self.start, FROM_LIVE, _INT64_MAX)
+        arguments.integer("start", self.start, FROM_LIVE, MAX_LONG)
         arguments.channel("live_channel", self.live_channel)
         if self.live_stream_id is not None:
             arguments.any_int32("live_stream_id", self.live_stream_id)
@@ -87,6 +88,11 @@ class PersistentOptions:
         replay.put("rejoin", "false")
         self.replay_channel = str(replay)
         arguments.any_int32("replay_stream_id", self.replay_stream_id)
+
+    @property
+    def replay_target(self) -> ReplayTarget:
+        """Where the archive replays to."""
+        return ReplayTarget(self.replay_channel, self.replay_stream_id)
 
 
 def start_position(start: Start) -> int:

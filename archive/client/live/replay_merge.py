@@ -18,13 +18,9 @@ from aerotape import _native, errors
 from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.client import channels
 from aerotape.archive.client.live.join_rule import is_joined, is_near_live
-from aerotape.archive.client.replay.image_reader import ImageReader
-from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
-from aerotape.archive.client.requests.replays import (
-    replay_request,
-    start_replay_for_reader,
-    stop_replay,
-)
+from aerotape.archive.client.queries import list_recording, max_recorded_position
+from aerotape.archive.client.replay.requests import ReplayTarget, start_replay, stop_replay
+from aerotape.archive.client.replay.stream import ImageReader
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.driver_tasks import add_subscription
@@ -34,7 +30,7 @@ from aerotape.context import Closing
 from aerotape.formatting import shown
 from aerotape.frame_header import to_int32
 from aerotape.message import Message, MessageBuffer
-from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
+from aerotape.protocol import NULL_POSITION
 
 DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000
 
@@ -313,17 +309,10 @@ class ReplayMerge(ImageReader, Closing):
 
     def _replay(self, channel: ChannelUri) -> Task[_native.Image]:
         recording_id, stream_id = self._options.recording_id, self._subscription.stream_id
-        request = replay_request(
-            recording_id,
-            str(channel),
-            stream_id,
-            self._options.position,
-            REPLAY_ALL_AND_FOLLOW,
-            None,
-            None,
+        target = ReplayTarget(str(channel), stream_id)
+        answer = yield from start_replay(
+            self._session, recording_id, target, position=self._options.position
         )
-        call = start_replay_for_reader(request, recording_id, str(channel), stream_id)
-        answer = yield from exchange(self._session, call)
         self._replay_session_id = answer.relevant_id
         self._progress_ns = time.monotonic_ns()
         session_id = to_int32(answer.relevant_id)

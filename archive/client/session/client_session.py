@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from aerotape import _native, errors
 from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, CLOSED, NOT_CONNECTED
-from aerotape.archive.client.session.pending_request import PendingRequest
-from aerotape.archive.client.session.request import Call, Listing
+from aerotape.archive.client.session.request import Call, Listing, PendingRequest
 from aerotape.archive.client.session.response_errors import error_of
 from aerotape.archive.client.session.signals import SignalQueue, signal_of
 from aerotape.codecs.generated import archive as codecs

@@ -8,8 +8,7 @@ from typing import Final, TypeVar
 
 from aerotape import _native
 from aerotape.archive.client.session.client_session import ClientSession
-from aerotape.archive.client.session.pending_request import PendingRequest
-from aerotape.archive.client.session.request import Call, Item, Listing
+from aerotape.archive.client.session.request import Call, Item, Listing, PendingRequest
 from aerotape.archive.client.session.response_errors import items_of, result_of
 from aerotape.archive.waiting import Pause, Responses, Task
 from aerotape.codecs.generated import archive as codecs

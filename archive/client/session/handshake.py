@@ -6,17 +6,15 @@ import random
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from aerotape import __version__, _native
 from aerotape.archive.client import channels
 from aerotape.archive.client.credentials import Login
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.exchange import exchange, perform, send_keep_alive
-from aerotape.archive.client.session.pending_request import PendingRequest
-from aerotape.archive.client.session.request import get_archive_id
+from aerotape.archive.client.session.request import PendingRequest, get_archive_id
 from aerotape.archive.client.session.response_errors import error_of
-from aerotape.archive.client.session.threads import in_thread
 from aerotape.archive.driver_tasks import (
     add_publication,
     add_subscription,
@@ -24,10 +22,10 @@ from aerotape.archive.driver_tasks import (
     wait_for,
 )
 from aerotape.archive.security.control_address import with_signed_address
-from aerotape.archive.waiting import Task
+from aerotape.archive.waiting import Task, Until, begin_in_thread
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import ArchiveError
+from aerotape.errors import AeronTimeoutError, ArchiveError
 from aerotape.formatting import argument
 from aerotape.protocol import (
     KNOWS_LEDGERS,
@@ -35,6 +33,8 @@ from aerotape.protocol import (
     PROTOCOL_VERSION,
     VERSION_WITH_ARCHIVE_ID,
 )
+
+T = TypeVar("T")
 
 _WHAT: Final = "connect"
 
@@ -64,7 +64,7 @@ def open_session(
     if prove is not None:
         # The numeric address is signed, so it is the one that requests are sent to.
         resolving = partial(with_signed_address, given_channel)
-        request_channel, address = yield from in_thread(
+        request_channel, address = yield from _in_thread(
             resolving, deadline_ns, f"the endpoint of {given_channel} was not resolved in time"
         )
         on_challenge = partial(_proof, prove, address)
@@ -168,7 +168,7 @@ def _answer_challenge(
     response = codecs.ChallengeResponse(
         control_session_id=challenge.control_session_id,
         correlation_id=session.aeron.next_correlation_id(),
-        encoded_credentials=(yield from in_thread(answering, deadline_ns, late)),
+        encoded_credentials=(yield from _in_thread(answering, deadline_ns, late)),
     )
     answer = yield from _exchange(session, response, deadline_ns)
     if isinstance(answer, codecs.Challenge):
@@ -201,3 +201,17 @@ def _accept(session: ClientSession, answer: codecs.ControlResponse) -> Task[None
         yield from send_keep_alive(session, _WHAT)
     else:
         session.archive_id = yield from exchange(session, get_archive_id())
+
+
+def _in_thread(work: Callable[[], T], deadline_ns: int, problem: str) -> Task[T]:
+    """Do work that may block, and return its result; it continues unobserved after the deadline.
+
+    Raises:
+        AeronTimeoutError: it has not ended by the deadline, of the monotonic clock; with the text
+            `problem`.
+    """
+    future = begin_in_thread(work, "aerotape-connect")
+    yield Until(future.done, deadline_ns)
+    if not future.done():
+        raise AeronTimeoutError(f"cannot connect: {problem}")
+    return future.result()

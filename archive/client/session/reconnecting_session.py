@@ -6,28 +6,19 @@ handshake must progress while the user is busy with a message. The user polls fo
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final
 
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.keep_alive import IdleReader
-from aerotape.archive.client.session.threads import begin_in_thread
+from aerotape.archive.waiting import Pause, Responses, Running, Task, Until, begin_in_thread
 from aerotape.errors import ClosedError, ConfigurationError
 
 _RETRY_AFTER_NS: Final = 100_000_000
 
 
-_Attempt = Future[ClientSession]
-
-
-def _attempt(open_session: Callable[[], ClientSession]) -> _Attempt:
-    """Try to connect once."""
-    return begin_in_thread(open_session, "aerotape-connect")
-
-
-def _close_opened(attempt: _Attempt) -> None:
+def _close_opened(attempt: Future[ClientSession]) -> None:
     if attempt.exception() is None:
         attempt.result().close()
 
@@ -51,11 +42,10 @@ class ReconnectingSession:
         self._open_session = open_session
         self._keep_alive_interval_ns = keep_alive_interval_ns
         self._on_error = on_error
-        self._attempt: _Attempt | None = _attempt(open_session)
         self._session: ClientSession | None = None
-        self._reader: IdleReader | None = None
-        self._retry_at_ns = 0
         self._is_closed = False
+        self._running = Running(self._stay_connected())
+        self._running.advance()
 
     @property
     def session(self) -> ClientSession | None:
@@ -65,44 +55,47 @@ class ReconnectingSession:
 
     def service(self) -> None:
         """Do one duty cycle, without blocking; raise a ConfigurationError of an attempt."""
-        if self._is_closed:
-            return
-        if self._session is not None:
+        if self._running.is_done and not self._is_closed:  # by an interrupt
+            self._running = Running(self._stay_connected())
+        self._running.advance()
+
+    def _stay_connected(self) -> Task[None]:
+        while True:
+            attempt = begin_in_thread(self._open_session, "aerotape-connect")
             try:
-                self._session.ensure_open("stay connected")
-                self._session.read(0, what="stay connected")
-                return
-            except ClosedError:
-                self._drop()
-        if self._attempt is None:
-            if time.monotonic_ns() >= self._retry_at_ns:
-                self._attempt = _attempt(self._open_session)
-        elif self._attempt.done():
-            attempt, self._attempt = self._attempt, None
-            try:
-                self._session = attempt.result()
+                yield Until(attempt.done)
+                session = attempt.result()
             except ConfigurationError:
                 raise
             except Exception as error:
-                self._retry_at_ns = time.monotonic_ns() + _RETRY_AFTER_NS
                 self._on_error(error)
+            except BaseException:
+                attempt.add_done_callback(_close_opened)
+                raise
             else:
-                # Its user may be busy with a message for longer than the archive waits.
-                if self._keep_alive_interval_ns > 0:
-                    self._reader = IdleReader(self._session, self._keep_alive_interval_ns)
+                yield from self._stay_open(session)
+                continue
+            yield Pause(_RETRY_AFTER_NS)
 
-    def _drop(self) -> None:
-        session, self._session = self._session, None
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            reader.close()
-        if session is not None:
+    def _stay_open(self, session: ClientSession) -> Task[None]:
+        """Read a session until it is lost, and close it."""
+        reader = None
+        try:
+            # Its user may be busy with a message for longer than the archive waits.
+            if self._keep_alive_interval_ns > 0:
+                reader = IdleReader(session, self._keep_alive_interval_ns)
+            self._session = session
+            while True:
+                yield Responses(session, "stay connected")
+        except ClosedError:
+            return
+        finally:
+            self._session = None
+            if reader is not None:
+                reader.close()
             session.close()
 
     def close(self) -> None:
         """Close the session and stop reconnecting. Idempotent."""
         self._is_closed = True
-        self._drop()
-        if self._attempt is not None:
-            self._attempt.add_done_callback(_close_opened)
-            self._attempt = None
+        self._running.close()

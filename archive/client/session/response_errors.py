@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar
 
 from aerotape import errors
-from aerotape.archive.client.session.pending_request import PendingRequest
-from aerotape.archive.client.session.request import Call, Item, Listing
+from aerotape.archive.client.session.request import Call, Item, Listing, PendingRequest
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.ledger_control import ListLedgersRequest
 from aerotape.protocol import NULL_VALUE, ErrorCode

@@ -1,15 +1,21 @@
-"""Recording signals: events of the recordings that a client's requests concern."""
+"""Recording signals: events of the recordings that a client's requests concern, and waiting."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from aerotape.archive.waiting import Responses, Task
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
-from aerotape.errors import ConfigurationError
+from aerotape.errors import AeronTimeoutError, ClosedError, ConfigurationError
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.session.client_session import ClientSession
 
 _KEPT: Final = 4096
 
@@ -119,3 +125,45 @@ class SignalQueue:
                     del self._events[index]
                     return event
             return None
+
+
+def next_signal(
+    session: ClientSession,
+    queue: SignalQueue,
+    wanted: SignalFilter,
+    timeout_ns: int | None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Task[RecordingSignalEvent | None]:
+    """Wait for a signal that is wanted and take it; None once it `is_over` or the client closed."""
+    what = f"await {wanted}"
+    begin_ns = time.monotonic_ns()
+    while not is_over():
+        event = queue.take(wanted)
+        if event is not None:
+            return event
+        if session.was_closed_here:
+            break
+        session.ensure_open(what)
+        remaining_ns = None
+        if timeout_ns is not None:
+            remaining_ns = begin_ns + timeout_ns - time.monotonic_ns()
+            if remaining_ns <= 0:
+                raise AeronTimeoutError(f"cannot {what}: none within {timeout_ns / 1e9:g} s")
+        try:
+            yield Responses(session, what, remaining_ns, lambda: is_over() or queue.has(wanted))
+        except ClosedError:
+            if not session.was_closed_here:
+                raise
+    return None
+
+
+def await_signal(
+    session: ClientSession, wanted: SignalFilter, timeout_ns: int | None
+) -> Task[RecordingSignalEvent]:
+    """Return and remove a signal that has arrived or arrives in time; others are stored."""
+    session.ensure_open(f"await {wanted}")
+    timeout_ns = session.timeout_ns if timeout_ns is None else timeout_ns
+    event = yield from next_signal(session, session.signals, wanted, timeout_ns)
+    if event is None:
+        raise ClosedError(f"cannot await {wanted}: the client is closed")
+    return event

@@ -1,17 +1,20 @@
-"""What the handlers of control requests have in common: checks, and the response to a failure."""
+"""What the handlers of control requests have in common: checks, failures, later responses."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from aerotape.archive.recording import removal
+from aerotape.archive.waiting import Task, await_future
+from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError, ArchiveError
-from aerotape.protocol import ErrorCode
+from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
     from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording.segments.deletion import Deletion
 
 
 def check_known(services: Services, recording_id: int) -> None:
@@ -47,3 +50,37 @@ def send_failure(
     else:
         errors.record(f"{what} failed", error, exception=error)
         session.send_error(correlation_id, ErrorCode.GENERIC, f"{what} failed: {error}")
+
+
+def respond_later(
+    services: Services,
+    session: ControlSession,
+    correlation_id: int,
+    task: Task[tuple[int, Deletion | None]],
+) -> None:
+    """Run a task and respond with its number; send DELETE at the end of its deletion."""
+    services.tasks.start(_respond(services, session, correlation_id, task))
+
+
+def _respond(
+    services: Services,
+    session: ControlSession,
+    correlation_id: int,
+    task: Task[tuple[int, Deletion | None]],
+) -> Task[None]:
+    try:
+        count, deletion = yield from task
+        session.send_ok(correlation_id, count)
+        if deletion is None:
+            return
+        for problem in (yield from await_future(deletion.deleted)):
+            session.send_error(correlation_id, ErrorCode.GENERIC, problem)
+        session.send_signal(
+            correlation_id,
+            deletion.recording_id,
+            NULL_VALUE,
+            NULL_POSITION,
+            RecordingSignal.DELETE,
+        )
+    except Exception as error:
+        send_failure(session, correlation_id, "request", error, services.errors)

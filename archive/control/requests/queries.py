@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control import responses
-from aerotape.archive.control.listing import Listing
+from aerotape.archive.control.listing import DescriptorListing
 from aerotape.archive.control.requests.handling import check_known, check_no_listing
 from aerotape.archive.extensions import Handlers
 from aerotape.codecs.generated import archive as codecs
@@ -27,7 +27,7 @@ def _list_recordings(
     if isinstance(request, codecs.ListRecordingsForUriRequest):
         stream_id, channel = request.stream_id, request.channel
     session.begin_listing(
-        Listing(
+        DescriptorListing(
             session,
             services.catalog,
             request.correlation_id,

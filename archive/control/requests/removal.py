@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import check_known, check_unprotected
+from aerotape.archive.control.requests.handling import check_known, check_unprotected, respond_later
 from aerotape.archive.extensions import Handlers
 from aerotape.codecs.generated import archive as codecs
 
@@ -18,7 +18,7 @@ def _truncate_recording(
 ) -> None:
     check_unprotected(services, request.recording_id)
     deletion = services.removals.truncate(request.recording_id, request.position)
-    services.later.begin(session, request.correlation_id, deletion.begun())
+    respond_later(services, session, request.correlation_id, deletion.begun())
 
 
 def _purge_recording(
@@ -26,7 +26,7 @@ def _purge_recording(
 ) -> None:
     check_unprotected(services, request.recording_id)
     deletion = services.removals.purge(request.recording_id)
-    services.later.begin(session, request.correlation_id, deletion.begun())
+    respond_later(services, session, request.correlation_id, deletion.begun())
 
 
 def _detach_segments(
@@ -43,7 +43,7 @@ def _delete_detached_segments(
 ) -> None:
     check_known(services, request.recording_id)
     deletion = services.segments.delete_detached(request.recording_id)
-    services.later.begin(session, request.correlation_id, deletion.begun())
+    respond_later(services, session, request.correlation_id, deletion.begun())
 
 
 def _purge_segments(
@@ -51,7 +51,7 @@ def _purge_segments(
 ) -> None:
     check_unprotected(services, request.recording_id)
     deletion = services.removals.purge_segments(request.recording_id, request.new_start_position)
-    services.later.begin(session, request.correlation_id, deletion.begun())
+    respond_later(services, session, request.correlation_id, deletion.begun())
 
 
 def _attach_segments(
@@ -59,7 +59,7 @@ def _attach_segments(
 ) -> None:
     check_known(services, request.recording_id)
     attaching = services.segments.attach(request.recording_id)
-    services.later.begin(session, request.correlation_id, attaching)
+    respond_later(services, session, request.correlation_id, attaching)
 
 
 def _migrate_segments(
@@ -68,7 +68,7 @@ def _migrate_segments(
     for recording_id in (request.src_recording_id, request.dst_recording_id):
         check_unprotected(services, recording_id)
     moving = services.segments.migrate(request.src_recording_id, request.dst_recording_id)
-    services.later.begin(session, request.correlation_id, moving)
+    respond_later(services, session, request.correlation_id, moving)
 
 
 HANDLERS: Handlers = {

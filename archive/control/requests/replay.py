@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.extensions import Handlers
-from aerotape.archive.replay.request import ReplayRequest
+from aerotape.archive.replay.request import RequestedReplay
 from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import NULL_VALUE
 
@@ -19,7 +19,7 @@ def _replay(
     session: ControlSession,
     request: codecs.ReplayRequest | codecs.BoundedReplayRequest,
 ) -> None:
-    services.replays.start(session, request.correlation_id, ReplayRequest.of(request))
+    services.replays.start(session, request.correlation_id, RequestedReplay.of(request))
 
 
 def _stop_replay(

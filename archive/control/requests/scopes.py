@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from aerotape.archive.control import responses
 from aerotape.archive.control.requests import queries
 from aerotape.archive.extensions import Handlers
-from aerotape.archive.replay.request import ImportedRecording, ReplayRequest
-from aerotape.catalog.scopes.layout import (
+from aerotape.archive.replay.request import ImportedRecording, RequestedReplay
+from aerotape.catalog.scope_layout import (
     imported_directory,
     imported_ids,
     scope_of_archive,
@@ -78,7 +78,7 @@ def _replay(
             imported_descriptor(services.archive_dir, qualified_id),
         )
     services.replays.start(
-        session, request.correlation_id, ReplayRequest.of(request, imported=imported)
+        session, request.correlation_id, RequestedReplay.of(request, imported=imported)
     )
 
 

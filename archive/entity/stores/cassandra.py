@@ -21,6 +21,7 @@ from aerotape.archive.entity.stores.base import (
     SCHEMA_VERSION,
     VERSION_SETTING,
     EntityStore,
+    StoreOptions,
     is_dead,
 )
 from aerotape.archive.entity.stores.cql import (
@@ -30,7 +31,6 @@ from aerotape.archive.entity.stores.cql import (
     STATEMENTS,
     TABLES,
 )
-from aerotape.archive.entity.stores.options import StoreOptions
 from aerotape.archive.entity.stores.rows import EventRow, event_of, event_rows, head_row
 from aerotape.archive.entity.transitions import Change
 from aerotape.errors import ConfigurationError, EntityStoreError

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 
-from aerotape.archive.entity.stores.options import StoreOptions
+from aerotape.archive.entity.stores.base import StoreOptions
 from aerotape.archive.entity.stores.sql import JOURNAL, METAJOURNAL, OTHERS, SqlStore
 from aerotape.archive.entity.stores.url import without_password
 from aerotape.errors import ConfigurationError, EntityStoreError

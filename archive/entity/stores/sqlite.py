@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from aerotape.archive.entity.stores.options import StoreOptions
+from aerotape.archive.entity.stores.base import StoreOptions
 from aerotape.archive.entity.stores.sql import JOURNAL, METAJOURNAL, OTHERS, SqlStore
 from aerotape.errors import EntityStoreError
 

@@ -7,14 +7,11 @@ in the query, Cassandra's keyspace is the path. Parameters of PostgreSQL's own U
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from aerotape.archive.entity.stores.options import StoreOptions
+from aerotape.archive.entity.stores.base import EntityStore, StoreOptions
 from aerotape.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from aerotape.archive.entity.stores.base import EntityStore
 
 _NAMES: Final = tuple(field.name for field in fields(StoreOptions))
 _FORMS: Final = "sqlite:PATH, postgresql://HOST/DATABASE or cassandra://HOST:PORT/KEYSPACE"

@@ -15,11 +15,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.ledger.mirrors.election import Elections, mirror_request
 from aerotape.archive.ledger.mirrors.mirrored_ledger import MirroredLedger
 from aerotape.archive.ledger.mirrors.replica import NO_EPOCH
-from aerotape.archive.waiting import Pause
+from aerotape.archive.waiting import BackgroundTasks, Pause
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
 from aerotape.errors import (
     ArchiveError,
@@ -99,7 +98,7 @@ class Leader:
 
     def do_work(self) -> None:
         """Advance each link by one step; stop the writers whose mirrors have failed."""
-        self._tasks.advance()
+        self._tasks.do_work()
         for ledger, found in list(self._ledgers.items()):
             for link in found.links:
                 before = link.failure

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive.agent import SOON_NS
-from aerotape.archive.background_tasks import BackgroundTasks
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.locks import SegmentLocks
-from aerotape.archive.waiting import Pause, Task, await_future
+from aerotape.archive.waiting import BackgroundTasks, Pause, Task, await_future
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import parse_index_name
 from aerotape.catalog.segment.placement import sort_out
@@ -47,7 +45,7 @@ class Deletion:
     Both fail with ArchiveError when nothing can be deleted.
     """
 
-    def __init__(self, recording_id: int) -> None:
+    def __init__(self, recording_id: int, wake: Callable[[], None]) -> None:
         from concurrent.futures import Future
 
         self.recording_id = recording_id
@@ -55,6 +53,8 @@ class Deletion:
         self.deleted: Future[list[str]] = Future()
         for each in (self.counted, self.deleted):
             each.set_running_or_notify_cancel()  # a task that ends does not cancel it
+            # A task that waits for it may have had its turn in this duty cycle.
+            each.add_done_callback(lambda _: wake())
 
     def begun(self) -> Task[tuple[int, Deletion]]:
         """Wait until the files are known; return their number, and the deletion."""
@@ -69,6 +69,7 @@ class SegmentDeletions:
         *,
         locks: SegmentLocks,
         files: FileWorker,
+        tasks: BackgroundTasks,
         errors: ErrorLog,
         wake: Callable[[], None],
     ) -> None:
@@ -76,19 +77,15 @@ class SegmentDeletions:
 
         Args:
             files: prepares deletions.
-            wake: makes the conductor call `do_work` soon; called from other threads.
+            tasks: advances them.
+            wake: makes the conductor continue the tasks soon; called from other threads.
         """
         self._locks = locks
         self._files = files
         self._errors = errors
         self._deleter = FileWorker("archive-deleter", wake)
-        self._tasks = BackgroundTasks()
-        self._is_held_up = False
-
-    @property
-    def wants_within_ns(self) -> int | None:
-        """As `Agent.wants_within_ns`: a deletion waits for a condition that has to be polled."""
-        return SOON_NS if self._is_held_up else None
+        self._tasks = tasks
+        self._wake = wake
 
     def delete(
         self,
@@ -111,12 +108,11 @@ class SegmentDeletions:
                 reported like that of a file.
             end_position: the base position of the last segment that is deleted.
         """
-        deletion = Deletion(recording_id)
+        deletion = Deletion(recording_id, self._wake)
 
         def task() -> Task[None]:
             try:
                 while not is_ready():
-                    self._is_held_up = True
                     yield Pause()
                 paths = yield from await_future(self._files.submit(prepare))
                 deletion.counted.set_result(len(paths))
@@ -156,15 +152,9 @@ class SegmentDeletions:
 
         self._tasks.start(deletion())
 
-    def do_work(self) -> None:
-        """Advance each deletion by one step."""
-        self._is_held_up = False
-        self._tasks.advance()
-
     def close(self) -> None:
-        """Complete the deletions that have reported their files; cancel the others."""
+        """Complete the deletions that have reported their files."""
         self._deleter.close(is_completed=True)
-        self._tasks.close()
 
 
 def _is_marked(name: str) -> bool:

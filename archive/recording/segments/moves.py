@@ -16,11 +16,11 @@ from pathlib import Path
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
-from aerotape.archive.recording.storage_gate import StorageGate
+from aerotape.archive.recording.storage import StorageGate
 from aerotape.archive.waiting import Task, await_future
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import remove_indexes
+from aerotape.catalog.indexes import cut_before, hand_over, remove_indexes
 from aerotape.catalog.segment.migrate import (
     SegmentMove,
     base_positions,
@@ -36,7 +36,6 @@ from aerotape.catalog.segment_files import (
     list_segment_files,
     segment_file_name,
 )
-from aerotape.catalog.time_index.upkeep import cut_before, hand_over
 from aerotape.clock import epoch_ms
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION

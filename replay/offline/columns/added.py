@@ -7,7 +7,7 @@ of these names is a column under that name, and the column of this module does n
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from aerotape.qualified_id import QualifiedId
@@ -17,7 +17,8 @@ from aerotape.replay.offline.columns.times import points_in, time_column
 if TYPE_CHECKING:
     import pyarrow
 
-    from aerotape.replay.offline.directory import Recording
+    from aerotape.catalog.location import StorageOptions
+    from aerotape.replay.offline.directory import ArchiveDirectory, Recording
     from aerotape.replay.offline.reader import RecordingRange
 
 
@@ -39,8 +40,14 @@ def schema_with(others: pyarrow.Schema, names: Iterable[str]) -> pyarrow.Schema:
 class AddedColumns:
     """Adds the selected columns to the batches of a table that has the others."""
 
-    def __init__(self, columns: Sequence[str], names: Iterable[str]) -> None:
+    def __init__(
+        self,
+        columns: Sequence[str],
+        names: Iterable[str],
+        open_directory: Callable[[str, StorageOptions], ArchiveDirectory],
+    ) -> None:
         """Prepare for all columns of a table, of which this class adds those in `names`."""
+        self._open_directory = open_directory
         self._columns = tuple(columns)
         self._names = frozenset(names).intersection(columns)
         self._own_scopes: dict[str, int] = {}
@@ -95,9 +102,7 @@ class AddedColumns:
         if part.imported_from is not None:
             return part.imported_from
         if part.archive_dir not in self._own_scopes:
-            from aerotape.replay.offline.directory import directory_at
-
-            directory = directory_at(part.archive_dir, part.storage)
+            directory = self._open_directory(part.archive_dir, part.storage)
             self._own_scopes[part.archive_dir] = directory.own_scope_id()
         return self._own_scopes[part.archive_dir]
 
@@ -106,9 +111,7 @@ class AddedColumns:
         # Several threads may read ranges of one directory: one of them reads the catalog.
         with self._lock:
             if part.archive_dir not in self._recordings:
-                from aerotape.replay.offline.directory import directory_at
-
-                recordings = directory_at(part.archive_dir, part.storage).recordings()
+                recordings = self._open_directory(part.archive_dir, part.storage).recordings()
                 self._recordings[part.archive_dir] = {
                     each.recording_id: each for each in recordings
                 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,12 @@ def test_credentials_are_sent(archive: ServedArchive) -> None:
     """An archive without an authenticator accepts a client with credentials."""
     with archive.connect(credentials=b"user:secret") as client:
         assert client.get_archive_id() == client.archive_id
+
+
+@pytest.mark.parametrize(
+    "connect", [aerotape.connect, partial(aerotape.persistent_subscription, 0, "aeron:ipc")]
+)
+def test_an_unknown_option_is_refused(connect: Any) -> None:
+    """A misspelt option is an error, not the default."""
+    with pytest.raises(TypeError, match="timeout_s"):
+        connect(timeout_s=1)

@@ -17,7 +17,7 @@ from support.daemon.recording import new_stream_id, recorded, start_recording, s
 
 import aerotape
 from aerotape import RecordingSignal, aio
-from aerotape.archive.client.requests.queries import Pages
+from aerotape.archive.client.queries import Pages
 from aerotape.errors import AeronTimeoutError, ClosedError, ConfigurationError
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from aerotape.aeron import CLOSED, MAX_POSITION_EXCEEDED
-from aerotape.archive.control.control_session import ControlSession, State
-from aerotape.archive.control.response_sender import MAX_QUEUED_LENGTH
+from aerotape.archive.control.control_session import ControlSession, ControlSessionState
+from aerotape.archive.control.responses import MAX_QUEUED_LENGTH
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.security.authentication import AllowAll, GuardedAuthenticator
 from aerotape.codecs.generated import archive as codecs
@@ -116,7 +116,7 @@ class Rig:
         """Connect the session and remove the connect response."""
         self.work(1, 2, 3)
         self.session.attempt_to_activate()
-        assert self.session.state is State.ACTIVE
+        assert self.session.state is ControlSessionState.ACTIVE
         self.publication.messages.clear()
 
 
@@ -131,7 +131,7 @@ def test_the_connect_response_has_session_id_and_version(knows_ledgers: bool, ve
     rig.work(1)
     assert rig.publication.messages == []
     rig.work(2, 3)
-    assert rig.session.state is State.AUTHENTICATED
+    assert rig.session.state is ControlSessionState.AUTHENTICATED
     (response,) = rig.publication.messages
     assert response == codecs.ControlResponse(
         control_session_id=7,
@@ -160,7 +160,7 @@ def test_a_refused_version_is_sent_until_the_connect_timeout() -> None:
     rig.work(1, 2, *range(3, 1004, 200))
     assert [message.code for message in rig.publication.messages] == [ControlResponseCode.ERROR] * 6
     rig.session.attempt_to_activate()
-    assert rig.session.state is State.CONNECTED
+    assert rig.session.state is ControlSessionState.CONNECTED
     rig.work(5_003)
     assert rig.session.is_done
 
@@ -170,7 +170,7 @@ def test_a_client_that_never_subscribes_times_out() -> None:
     rig = Rig()
     rig.publication.is_connected = False
     rig.work(1, 2, 5_001)
-    assert rig.session.state is State.CONNECTING
+    assert rig.session.state is ControlSessionState.CONNECTING
     rig.work(5_003)
     assert rig.session.is_done
     assert rig.session.ended_badly
@@ -334,9 +334,9 @@ def test_a_response_publication_that_is_busy_is_requested_again() -> None:
     """RESOURCE_TEMPORARILY_UNAVAILABLE is retried; any other refusal is raised."""
     publication = FakePublication()
     rig = Rig(publications=[AeronError("in use", -10), publication])
-    while rig.session.state is State.INIT:
+    while rig.session.state is ControlSessionState.INIT:
         rig.work(1)
-    assert rig.session.state is State.CONNECTING
+    assert rig.session.state is ControlSessionState.CONNECTING
     refused = Rig(publications=[AeronError("invalid channel", -1)])
     with pytest.raises(AeronError):
         refused.work(1, 2)

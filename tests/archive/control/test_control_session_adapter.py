@@ -13,7 +13,7 @@ from support.daemon.recording import wait_until
 from support.processes import free_port
 
 import aerotape
-from aerotape.archive.control import control_session_adapter, requests
+from aerotape.archive.control import control_session_adapter
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.error_log import ErrorLog
 from aerotape.codecs.generated import archive as codecs
@@ -42,7 +42,7 @@ def test_routing_does_not_change_the_message(monkeypatch: pytest.MonkeyPatch) ->
     adapter = ControlSessionAdapter(services=services, **options)  # type: ignore[arg-type]
     handled: list[Any] = []
     monkeypatch.setattr(control_session_adapter, "_decode", lambda _: message)
-    monkeypatch.setattr(requests, "handle", lambda *args: handled.append(args))
+    monkeypatch.setattr(control_session_adapter, "respond", lambda *args: handled.append(args))
     adapter.on_message(1, 55, 2, b"")
     [(_, routed_to, routed)] = handled
     assert routed_to is session

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from aerotape.archive.control import requests
+from aerotape.archive.control.control_session_adapter import respond
 from aerotape.archive.error_log import ErrorLog
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import UnknownRecordingError
@@ -27,7 +28,7 @@ class Session:
 def handle(request: Any, catalog: Any = None) -> list[tuple[int, int, str]]:
     session: Any = Session()
     services: Any = SimpleNamespace(catalog=catalog, errors=ErrorLog())
-    requests.handle(services, session, request)
+    respond(services, session, request)
     errors: list[tuple[int, int, str]] = session.errors
     return errors
 

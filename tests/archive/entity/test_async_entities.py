@@ -9,8 +9,8 @@ from support.daemon.archives import ServedArchive
 from support.entity.topics import events, new_topic
 
 import aerotape
-from aerotape.archive.client.closing import Opening
 from aerotape.archive.entity.async_entities import AsyncEntities
+from aerotape.context import Opening
 from aerotape.errors import EntityError
 
 

@@ -18,11 +18,10 @@ from support.stores.postgresql import PostgresqlServer
 
 import aerotape
 from aerotape.archive.entity.entities import Entities
-from aerotape.archive.entity.expiry import purge_expired
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import Pointer
 from aerotape.archive.entity.replicator import Progress, Replicator
-from aerotape.archive.entity.retention import retain
+from aerotape.archive.entity.retention import purge_expired, retain
 from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.stores.url import open_store
 from aerotape.archive.entity.topic import recordings_of

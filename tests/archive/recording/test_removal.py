@@ -13,7 +13,7 @@ from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.segment_parts import SegmentParts
 
-from aerotape.archive.control import requests
+from aerotape.archive.control.control_session_adapter import respond
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.extension import clear_stale_tail, refuse_request
 from aerotape.archive.recording.truncation import cut_back
@@ -120,7 +120,7 @@ class Conductor:
         """Handle a request; return what was sent immediately."""
         self.session.sent.clear()
         session: Any = self.session
-        requests.handle(self.services, session, request)
+        respond(self.services, session, request)
         return list(self.session.sent)
 
     def truncate(self, position: int) -> list[Any]:

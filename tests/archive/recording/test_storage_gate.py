@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aerotape.archive.recording.storage_gate import StorageGate
+from aerotape.archive.recording.storage import StorageGate
 
 
 class Disk:

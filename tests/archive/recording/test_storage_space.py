@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aerotape.archive.recording.storage_space import StorageSpace, is_out_of_space
+from aerotape.archive.recording.storage import StorageSpace, is_out_of_space
 from aerotape.errors import CatalogError, ClosedError, StorageError
 from aerotape.protocol import ErrorCode
 

@@ -10,7 +10,7 @@ import pytest
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.subscriptions import RecordingSubscription, RecordingSubscriptions
+from aerotape.archive.recording.subscriptions import RecordedSubscription, RecordedSubscriptions
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.errors import AeronError
 from aerotape.protocol import ErrorCode
@@ -50,12 +50,12 @@ class Rig:
         self.driver = Driver(refusals)
         client: Any = self.driver
         mailbox: Any = None
-        self.subscriptions = RecordingSubscriptions(client, mailbox, ErrorLog(), timeout_ns)
+        self.subscriptions = RecordedSubscriptions(client, mailbox, ErrorLog(), timeout_ns)
         observer: Any = SimpleNamespace(
             on_subscribed=lambda *details: self.sent.append(("ok", *details)),
             on_failed=lambda *details: self.sent.append(("error", *details)),
         )
-        self.subscription = RecordingSubscription(
+        self.subscription = RecordedSubscription(
             observer=observer,
             stream_id=STREAM_ID,
             original_channel=CHANNEL,

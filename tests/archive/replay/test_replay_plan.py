@@ -6,7 +6,7 @@ import pytest
 
 from aerotape.archive.replay.request import (
     MAX_POSITION,
-    ReplayRequest,
+    RequestedReplay,
     plan,
 )
 from aerotape.catalog.descriptor import RecordingDescriptor
@@ -35,8 +35,8 @@ def descriptor(start: int = 1024, stop: int = 65536 * 3) -> RecordingDescriptor:
     )
 
 
-def request(position: int = -1, length: int = -1, file_io: int | None = None) -> ReplayRequest:
-    return ReplayRequest(4, position, length, 10, "aeron:ipc", file_io)
+def request(position: int = -1, length: int = -1, file_io: int | None = None) -> RequestedReplay:
+    return RequestedReplay(4, position, length, 10, "aeron:ipc", file_io)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from aerotape.archive import driver_tasks, waiting
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.replay.replay_session import Replays
-from aerotape.archive.replay.request import ReplayRequest
+from aerotape.archive.replay.request import RequestedReplay
 from aerotape.archive.worker_tasks import ReplayTask
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import AeronError
@@ -63,7 +63,7 @@ class Rig:
             ok_to_send=lambda *details: ("where", details),
             send_error=lambda *details: self.sent.append(("error", *details)),
         )
-        request = ReplayRequest(self.recording_id, 0, -1, 20, "aeron:ipc")
+        request = RequestedReplay(self.recording_id, 0, -1, 20, "aeron:ipc")
         self.replays.start(requester, 9, request)
         self.replays.do_work()
 

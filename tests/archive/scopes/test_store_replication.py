@@ -17,7 +17,7 @@ from support.jvm.java import archive_tool
 from support.model.messages import message
 
 import aerotape
-from aerotape.archive.client.requests.replays import start_replay
+from aerotape.archive.client.replay.requests import start_replay
 from aerotape.archive.ledger.metadata import LedgerMetadata
 from aerotape.archive.ledger.metadata_store import MetadataStore
 from aerotape.archive.scopes.store_replication import replicate_archive

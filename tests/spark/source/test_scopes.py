@@ -11,7 +11,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.scoped_store import MESSAGES, build, do_import
 from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.catalog.scope_layout import imported_directory
 from aerotape.errors import ConfigurationError, DataLossError, UnknownRecordingError
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.directory import open_directory

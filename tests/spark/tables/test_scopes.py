@@ -14,7 +14,7 @@ pytest.importorskip("deltalake")
 
 from support.spark.table_rig import KINDS, Kind, options, rows_of, run_here
 
-from aerotape.catalog.scopes.layout import imported_directory
+from aerotape.catalog.scope_layout import imported_directory
 from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.directory import open_directory

@@ -7,14 +7,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from aerotape.archive.control.later_responses import LaterResponses
+from aerotape.archive.control.requests.handling import respond_later
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.removal import Removals
-from aerotape.archive.recording.segments.deletion import SegmentDeletions
+from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.segments.moves import SegmentMoves
-from aerotape.archive.recording.storage_gate import StorageGate
+from aerotape.archive.recording.storage import StorageGate
+from aerotape.archive.waiting import BackgroundTasks, Task
 from aerotape.catalog.file.catalog import Catalog
 
 
@@ -30,11 +31,16 @@ class SegmentParts:
         *,
         sync: bool = False,
     ) -> None:
-        errors = errors or ErrorLog()
+        self._errors = errors or ErrorLog()
+        self.tasks = BackgroundTasks()
         self.locks = SegmentLocks()
         self.files = FileWorker("archive-files", wake)
         self.deletions = SegmentDeletions(
-            locks=self.locks, files=self.files, errors=errors, wake=wake
+            locks=self.locks,
+            files=self.files,
+            tasks=self.tasks,
+            errors=self._errors,
+            wake=wake,
         )
         self.gate = StorageGate(archive_dir, wake)
         self.moves = SegmentMoves(
@@ -46,7 +52,6 @@ class SegmentParts:
             gate=self.gate,
             sync=sync,
         )
-        self.later = LaterResponses(errors)
 
     def services(
         self, catalog: Catalog, recordings: Any, replays: Any, replications: Any, **others: Any
@@ -68,27 +73,33 @@ class SegmentParts:
             replications=replications,
             segments=self.moves,
             removals=removals,
-            later=self.later,
+            tasks=self.tasks,
             extensions=SimpleNamespace(check_recording=lambda recording_id: None, handlers={}),
             **others,
         )
 
+    def respond(
+        self, client: Any, correlation_id: int, task: Task[tuple[int, Deletion | None]]
+    ) -> None:
+        """Run the task of a request as its handler does."""
+        services: Any = SimpleNamespace(tasks=self.tasks, errors=self._errors)
+        respond_later(services, client, correlation_id, task)
+
     def attach(self, client: Any, correlation_id: int, recording_id: int) -> None:
         """Attach segments for a client."""
-        self.later.begin(client, correlation_id, self.moves.attach(recording_id))
+        self.respond(client, correlation_id, self.moves.attach(recording_id))
 
     def migrate(self, client: Any, correlation_id: int, source_id: int, target_id: int) -> None:
         """Migrate segments for a client."""
-        self.later.begin(client, correlation_id, self.moves.migrate(source_id, target_id))
+        self.respond(client, correlation_id, self.moves.migrate(source_id, target_id))
 
     def do_work(self) -> None:
         """Work as the conductor does in a duty cycle."""
-        self.deletions.do_work()
-        self.later.do_work()
+        self.tasks.do_work()
 
     def close(self) -> None:
         """Close as the conductor does."""
         self.gate.close()
         self.files.close()
         self.deletions.close()
-        self.later.close()
+        self.tasks.close()

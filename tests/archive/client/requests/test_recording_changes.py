@@ -80,7 +80,7 @@ def test_list_recording_subscriptions(
     client: aerotape.ArchiveClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Recording subscriptions are listed by page, channel and stream, until they are stopped."""
-    from aerotape.archive.client.requests.queries import Pages
+    from aerotape.archive.client.queries import Pages
 
     monkeypatch.setattr(Pages, "page_length", 2)
     channel = "aeron:udp?endpoint=localhost:20777"

@@ -13,7 +13,7 @@ from support.daemon.recording import new_stream_id, recorded, wait_until
 from support.jvm.java import free_port
 
 import aerotape
-from aerotape.archive.client.requests import queries
+from aerotape.archive.client import queries
 from aerotape.errors import AeronTimeoutError, ArchiveError
 
 

@@ -17,8 +17,7 @@ from support.daemon.scripted_session import (
     session_over,
 )
 
-from aerotape.archive.client.requests.replays import start_replay_for_reader
-from aerotape.archive.client.session.exchange import exchange
+from aerotape.archive.client.replay.requests import ReplayTarget, start_replay
 from aerotape.archive.waiting import run
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
@@ -73,9 +72,8 @@ def test_the_replay_of_an_abandoned_request_is_stopped() -> None:
     """A replay that starts after its client timed out is stopped."""
     streams = ScriptedStreams()
     session = session_over(streams)
-    start = start_replay_for_reader(codecs.ReplayRequest(), 3, "aeron:ipc", 40)
     with pytest.raises(AeronTimeoutError):
-        run(exchange(session, start))
+        run(start_replay(session, 3, ReplayTarget("aeron:ipc", 40)))
     streams.push(ok(streams.requests[0], 4711))
     session.service()
     assert isinstance(streams.requests[1], codecs.StopReplayRequest)

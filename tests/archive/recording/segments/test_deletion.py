@@ -44,7 +44,7 @@ class Rig:
         paths = prepare if callable(prepare) else lambda: prepare
         deletion = self.deletions.delete(recording_id, paths, **options)
         client: Any = self.client
-        self.parts.later.begin(client, correlation_id, deletion.begun())
+        self.parts.respond(client, correlation_id, deletion.begun())
 
     def allows(self, recording_id: int) -> bool:
         """Whether a deletion may begin."""
@@ -122,14 +122,14 @@ def test_a_deletion_waits_until_it_is_ready(rig: Rig) -> None:
 
     rig.delete(7, 3, prepare, is_ready=lambda: rig.is_ready)
     for _ in range(3):
-        rig.deletions.do_work()
-        assert rig.deletions.wants_within_ns
+        rig.parts.do_work()
+        assert rig.parts.tasks.wants_within_ns
     assert rig.client.received == [] and path.exists() and not prepared
     rig.is_ready = True
     rig.work_until(rig.is_deleted)
     assert rig.client.received[0] == ("ok", 7, 1)
     assert prepared and not path.exists()
-    assert rig.deletions.wants_within_ns is None
+    assert rig.parts.tasks.wants_within_ns is None
 
 
 def test_a_failed_preparation_is_the_response(rig: Rig) -> None:
@@ -206,7 +206,7 @@ def delete_left_over(rig: Rig) -> None:
     with Catalog.open(rig.directory) as catalog:
         rig.deletions.delete_left_over(rig.directory, catalog.purged_ids())
     assert rig.woken.wait(10)
-    rig.deletions.do_work()
+    rig.parts.do_work()
 
 
 def test_files_of_purged_recordings_are_deleted_at_a_start(

@@ -53,7 +53,7 @@ class Rig:
     def respond(self, delete: Callable[[], Deletion]) -> None:
         """Respond to the request for a deletion as the handler of requests does."""
         try:
-            self.parts.later.begin(self.client, 7, delete().begun())  # type: ignore[arg-type]
+            self.parts.respond(self.client, 7, delete().begun())
         except ArchiveError as error:
             self.client.send_error(7, error.error_code, str(error))
 
@@ -310,7 +310,7 @@ def test_closing_the_archive_during_a_migration(rig: Rig) -> None:
     free.set()
     rig.parts.files.close()
     rig.parts.deletions.close()
-    rig.parts.later.do_work()
+    rig.parts.do_work()
     assert rig.client.received == [] or rig.client.received[0][0] == "error"
     assert rig.catalog.start_position(LATER) in (0, 4 * SEGMENT)
     assert {f"0-{base}.rec" for base in range(0, 4 * SEGMENT, SEGMENT)} <= rig.files()

@@ -83,7 +83,7 @@ def migrate_back(catalog: Catalog, parts: SegmentParts, client: Any) -> None:
 
 
 def purge(catalog: Catalog, parts: SegmentParts, client: Any) -> None:
-    parts.later.begin(client, 1, parts.moves.purge(BEFORE, 2 * SEGMENT).begun())
+    parts.respond(client, 1, parts.moves.purge(BEFORE, 2 * SEGMENT).begun())
 
 
 def attach(catalog: Catalog, parts: SegmentParts, client: Any) -> None:

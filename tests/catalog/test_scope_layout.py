@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aerotape.catalog.scopes.layout import (
+from aerotape.catalog.scope_layout import (
     imported_directory,
     imported_ids,
     unsigned,

@@ -1,1 +1,0 @@
-"""The requests of the control protocol, one module for each kind."""
