@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.ledger.mirrors.election import Elections, mirror_request
 from aerotape.archive.ledger.mirrors.mirrored_ledger import MirroredLedger
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from aerotape.archive.ledger.writer_recording import WriterRecording
     from aerotape.archive.waiting import Task
     from aerotape.qualified_id import QualifiedId
+
+
+# So long a state without a quorum is not looked up again.
+_RETRY_NS: Final = 5_000_000_000
 
 
 class Leader:
@@ -87,6 +91,8 @@ class Leader:
         self._timeout_ns = config.connect_timeout_ns * 4 // 5
         self._lookup_timeout_ns = config.connect_timeout_ns // 4
         self._errors = errors
+        # When to try again to lead a ledger without a writer.
+        self._retry_ns: dict[QualifiedId, int] = {}
         # The epochs in which ledgers were led; an epoch begins anew after a restart.
         self._prepared: dict[QualifiedId, Epoch] = {}
         self._ledgers: dict[QualifiedId, MirroredLedger] = {}
@@ -229,6 +235,7 @@ class Leader:
             and replica.own == replica.adopted[1]
             and replica.adopted == replica.promised
             and self._recordings.session(metadata.recording_id) is None
+            and time.monotonic_ns() >= self._retry_ns.get(metadata.ledger, 0)
         )
 
     def find_confirmed(self, metadata: LedgerMetadata) -> Task[None]:
@@ -242,6 +249,7 @@ class Leader:
                 metadata, self._lookup_timeout_ns, may_fence=False
             )
         except (ArchiveError, ConfigurationError):
+            self._retry_ns[metadata.ledger] = time.monotonic_ns() + _RETRY_NS
             return
         limit = self._recordings.end(metadata)
         found = self._connect(metadata)

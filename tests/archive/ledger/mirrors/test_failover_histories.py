@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import random
 import shutil
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,11 +18,11 @@ from support.daemon.control_rig import await_true
 from support.daemon.mirrored import Three, cut, running
 
 from aerotape.archive.client.blocking.ledgers import LedgerWriter
-from aerotape.errors import AerotapeError
+from aerotape.errors import AerotapeError, ArchiveError
 
 pytestmark = pytest.mark.crash
 
-MEMBERS = 3
+ARCHIVES = 4
 RESTORED = {"aerotape.ledgers.restored": "true"}
 
 
@@ -38,6 +39,7 @@ class History:
         self.acknowledged: dict[int, bytes] = {}
         self.down: tuple[int, bool] | None = None
         self.saved: dict[int, Path] = {}
+        self.members = [0, 1, 2]
         self.exits = ExitStack()
         self.leader = 0
         self.number = 0
@@ -70,7 +72,7 @@ class History:
         """Continue the ledger in an archive that runs, maybe in another one than before."""
         if self.down is not None and not self.is_durable:
             return  # a VD_JOURNAL ledger needs all of its archives for a writer
-        running = [each for each in range(MEMBERS) if self.down is None or each != self.down[0]]
+        running = [each for each in self.members if self.down is None or each != self.down[0]]
         with contextlib.suppress(AerotapeError):
             self.exits.close()
         self.leader = self.draw.choice(running)
@@ -110,7 +112,7 @@ class History:
     def kill(self) -> None:
         """End one archive, maybe with the power; or put its directory back to an older state."""
         self.come_back()
-        index = self.draw.randrange(MEMBERS)
+        index = self.draw.choice(self.members)
         directory = self.three.archives[index].archive_dir
         with self.three.client(index) as client:
             found = client.ledger_info(self.ledger)
@@ -152,26 +154,54 @@ class History:
     def freeze(self) -> None:
         """Stop a mirror while entries are added; it continues where it was."""
         if self.down is None:
-            mirrors = [index for index in range(MEMBERS) if index != self.leader]
+            mirrors = [index for index in self.members if index != self.leader]
             with self.three.stopped(self.draw.choice(mirrors)):
                 for _ in range(3):
                     if self.writer is None:
                         break
                     self.add()
 
+    def replace(self) -> None:
+        """Have an archive that is no member mirror the ledger in the place of a mirror."""
+        if self.down is not None or not self.is_durable:
+            return
+        self.lead()
+        old = self.draw.choice([index for index in self.members if index != self.leader])
+        (new,) = set(range(ARCHIVES)) - set(self.members)
+        channels = [self.three.archives[index].control_channel for index in (old, new)]
+        with self.three.client(self.leader) as client:
+            client.replace_mirror(self.ledger, channels[0], channels[1])
+            least = client.ledger_info(self.ledger).recorded_position
+        self.members[self.members.index(old)] = new
+        self.saved.pop(new, None)
+        await_true(lambda: self.has(new, least))
+
     def end(self) -> list[bytes]:
-        """Recover the ledger in each archive: all find the same."""
+        """Recover the ledger in all archives at the same time: all find the same."""
         self.come_back()
         with contextlib.suppress(AerotapeError):
             self.exits.close()
-        found: list[list[bytes]] = []
-        for index in self.draw.sample(range(MEMBERS), MEMBERS):
-            with self.three.client(index, timeout_s=30.0) as client:
-                reader = client.open_ledger(self.ledger)
-                found.append([each.payload for each in reader.read()])
-        assert found[0] == found[1] == found[2]
-        self.check(found[0])
-        return found[0]
+        found: dict[int, list[bytes]] = {}
+
+        def recover(index: int) -> None:
+            for _ in range(10):
+                with (
+                    contextlib.suppress(ArchiveError),
+                    self.three.client(index, timeout_s=30.0) as client,
+                ):
+                    reader = client.open_ledger(self.ledger)
+                    found[index] = [each.payload for each in reader.read()]
+                    return
+
+        threads = [threading.Thread(target=recover, args=(each,)) for each in self.members]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        first, second, third = (found[index] for index in self.members)
+        assert first == second == third
+        self.check(first)
+        return first
 
 
 @pytest.mark.parametrize("kind", ["PD_JOURNAL", "VD_JOURNAL"])
@@ -179,7 +209,7 @@ def test_what_was_acknowledged_is_in_the_log_of_each_leader(
     kind: str, seeds: range, tmp_path: Path
 ) -> None:
     """However often the leader changes."""
-    with running() as three:
+    with running(ARCHIVES) as three:
         for seed in seeds:
             draw = random.Random(f"{seed} {kind} failover")
             history = History(three, kind, draw, tmp_path)
@@ -188,5 +218,5 @@ def test_what_was_acknowledged_is_in_the_log_of_each_leader(
                     [history.add, history.read, history.lead], [8, 3, 1], k=10
                 ):
                     action()
-                draw.choice([history.kill, history.kill, history.freeze])()
+                draw.choice([history.kill, history.kill, history.freeze, history.replace])()
             assert history.end()
