@@ -35,6 +35,7 @@ use replay::ReplayRequest;
 use replay_limit::ReplayLimit;
 use segment_writer::{Storage, SyncLevel};
 use statistics::{CycleCounters, CycleTime, Traffic, TrafficCounters};
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -153,11 +154,14 @@ impl SessionWorker {
         );
         let (commands, receiver) = channel();
         let checksum = Checksum::parse(record_checksum)?;
+        let directory =
+            File::open(&archive_dir).map_err(|error| Error::io(&archive_dir, &error))?;
         let duty_cycle = DutyCycle {
             mailbox: mailbox.clone(),
             commands: receiver,
             storage: Arc::new(Storage {
                 archive_dir,
+                directory: Arc::new(directory),
                 sync_level,
                 checksum,
             }),
