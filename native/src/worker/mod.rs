@@ -34,6 +34,7 @@ use recording::{RecordingRequest, RecordingTask};
 use replay::{ReplayRequest, ReplayTask};
 use segment_writer::{Storage, SyncLevel};
 use statistics::{CycleCounters, CycleTime, Traffic, TrafficCounters};
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -134,11 +135,14 @@ impl SessionWorker {
             Duration::from_nanos(max_park_ns),
         );
         let (commands, receiver) = channel();
+        let directory = File::open(&options.archive_dir)
+            .map_err(|error| Error::io(&options.archive_dir, &error))?;
         let duty_cycle = DutyCycle {
             mailbox: mailbox.clone(),
             commands: receiver,
             storage: Arc::new(Storage {
                 archive_dir: options.archive_dir,
+                directory: Arc::new(directory),
                 sync_level,
                 checksum: Checksum::parse(&options.record_checksum)?,
             }),

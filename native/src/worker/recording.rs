@@ -83,7 +83,8 @@ impl RecordingRequest {
         let mode = SyncMode {
             level: storage.sync_level.max(SyncLevel::Data),
             is_continuous: self.task.durability != Some(Durability::Volatile),
-            directory: storage.archive_dir.clone(),
+            directory: Arc::clone(&storage.directory) as _,
+            directory_path: storage.archive_dir.clone(),
             synced: Box::new(move |position| {
                 if let Some(counter) = &counter {
                     counter.set_release(position);

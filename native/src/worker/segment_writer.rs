@@ -44,6 +44,9 @@ impl SyncLevel {
 /// What all recordings of a worker share.
 pub struct Storage {
     pub archive_dir: PathBuf,
+    /// The archive directory, open: a sync must not need a descriptor, of which the process may
+    /// have none left.
+    pub directory: Arc<File>,
     pub sync_level: SyncLevel,
     pub checksum: Option<Checksum>,
 }

@@ -5,7 +5,9 @@
 //! position, syncs, and publishes that position as synced. One sync so covers all blocks written
 //! during the previous one, the recorder never waits for a disk, and a recording waits only for
 //! its own files. A failed sync is never retried: after an error of fsync the operating system
-//! may have dropped the data and may report success the next time.
+//! may have dropped the data and may report success the next time. Each
+//! failure is one of the storage: the files and their directory are open already, so that a sync
+//! needs no free descriptor.
 
 use super::failure::Failure;
 use super::segment_writer::SyncLevel;
@@ -33,7 +35,7 @@ const POLL_TIME: Duration = Duration::from_micros(50);
 /// the operating system does not have to make the recorder wait for dirty pages.
 const MAX_UNSYNCED_LENGTH: i64 = 32 << 20;
 
-/// A file that can be forced to storage.
+/// An open file or directory that can be forced to storage.
 pub trait Syncable: Send + Sync {
     fn sync(&self, level: SyncLevel) -> io::Result<()>;
 }
@@ -215,7 +217,8 @@ pub struct SyncMode {
     /// Whether all that is written is synced and counts; else only on request and at the end.
     pub is_continuous: bool,
     /// The directory of the files.
-    pub directory: PathBuf,
+    pub directory: Arc<dyn Syncable>,
+    pub directory_path: PathBuf,
     /// Called with each new synced position.
     pub synced: Box<dyn Fn(i64) + Send + Sync>,
     /// Called once for each request, with the synced position when that request is fulfilled.
@@ -440,10 +443,11 @@ impl RecordingSync {
     ) -> Result<i64, Failure> {
         if has_new_name {
             // A file whose name is not on the device is lost with all that was synced into it.
-            let directory = &self.mode.directory;
-            File::open(directory)
-                .and_then(|opened| opened.sync_all())
-                .map_err(|error| Failure::storage("sync archive directory", directory, &error))?;
+            let path = &self.mode.directory_path;
+            self.mode
+                .directory
+                .sync(SyncLevel::DataAndMetadata)
+                .map_err(|error| Failure::storage("sync archive directory", path, &error))?;
         }
         let end = goal.wanted_position.max(goal.full_position);
         let mut stored_position = goal.stored_position;

@@ -8,6 +8,7 @@ fn going_on_needs_the_segment_and_its_expected_length() {
     let open = || {
         let storage = Storage {
             archive_dir: dir.path().to_owned(),
+            directory: File::open(dir.path()).expect("the directory").into(),
             sync_level: SyncLevel::Normal,
             checksum: None,
         };

@@ -1,5 +1,4 @@
 use super::*;
-use crate::test_support::scratch_dir::ScratchDir;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -50,7 +49,7 @@ impl FakeFile {
 
 /// A pool, and recordings whose published positions are seen.
 struct Rig {
-    dir: ScratchDir,
+    directory: Arc<dyn Syncable>,
     pool: SyncPool,
 }
 
@@ -63,7 +62,7 @@ struct Seen {
 impl Rig {
     fn new() -> Self {
         Self {
-            dir: ScratchDir::new(),
+            directory: FakeFile::fast(),
             pool: SyncPool::start(thread::current()).expect("threads"),
         }
     }
@@ -74,7 +73,8 @@ impl Rig {
         let mode = SyncMode {
             level: SyncLevel::Data,
             is_continuous,
-            directory: self.dir.path().to_owned(),
+            directory: Arc::clone(&self.directory),
+            directory_path: PathBuf::from("archive"),
             synced: Box::new(move |position| lock::<Vec<i64>>(&to_published).push(position)),
             fulfilled: Box::new(move |position| lock::<Vec<i64>>(&to_fulfilled).push(position)),
         };
@@ -205,11 +205,16 @@ fn an_empty_next_file_is_not_synced() {
 
 #[test]
 fn nothing_counts_in_a_file_whose_name_is_not_on_the_device() {
-    let rig = Rig::new();
+    let (directory, _began, end) = FakeFile::held();
+    let rig = Rig {
+        directory,
+        ..Rig::new()
+    };
     let recording = rig.recording(true);
     let file = FakeFile::fast();
     recording.add(&file, 0, 65_536);
-    std::fs::remove_dir(rig.dir.path()).expect("an empty directory");
+    end.send(Err(io::Error::from_raw_os_error(libc::EIO)))
+        .expect("held");
     recording.sync.written(64);
     until(|| recording.sync.failure().is_some());
     let failure = recording.sync.failure().expect("failed");

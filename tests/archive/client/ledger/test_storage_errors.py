@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.daemon.archives import serve
+from support.daemon.daemon import AerotapeArchive
 
 import aerotape
 from aerotape import LedgerError, LimitError
@@ -85,3 +87,30 @@ def test_too_many_open_files(tmp_path: Path) -> None:
                 assert first.add(b"after") == 1
         finally:
             process.terminate()
+
+
+def test_no_file_can_be_opened(tmp_path: Path) -> None:
+    """A sync opens no file, so a ledger that ends then has all its acknowledged entries."""
+    with (
+        AerotapeArchive(tmp_path / "archive", tmp_path / "aeron").start() as archive,
+        aerotape.connect(aeron_dir=tmp_path / "aeron") as client,
+    ):
+        synced, ended = (client.create_ledger("VD_JOURNAL") for _ in range(2))
+        synced.add(b"entry")
+        ended.add(b"entry")
+        pid = archive.process.pid
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (1, hard))
+        assert synced.sync() == 0
+        last = 0
+        with pytest.raises(LedgerError, match="Too many open files"):
+            while True:
+                last = ended.add(bytes(1_000))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+        assert synced.add(b"continues") == 1
+        confirmed = client.ledger_info(ended.qualified_id).last_add_confirmed
+        assert confirmed is not None
+        assert confirmed >= last > 0
+        with client.open_ledger_read_only(ended.qualified_id) as reader:
+            ids = [entry.entry_id for entry in reader.read()]
+        assert ids[: last + 1] == list(range(last + 1))
