@@ -53,7 +53,8 @@ def test_both_record_the_same_bytes_and_we_replay_theirs(
         assert len(theirs) > 5
         client.call("stopRecording", IPC, 1001)
 
-        replayer = rig.worker(archive_dir=str(java_dir), replay_checksum=checksum)
+        rig.archive_dir = java_dir
+        replayer = rig.worker(replay_checksum=checksum)
         received = rig.receive(rig.replay(replayer, recording), 500)
         assert [row[0] for row in received] == recording.messages
         assert rig.event("ReplayDone", 1) == ("ReplayDone", 1, position, 0, None)
