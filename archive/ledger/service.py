@@ -192,7 +192,8 @@ class LedgerService:
         """Lead a ledger for a writer that follows; send the descriptor, which has where it begins.
 
         Args:
-            takes_over: whether to end another writer, whose adds raise LedgerClosedError then.
+            takes_over: whether to end another writer, here or in another archive, whose adds
+                raise LedgerClosedError then.
         """
         metadata = yield from self._recordings.metadata(ledger)
         check_password(metadata, password_token)
@@ -206,7 +207,7 @@ class LedgerService:
             while writer.is_active:
                 yield Pause()
             self._recordings.do_work()
-        metadata = yield from self._lead(metadata)
+        metadata = yield from self._lead(metadata, may_fence=takes_over)
         status = yield from self._own_status(metadata)
         client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
 
@@ -229,7 +230,7 @@ class LedgerService:
         metadata = yield from self._recordings.metadata(ledger)
         check_password(metadata, password_token)
         if not self._leader.is_prepared(metadata):
-            metadata = yield from self._lead(metadata)
+            metadata = yield from self._lead(metadata, may_fence=False)
         status = yield from self._own_status(metadata)
         writer = WriterRecording(metadata, client, correlation_id)
         yield from self._recordings.start_writer(
@@ -435,8 +436,12 @@ class LedgerService:
 
     # ---- steps of requests --------------------------------------------------------------------
 
-    def _lead(self, metadata: LedgerMetadata) -> Task[LedgerMetadata]:
-        """Lead a ledger without a writer, so that it can have one; return its metadata then."""
+    def _lead(self, metadata: LedgerMetadata, *, may_fence: bool) -> Task[LedgerMetadata]:
+        """Lead a ledger without a writer here, so that it can have one; return its metadata then.
+
+        Args:
+            may_fence: whether to take it over from another archive that leads it.
+        """
         ledger = metadata.ledger
         closed = LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
         if metadata.is_closed:
@@ -445,7 +450,7 @@ class LedgerService:
         if self._recordings.writer(ledger) is not None or not metadata.mirrors:
             # With mirrors it may follow another leader, which it fences.
             self._recordings.check_no_writer(metadata)
-        metadata = yield from self._leader.lead(metadata)
+        metadata = yield from self._leader.lead(metadata, may_fence=may_fence)
         if metadata.is_closed:
             raise closed
         return metadata

@@ -288,8 +288,8 @@ class AsyncLedgerMethods(AsyncReplayMethods):
             ledger: the ledger.
             password: of the ledger.
             channel: where to publish; None: to the address of the control channel.
-            take_over: whether to end a writer that this archive records, also one that is alive:
-                its further adds raise LedgerClosedError.
+            take_over: whether to end another writer, also one that is alive or that another archive
+                records: its further adds raise LedgerClosedError.
 
         Raises:
             UnknownLedgerError: there is no such ledger.

@@ -34,6 +34,7 @@ from aerotape.errors import (
     ConfigurationError,
     LedgerError,
     LedgerFencedError,
+    LedgerInUseError,
 )
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
@@ -113,12 +114,14 @@ class Elections:
 
         Raises:
             LedgerError: too few members respond; nothing has changed.
+            LedgerInUseError: another archive leads the ledger, and may not be fenced.
             LedgerClosedError: another archive leads the ledger, or tries to.
             ConfigurationError: members cannot reach this archive.
             ArchiveError: the log cannot be copied.
         """
         ledger = metadata.ledger
-        own_channel = self.own_channel(ledger)
+        # Others may reach a mirror by another channel than it has in its own configuration.
+        own_channel = metadata.replica.own or self.own_channel(ledger)
         metadata = replace(metadata, replica=metadata.replica.named(own_channel))
         with self._election(ledger):
             own = self._own_state(metadata)
@@ -133,7 +136,11 @@ class Elections:
                 state.is_recording and state.replica.promised[1] != own_channel
                 for state in states.values()
             ):
-                raise LedgerError(f"ledger {ledger} has another leader", ledger)
+                raise LedgerInUseError(
+                    f"ledger {ledger} has a writer in another archive, or had one until some"
+                    " seconds ago: take it over, or wait",
+                    ledger,
+                )
             number = max(state.replica.promised[0] for state in states.values()) + 1
             epoch = (number, own_channel)
             stored = yield from self._worker.promise(ledger, epoch, own_channel)
@@ -183,6 +190,7 @@ class Elections:
             replace(metadata.replica, forgets=may_have_forgotten(metadata)),
             self._recordings.end(metadata),
             metadata.is_closed,
+            self._recordings.session(metadata.recording_id) is not None,
             archive_id=self._archive_id,
             recording_id=metadata.recording_id,
         )

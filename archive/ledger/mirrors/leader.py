@@ -172,7 +172,9 @@ class Leader:
         """Return the channel by which mirrors reach this archive (ConfigurationError: none)."""
         return self._elections.own_channel(ledger)
 
-    def lead(self, metadata: LedgerMetadata, *, serves: bool = True) -> Task[LedgerMetadata]:
+    def lead(
+        self, metadata: LedgerMetadata, *, serves: bool = True, may_fence: bool = True
+    ) -> Task[LedgerMetadata]:
         """Take over the log of a ledger without a writer here; raises as `Elections.lead`.
 
         Nothing is done for a ledger without mirrors.
@@ -180,12 +182,15 @@ class Leader:
         Args:
             serves: whether to serve a writer. Else this connects to the mirrors, maybe with fewer
                 members than that needs.
+            may_fence: whether to take it over from a leader that is active.
         """
         if not metadata.mirrors:
             return metadata
         self._disconnect(metadata.ledger)
         timeout_ns = self._timeout_ns // 2 if not serves else self._timeout_ns
-        metadata, members = yield from self._elections.lead(metadata, timeout_ns, serves=serves)
+        metadata, members = yield from self._elections.lead(
+            metadata, timeout_ns, may_fence=may_fence, serves=serves
+        )
         if not serves:
             self._connect(metadata).electors = members
         self._prepared[metadata.ledger] = metadata.replica.adopted
