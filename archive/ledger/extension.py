@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive.client.credentials import user_of_file
 from aerotape.archive.extensions import Extension, Handlers
 from aerotape.archive.ledger.alias import ALIAS_FRAGMENT, ledger_of_channel
 from aerotape.archive.ledger.metadata import FILE_NAME
@@ -30,6 +29,9 @@ class LedgerExtension(Extension):
 
     def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
         if config.mirror_secret_file is not None:
+            # An archive without mirrors starts without the client.
+            from aerotape.archive.client.credentials import user_of_file
+
             # Read again for each connection; a file that is unusable now is an error of the start.
             user_of_file(config.mirror_secret_file)
         self._ledgers = LedgerService(

@@ -19,7 +19,6 @@ mirrors a ledger that another one leads (`mirrors/follower.py`).
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -301,6 +300,8 @@ class LedgerService:
         Another archive may be doing the same. The one that is fenced waits until the other one has
         closed the ledger here, too, or repeats its recovery if that does not come.
         """
+        import random
+
         deadline_ns = time.monotonic_ns() + self._connect_timeout_ns
         while True:
             try:

@@ -7,7 +7,6 @@ its control channel. Positions are bytes of the ledger's recording, the same in 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
@@ -97,6 +96,8 @@ class Replica:
 
     def encode(self) -> str:
         """Return it as JSON, without what has its default."""
+        import json
+
         default = asdict(NOT_REPLICATED)
         return json.dumps({k: v for k, v in asdict(self).items() if v != default[k]})
 
@@ -107,6 +108,8 @@ class Replica:
         Raises:
             ValueError, TypeError, KeyError: it is neither.
         """
+        import json
+
         found = json.loads(text or "{}")
         if isinstance(found, list):
             return cls(groups=(("", *found),)) if found else cls()
