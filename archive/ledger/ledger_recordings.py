@@ -141,7 +141,13 @@ class LedgerRecordings:
     def check_writer(self, ledger: QualifiedId, client: Client, attach_id: int) -> None:
         """Refuse a client that is not the writer of a ledger any more (LedgerFencedError)."""
         writer = self._writers.get(ledger)
-        if writer is None or writer.client is not client or writer.correlation_id != attach_id:
+        is_same = (
+            writer is not None
+            and writer.client is client
+            and writer.correlation_id == attach_id
+            and not writer.failure
+        )
+        if not is_same:
             raise LedgerFencedError(f"ledger {ledger} is no longer written by this client", ledger)
 
     def start_writer(
@@ -195,7 +201,7 @@ class LedgerRecordings:
 
         It is not before the end of the last entry, after which there may be padding.
         """
-        session = self.session(metadata.recording_id)
+        session = self._recordings.session(metadata.recording_id)
         if session is not None:
             return session.position
         if not self._catalog.has_recording(metadata.recording_id):

@@ -249,10 +249,9 @@ def _mirror(
                 request.source_stream_id,
                 request.source_recording_id,
                 position,
-                request.confirmed_position,
                 replica,
             )
-            task = ledgers.follow(led, source)
+            task = ledgers.follow(session, correlation_id, led, source)
         case _:
             task = ledgers.adopt(led, position, is_closed=step is MirrorStep.CLOSE)
     changes = None if step is MirrorStep.QUERY else ledger

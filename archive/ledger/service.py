@@ -259,16 +259,16 @@ class LedgerService:
         """Return the position reached, once it is at least `position` or the time is over.
 
         Args:
-            attach_id: the correlation id of the request that attached the client's writer, which
-                fails with LedgerFencedError once that is no longer the ledger's: the entries of
-                another one may be in the place of its entries. None: of no writer.
+            attach_id: the correlation id of the request that attached the client's writer, or by
+                which this archive follows the client. It fails with LedgerFencedError once that has
+                ended: entries of another writer may be in the place of the client's. None: neither.
         """
         deadline_ns = time.monotonic_ns() + timeout_ns
         metadata = yield from self._recordings.metadata(ledger)
         is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
         while (session := self._recordings.session(metadata.recording_id)) is not None:
             if attach_id is not None:
-                self._recordings.check_writer(ledger, client, attach_id)
+                self._check_attached(ledger, client, attach_id)
             if is_confirmed:
                 reached = self._leader.confirmed(ledger, session.confirmed_position)
             else:
@@ -276,11 +276,22 @@ class LedgerService:
             if reached >= position or time.monotonic_ns() >= deadline_ns:
                 return reached
             yield Pause()
-        if attach_id is not None:
-            self._recordings.check_writer(ledger, client, attach_id)
         metadata = yield from self._recordings.metadata(ledger)
-        status = yield from self._status(metadata, with_entries=False)
-        return status.confirmed_position
+        if attach_id is not None and self._followers.is_attached(ledger, client, attach_id):
+            # Its leader counts what this archive has on storage.
+            yield from self._recordings.await_known(metadata)
+            reached = self._recordings.end(metadata)
+        else:
+            status = yield from self._status(metadata, with_entries=False)
+            reached = status.confirmed_position
+        if attach_id is not None:
+            self._check_attached(ledger, client, attach_id)
+        return reached
+
+    def _check_attached(self, ledger: QualifiedId, client: Client, attach_id: int) -> None:
+        """Refuse a client that neither writes nor leads a ledger any more (LedgerFencedError)."""
+        if not self._followers.is_attached(ledger, client, attach_id):
+            self._recordings.check_writer(ledger, client, attach_id)
 
     def close_ledger(self, client: Client, ledger: QualifiedId) -> Task[int]:
         """Sync and close a ledger that this client writes, or that has no writer.
@@ -333,6 +344,8 @@ class LedgerService:
         """
         metadata = yield from self._recordings.metadata(ledger)
         self._recordings.check_no_writer(metadata)
+        self._leader.depose(ledger)
+        self._followers.stop(ledger)
         yield from self._recordings.purge(metadata)
         yield from self._worker.remove(metadata)
         return 0
@@ -368,7 +381,8 @@ class LedgerService:
 
         Args:
             led: of the ledger, as the other archive has it; `replica.promised` is the epoch.
-            is_stored: whether a ledger that is not known here is added; else nothing is stored.
+            is_stored: whether this archive stops to follow a leader, and adds a ledger that is not
+                known here.
 
         Raises:
             LedgerClosedError: a higher epoch has been promised.
@@ -386,8 +400,9 @@ class LedgerService:
         stored = yield from self._worker.promise(ledger, epoch, led.replica.own)
         if stored.promised != epoch:
             raise fenced(ledger, stored.promised)
-        if known.replica.promised != epoch:
-            self._leader.depose(ledger)
+        # Whatever this archive leads, it does in a lower epoch.
+        self._leader.depose(ledger)
+        if is_stored:
             self._followers.stop(ledger)
 
     def send_state(self, client: Client, correlation_id: int, led: LedgerMetadata) -> Task[None]:
@@ -420,9 +435,15 @@ class LedgerService:
             yield from self._recordings.settle(metadata)
         yield from self.send_state(client, correlation_id, led)
 
-    def follow(self, led: LedgerMetadata, source: MirrorSource) -> Task[int]:
+    def follow(
+        self, client: Client, correlation_id: int, led: LedgerMetadata, source: MirrorSource
+    ) -> Task[int]:
         """Replicate a ledger that another archive leads; return the recording once it has begun."""
-        return self._followers.follow(led, source)
+        # An archive that was restored may have had a ledger that it does not know.
+        led = replace(led, replica=replace(led.replica, forgets=self._is_restored))
+        recording_id = yield from self._followers.follow(led, source)
+        self._followers.attach(led.ledger, client, correlation_id)
+        return recording_id
 
     def adopt(self, led: LedgerMetadata, position: int, *, is_closed: bool) -> Task[int]:
         """Store that this archive has the log of the leader up to a position, bytes.
@@ -517,6 +538,7 @@ class LedgerService:
         if self._leader.finds_confirmed(metadata):
             yield from self.requests.lock(metadata.ledger)
             try:
+                metadata = yield from self._worker.get(metadata.ledger)
                 if self._leader.finds_confirmed(metadata):
                     yield from self._leader.find_confirmed(metadata)
             finally:
@@ -526,6 +548,11 @@ class LedgerService:
                 return LedgerStatus.of_metadata(metadata)
         yield from self._recordings.await_known(metadata)
         positions = self._positions(metadata)
+        if self._leader.is_unknown(metadata):
+            # The end of the recording may be in no other archive.
+            recording, limit = self._recordings.recording(metadata), positions.recorded_position
+            carried = yield from self._worker.call(lambda: recording.carried_end(limit))
+            positions = replace(positions, confirmed_position=carried)
         if not with_entries:
             return positions
         return (yield from self._recordings.find_entries(metadata, positions))

@@ -95,15 +95,18 @@ class WriterRecording:
             )
         except ArchiveError as error:
             raise ArchiveError(f"its stream is not recorded: {error}", error.error_code) from error
-        while not self.is_decided:
-            if time.monotonic_ns() >= deadline_ns or self.client.is_done:
+        try:
+            while not self.is_decided:
+                if time.monotonic_ns() >= deadline_ns or self.client.is_done:
+                    raise LedgerError(
+                        f"no stream of a writer of ledger {ledger} within {timeout_ns / 1e9:g} s:"
+                        f" publish to stream {stream_id} of {channel}",
+                        ledger,
+                    )
+                yield Pause()
+        finally:
+            if self.recording_id == NULL_VALUE:
                 recordings.stop_subscription(subscription.registration_id)
-                raise LedgerError(
-                    f"no stream of a writer of ledger {ledger} within {timeout_ns / 1e9:g} s:"
-                    f" publish to stream {stream_id} of {channel}",
-                    ledger,
-                )
-            yield Pause()
         if self.refusal is not None:
             code, message = self.refusal
             raise ArchiveError(f"its stream is not recorded: {message}", code)

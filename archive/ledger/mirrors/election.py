@@ -382,7 +382,6 @@ def mirror_request(
     *,
     source: tuple[str, int] = ("", NULL_VALUE),
     recorded_position: int = NULL_POSITION,
-    confirmed_position: int = NULL_POSITION,
 ) -> MirrorLedgerRequest:
     """Return the request of one member to another.
 
@@ -390,7 +389,6 @@ def mirror_request(
         replica: what the other one has to store; `own` is its name.
         source: control channel and stream of this archive.
         recorded_position: which the step is about, bytes.
-        confirmed_position: what is known to be confirmed, bytes.
     """
     scope_id, ledger_id = metadata.ledger.signed
     return MirrorLedgerRequest(
@@ -401,7 +399,7 @@ def mirror_request(
         source_stream_id=source[1],
         ledger_type=metadata.type,
         digest_type=metadata.digest_type,
-        confirmed_position=confirmed_position,
+        confirmed_position=NULL_POSITION,
         recorded_position=recorded_position,
         step=step,
         write_quorum=metadata.write_quorum,

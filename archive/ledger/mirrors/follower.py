@@ -15,6 +15,7 @@ from aerotape.archive.ledger.mirrors.replica import (
     MemberState,
     Replica,
     boot_id,
+    fenced,
     parting,
 )
 from aerotape.archive.replication.request import ReplicationRequest
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from aerotape.archive.ledger.ledger_recordings import LedgerRecordings
     from aerotape.archive.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.ledger.metadata import LedgerMetadata
+    from aerotape.archive.ledger.writer_recording import Client
     from aerotape.archive.replication.replications import Replications
     from aerotape.archive.waiting import Task
     from aerotape.qualified_id import QualifiedId
@@ -49,7 +51,6 @@ class MirrorSource:
         control_stream_id: of the other archive.
         recording_id: in the other archive.
         end: of that recording when it was requested, bytes.
-        confirmed_position: what its archive knows to be confirmed, bytes; -1: nothing.
         replica: what this archive has to store.
     """
 
@@ -57,7 +58,6 @@ class MirrorSource:
     control_stream_id: int
     recording_id: int
     end: int
-    confirmed_position: int
     replica: Replica
 
 
@@ -116,6 +116,8 @@ class Followers:
         self._recordings = recordings
         self._worker = worker
         self._followers: dict[QualifiedId, Follower] = {}
+        # The sessions of the leaders, and the ids of their requests to follow.
+        self._leaders: dict[QualifiedId, tuple[Client, int]] = {}
 
     def follow(self, led: LedgerMetadata, source: MirrorSource) -> Task[int]:
         """Replicate a ledger from its leader, from where the recordings of both part.
@@ -137,7 +139,8 @@ class Followers:
         try:
             known = yield from self._recordings.metadata(ledger)
         except UnknownLedgerError:
-            known, is_new = replace(led, replica=source.replica.as_new()), True
+            new = replace(source.replica.as_new(), forgets=led.replica.forgets)
+            known, is_new = replace(led, replica=new), True
             known = replace(known, replica=_followed(known.replica, source.replica))
             yield from self._worker.create()
         else:
@@ -152,7 +155,9 @@ class Followers:
             return self._decided(known, source)
         if not is_new:
             other = MemberState(source.replica, source.end)
-            known = yield from self._cut(known, other, source.confirmed_position)
+            if known.replica.promised > source.replica.promised:
+                raise fenced(ledger, known.replica.promised)
+            known = yield from self._cut(known, other)
             replica = _followed(known.replica, source.replica)
             quorums = led.write_quorum, led.ack_quorum
             known = replace(known, replica=replica)
@@ -189,7 +194,7 @@ class Followers:
         metadata = replace(metadata, replica=replica)
         yield from self._recordings.store_replica(metadata, replica, is_closed=False)
         source = MirrorSource(
-            best.replica.own, stream_id, best.recording_id, best.end, best.end, best.replica
+            best.replica.own, stream_id, best.recording_id, best.end, best.replica
         )
         if self._recordings.end(metadata) < best.end:
             try:
@@ -249,8 +254,17 @@ class Followers:
         yield from self._recordings.store_replica(metadata, stored, is_closed=is_closed)
         return synced
 
+    def attach(self, ledger: QualifiedId, leader: Client, correlation_id: int) -> None:
+        """Note by which request of its leader a ledger is followed, until `stop`."""
+        self._leaders[ledger] = leader, correlation_id
+
+    def is_attached(self, ledger: QualifiedId, leader: Client, correlation_id: int) -> bool:
+        """Whether a ledger is followed by this request."""
+        return self._leaders.get(ledger) == (leader, correlation_id)
+
     def stop(self, ledger: QualifiedId) -> None:
         """End the replication of a ledger. Idempotent."""
+        self._leaders.pop(ledger, None)
         follower = self._followers.pop(ledger, None)
         if follower is not None and not follower.is_done:
             self._replications.stop(follower.correlation_id)
@@ -266,13 +280,10 @@ class Followers:
             )
         return known.recording_id
 
-    def _cut(
-        self, metadata: LedgerMetadata, other: MemberState, confirmed: int = 0
-    ) -> Task[LedgerMetadata]:
+    def _cut(self, metadata: LedgerMetadata, other: MemberState) -> Task[LedgerMetadata]:
         """Truncate a recording to where it parts from another log; return the open ledger.
 
-        Args:
-            confirmed: where they part at the earliest, if no epoch shows it; bytes.
+        If no epoch shows that, it is where the confirmed entries of this archive end.
 
         Raises:
             LedgerError: the other log lacks confirmed entries; nothing is truncated.
@@ -285,7 +296,7 @@ class Followers:
         carried = yield from self._worker.call(lambda: recording.carried_end(end))
         position = parting(MemberState(metadata.replica, end), other)
         if position is None:
-            position = min(max(carried, confirmed), other.end)
+            position = min(carried, other.end)
         if position < carried:
             lost = LedgerError(
                 f"cannot mirror ledger {ledger}: its leader has lost entries: the logs part at"

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.ledger.mirrors.election import Elections, mirror_request
 from aerotape.archive.ledger.mirrors.mirrored_ledger import MirroredLedger
-from aerotape.archive.ledger.mirrors.replica import NO_EPOCH
+from aerotape.archive.ledger.mirrors.replica import NO_EPOCH, fenced
 from aerotape.archive.waiting import BackgroundTasks, Pause
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
 from aerotape.errors import (
+    AerotapeError,
     ArchiveError,
     ConfigurationError,
     LedgerClosedError,
@@ -214,6 +215,8 @@ class Leader:
         if not metadata.mirrors:
             return
         try:
+            if self._prepared.get(metadata.ledger) != metadata.replica.adopted:
+                raise fenced(metadata.ledger, metadata.replica.promised)
             found = self._connect(metadata, writer)
             begin = metadata.replica.history[-1][1]
             found.sync(begin)
@@ -237,10 +240,18 @@ class Leader:
             and not metadata.is_closed
             and metadata.recording_id != NULL_VALUE
             and metadata.ledger not in self._ledgers
-            and replica.own == replica.adopted[1]
-            and replica.adopted == replica.promised
+            and replica.own == replica.adopted[1] == replica.promised[1]
             and self._recordings.session(metadata.recording_id) is None
             and time.monotonic_ns() >= self._retry_ns.get(metadata.ledger, 0)
+        )
+
+    def is_unknown(self, metadata: LedgerMetadata) -> bool:
+        """Whether this archive has led a ledger, and does not know what is confirmed of it."""
+        return (
+            bool(metadata.mirrors)
+            and metadata.replica.own == metadata.replica.adopted[1]
+            and metadata.ledger not in self._ledgers
+            and self._recordings.session(metadata.recording_id) is None
         )
 
     def find_confirmed(self, metadata: LedgerMetadata) -> Task[None]:
@@ -340,13 +351,13 @@ class Leader:
 
     def _agree(self, found: MirroredLedger) -> Task[None]:
         """End the replacement of a mirror once a quorum of both groups has agreed."""
-        while not found.is_agreed:
-            if self._ledgers.get(found.metadata.ledger) is not found:
+        while not found.has_agreed(self._recordings.positions(found.metadata).confirmed_position):
+            if self._ledgers.get(found.metadata.ledger) is not found or found.is_closing:
                 return
             yield Pause()
         try:
             yield from self._set_groups(found, found.metadata.replica.groups[1:])
-        except ArchiveError as error:
+        except AerotapeError as error:
             self._errors.record("mirror of a ledger not replaced", error)
 
     def hold(self, ledger: QualifiedId) -> None:
@@ -410,12 +421,24 @@ class Leader:
                 return
             yield Pause()
         replica = replace(found.metadata.replica, is_decided=True)
-        yield from self._recordings.store_replica(found.metadata, replica, is_closed=True)
+        try:
+            yield from self._recordings.store_replica(found.metadata, replica, is_closed=True)
+        except AerotapeError as error:
+            # Another recovery finds the end, and decides it.
+            self._errors.record("end of a ledger not stored as decided", error)
+            return
         found.metadata = replace(found.metadata, replica=replica)
 
     def _await_quorum(self, found: MirroredLedger, is_enough: Callable[[], bool]) -> Task[None]:
-        if not (yield from _wait(is_enough, self._timeout_ns)):
-            ledger = found.metadata.ledger
+        ledger = found.metadata.ledger
+
+        def is_over() -> bool:
+            return self._ledgers.get(ledger) is not found or is_enough()
+
+        is_in_time = yield from _wait(is_over, self._timeout_ns)
+        if self._ledgers.get(ledger) is not found:
+            raise fenced(ledger, found.metadata.replica.promised)
+        if not is_in_time:
             raise LedgerError(
                 f"ledger {ledger} has no ack quorum of {found.metadata.ack_quorum} archives:"
                 f" {found.problem()}",
@@ -470,17 +493,16 @@ class Leader:
     def _request(
         self, ledger: QualifiedId, channel: str, step: MirrorStep, position: int
     ) -> MirrorLedgerRequest:
-        mirrored = self._ledgers[ledger]
-        metadata = mirrored.metadata
+        metadata = self._ledgers[ledger].metadata
         if position == NULL_POSITION:
-            position = self._recordings.end(metadata)
+            begin = metadata.replica.history[-1][1]
+            position = max(self._recordings.end(metadata), begin)
         return mirror_request(
             metadata,
             step,
             replace(metadata.replica, own=channel),
             source=(metadata.replica.own, self._control_stream_id),
             recorded_position=position,
-            confirmed_position=mirrored.last_confirmed,
         )
 
 

@@ -24,7 +24,7 @@ from aerotape.archive.ledger.status import MirrorStatus
 from aerotape.archive.waiting import Pause, Running, Task
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest, Reach
 from aerotape.errors import AerotapeError, LedgerError, LedgerFencedError
-from aerotape.protocol import NULL_POSITION
+from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.client.session.client_session import ClientSession
@@ -85,6 +85,7 @@ class MirrorLink:
         self.has_adopted = self.has_closed = self.is_fenced = False
         self.version: tuple[Epoch, int] | None = None
         self.archive_id: int | None = None
+        self._attach_id = NULL_VALUE
         self.failure: str | None = None
         self.has_failed = False
         self.end_position = self.sync_position = NULL_POSITION
@@ -152,11 +153,15 @@ class MirrorLink:
             self._check_archive(self.archive_id)
             request = self._request(MirrorStep.FOLLOW, NULL_POSITION)
             yield from exchange(session, self._call(request))
+            self._attach_id = request.correlation_id
             begin = request.recorded_position or 0
             reach = Reach.ACKNOWLEDGED if self._is_volatile else Reach.CONFIRMED
             if begin > 0:
                 yield from self._await_more(session, reach, begin - 1)
-            yield from self._adopt(session, MirrorStep.ADOPT, begin)
+            # A ledger that is being closed is closed at once: it must not be open where it counts.
+            step = MirrorStep.CLOSE if self.closes else MirrorStep.ADOPT
+            yield from self._adopt(session, step, self.end_position if self.closes else begin)
+            self.has_closed = self.closes
             self.failure = None
             yield from self._follow(session, begin)
             is_decided = False
@@ -244,7 +249,7 @@ class MirrorLink:
         early, wait_ns = 0, min(_WAIT_NS, session.timeout_ns // 2)
         while True:
             began_ns = time.monotonic_ns()
-            call = await_ledger(self._ledger, position + 1, reach, wait_ns)
+            call = await_ledger(self._ledger, position + 1, reach, wait_ns, self._attach_id)
             reached = yield from exchange(session, call)
             if reached > position:
                 return reached

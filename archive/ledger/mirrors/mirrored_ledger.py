@@ -22,6 +22,7 @@ class MirroredLedger:
         metadata: of the ledger, with its recording, as this archive leads it.
         links: the mirrors.
         writer: the writer for which the mirrors are connected; None once it has stopped.
+        is_closing: whether the ledger is being closed.
         electors: the members that have elected this archive to close the ledger.
     """
 
@@ -36,12 +37,8 @@ class MirroredLedger:
         self.links = links
         self.writer = writer
         self.electors: frozenset[str] = frozenset()
+        self.is_closing = False
         self._confirmed = self._recorded = NULL_POSITION
-
-    @property
-    def last_confirmed(self) -> int:
-        """The position that `confirmed` has returned last."""
-        return self._confirmed
 
     @property
     def is_active(self) -> bool:
@@ -92,12 +89,22 @@ class MirroredLedger:
         ends[self.metadata.replica.own] = own
         return quorum_end(self.metadata, self.metadata.replica.groups, previous, own, ends)
 
-    @property
-    def is_agreed(self) -> bool:
-        """Whether a quorum of each group has stored the newest groups."""
-        version = self.metadata.replica.version
-        return self._is_quorum(
-            link.channel for link in self.links if link.has_adopted and link.version == version
+    def has_agreed(self, own: int) -> bool:
+        """Whether a quorum of each group has the newest groups, and all that was confirmed.
+
+        What was confirmed before a member is replaced may be on the first group alone.
+
+        Args:
+            own: up to where this archive has synced, bytes.
+        """
+        replica = self.metadata.replica
+        ends = {link.channel: link.confirmed for link in self.links if link.has_adopted}
+        ends[replica.own] = own
+        end = quorum_end(self.metadata, replica.groups, NULL_POSITION, own, ends)
+        return end >= self._confirmed and self._is_quorum(
+            link.channel
+            for link in self.links
+            if link.has_adopted and link.version == replica.version
         )
 
     @property
@@ -150,6 +157,7 @@ class MirroredLedger:
 
     def close(self) -> None:
         """Close the ledger in the mirrors that are connected."""
+        self.is_closing = True
         for link in self.links:
             link.closes = True
 

@@ -30,15 +30,17 @@ A leader
 4. has the members do the same: they adopt its epoch with the whole log, and with its end if that is
    closed. It confirms what Q1 members of each group have synced that have adopted its epoch (a VD
    ledger acknowledges what they have), and serves once all that it began with is confirmed;
-5. may write, replace a member, or close. A ledger is closed once Q1 members have stored its end; a
-   later leader that finds a closed log completes the closing.
+5. may write, replace a member (of a PD ledger), or close. The new group takes over once both
+   groups know of it and have what was confirmed. A ledger is closed once Q1 members have stored
+   its end; a later leader that finds a closed log completes the closing.
 
 Invariants, checked after each step:
 
 * No two members confirm different entries in one place; all closings have the same entries.
 * A leader that has taken over has each confirmed or acknowledged entry that any member still has.
 * No member that catches up drops an entry that was confirmed or acknowledged.
-* The leader of the highest epoch, while it serves, shows all that was confirmed.
+* A leader that serves, and whose epoch is the highest that was promised, shows all that was
+  confirmed.
 """
 
 from __future__ import annotations
@@ -131,6 +133,7 @@ class Rules:
     count_own_epoch_only: bool = True
     fence: bool = True
     both_groups: bool = True
+    both_have_all: bool = True
     elect_less: int = 0
 
 
@@ -231,10 +234,15 @@ class Model:
         self.backups[member] = replace(state, log=state.log[: state.synced])
 
     def put_back(self, member: int, _: int) -> None:
-        """Put the directory of a member back to an older state, which its operator says."""
-        if member in self.backups and len(self.up) > 1:
+        """Put the directory of a member back to an older state, which its operator says.
+
+        Not to one with other groups: it could elect a leader with a member that was replaced.
+        """
+        state = self.backups.get(member)
+        is_same = state is not None and state.groups == self.states[member].groups
+        # With one it may have been the only one with what was confirmed.
+        if state and is_same and len(self.up) > 1 and self.quorums.confirm > 1:
             self.disconnect(member)
-            state = self.backups[member]
             self.states[member] = replace(state, synced=len(state.log), forgets=True)
 
     # ---- the protocol ---------------------------------------------------------------------------
@@ -376,7 +384,7 @@ class Model:
                 adopted=leader.epoch,
                 synced=max(state.synced, leader.begin),
                 # All that it may have acknowledged before is in the log so far.
-                forgets=state.forgets and len(state.log) < len(own.log),
+                forgets=state.forgets and (len(state.log) < len(own.log) or own.is_closed),
                 # The end belongs to the log: without it a later leader could continue.
                 is_closed=leader.began_closed
                 or (state.is_closed and state.adopted == leader.epoch),
@@ -417,7 +425,7 @@ class Model:
         leader.versions[other] = state.version
         if leader.is_closing and not state.is_closed and other != member:
             if state.synced == len(own.log) == len(state.log):
-                self.states[other] = replace(state, is_closed=True)
+                self.states[other] = replace(state, is_closed=True, forgets=False)
                 leader.closed.add(other)
         elif state.is_closed:
             leader.closed.add(other)
@@ -436,7 +444,13 @@ class Model:
             if acknowledged > len(self.acknowledged):
                 self.acknowledged = own.log[:acknowledged]
         with_groups = {each for each, version in leader.versions.items() if version == own.version}
-        if len(own.groups) == 2 and self.quorate(own.groups, with_groups, confirm=True):
+        # What the first group alone has confirmed has to be on the second one, too.
+        is_on_both = confirmed >= leader.confirmed or not self.rules.both_have_all
+        if (
+            len(own.groups) == 2
+            and is_on_both
+            and self.quorate(own.groups, with_groups, confirm=True)
+        ):
             version = (leader.epoch, own.version[1] + 1)
             self.states[member] = replace(own, groups=own.groups[1:], version=version)
         if leader.is_closing and leader.confirmed == len(own.log):
@@ -467,6 +481,8 @@ class Model:
             return
         if len(own.groups) == 2 or other == member or other not in own.groups[0]:
             return
+        if self.is_volatile:
+            return  # what it has acknowledged is not confirmed
         if self.next_member >= self.quorums.members + 3:
             return
         new = self.next_member
@@ -532,7 +548,7 @@ class Model:
                 raise BrokenError(f"member {member} drops {log[kept:]}, promised {promised}")
 
     def check(self) -> None:
-        highest = max((each.epoch for each in self.leaders.values()), default=None)
+        highest = max(state.promised for state in self.states.values())
         for member, leader in self.leaders.items():
             if leader.epoch == highest and self.serves(leader):
                 shown = self.states[member].log[: leader.confirmed]

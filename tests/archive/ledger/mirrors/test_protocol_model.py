@@ -24,10 +24,11 @@ def test_the_invariants_hold() -> None:
         (Rules(adopt_after_the_copy=False), Quorums(4, 3, 2)),
         (Rules(count_own_epoch_only=False), Quorums(3, 3, 2)),
         (Rules(fence=False), Quorums(4, 3, 2)),
-        (Rules(both_groups=False), Quorums(4, 3, 2)),
+        (Rules(both_groups=False), Quorums(2, 2, 2)),
+        (Rules(both_have_all=False), Quorums(2, 2, 2)),
         (Rules(elect_less=1), Quorums(3, 3, 2)),
     ],
-    ids=["forgetting", "adopting", "counting", "fencing", "groups", "electing"],
+    ids=["forgetting", "adopting", "counting", "fencing", "groups", "both", "electing"],
 )
 def test_each_rule_is_necessary(rules: Rules, quorums: Quorums) -> None:
     """Without one of the rules some history breaks an invariant."""
