@@ -21,12 +21,14 @@ from support.damage.small_disk import SmallDisk
 
 import aerotape
 from aerotape import LedgerClosedError, LedgerError, QualifiedId, StorageError, _native
+from aerotape.archive.client.ledger.requests import await_ledger
 from aerotape.archive.ledger.metadata_store import FILE_NAME, MetadataStore
 from aerotape.archive.recording import removal
 from aerotape.archive.security.users_file import Role, make_user, put_user
 from aerotape.catalog.mark.layout import FILE_NAME as MARK_FILE_NAME
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME
-from aerotape.errors import LedgerPasswordError
+from aerotape.codecs.generated.ledger_control import Reach
+from aerotape.errors import LedgerFencedError, LedgerPasswordError
 from aerotape.replay.offline.directory import open_directory
 
 PROPERTIES = {
@@ -455,3 +457,25 @@ def test_a_deleted_ledger_stays_deleted_in_a_rebuild(
     (tmp_path / FILE_NAME).unlink()
     with running(driver, tmp_path) as client:
         assert [info.id.ledger_id for info in client.list_ledgers()] == [7]
+
+
+def test_a_wait_of_a_writer_that_has_ended(driver: _native.MediaDriver, tmp_path: Path) -> None:
+    """It is refused at any position: another writer's entries may be in the place of its own."""
+    with running(driver, tmp_path) as client:
+        writer = client.create_ledger(qualified_id=6)
+        writer.add(b"entry")
+        ledger, attach_id = writer.qualified_id, writer._writing._correlation_id
+
+        def wait(attach_id: int) -> int:
+            return client._run(await_ledger(ledger, 0, Reach.CONFIRMED, 0, attach_id))
+
+        assert wait(attach_id) > 0
+        with pytest.raises(LedgerFencedError):
+            wait(attach_id + 1)
+        writer.detach()
+        with pytest.raises(LedgerFencedError):
+            wait(attach_id)
+        with client.open_ledger_writer(ledger) as second:
+            second.add(b"another")
+            with pytest.raises(LedgerFencedError):
+                wait(attach_id)
