@@ -101,7 +101,7 @@ class MetadataStore:
                     problem = "it was never written completely"
                 if problem != "ok":
                     raise DamagedMetadataError(f"cannot use {_what(path)}: {problem}", path)
-                if problem == "ok" and version == 1:
+                if version == 1:
                     connection.executescript(_FROM_VERSION_1)
                     version = _VERSION
                 if version != _VERSION:

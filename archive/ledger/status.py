@@ -9,28 +9,10 @@ from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
+    from aerotape.archive.client.ledger.requests import LedgerMirror
     from aerotape.archive.ledger.entry_lookup import EntryMark
     from aerotape.archive.ledger.metadata import LedgerMetadata
     from aerotape.archive.recording.recording_session import RecordingSession
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorStatus:
-    """A mirror, as the leader of the ledger sees it.
-
-    Attributes:
-        channel: its control channel.
-        is_connected: whether it follows in the leader's epoch.
-        recorded_position: up to where it has recorded, bytes; -1: not known.
-        confirmed_position: up to where it is on its storage, likewise.
-        error: why it is not connected; "": no error yet.
-    """
-
-    channel: str
-    is_connected: bool
-    recorded_position: int
-    confirmed_position: int
-    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +39,7 @@ class LedgerStatus:
     length: int | None = None
     recording_counter_id: int = NULL_VALUE
     confirmed_counter_id: int = NULL_VALUE
-    members: tuple[MirrorStatus, ...] = ()
+    members: tuple[LedgerMirror, ...] = ()
 
     @classmethod
     def of_metadata(cls, metadata: LedgerMetadata) -> LedgerStatus:

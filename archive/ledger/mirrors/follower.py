@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from aerotape.archive.ledger.mirrors.replica import (
+    NOT_REPLICATED,
     MemberState,
     Replica,
     boot_id,
@@ -139,9 +140,8 @@ class Followers:
         try:
             known = yield from self._recordings.metadata(ledger)
         except UnknownLedgerError:
-            new = replace(source.replica.as_new(), forgets=led.replica.forgets)
-            known, is_new = replace(led, replica=new), True
-            known = replace(known, replica=_followed(known.replica, source.replica))
+            new = replace(NOT_REPLICATED, forgets=led.replica.forgets)
+            known, is_new = replace(led, replica=_followed(new, source.replica)), True
             yield from self._worker.create()
         else:
             is_new = False

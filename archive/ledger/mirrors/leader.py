@@ -234,14 +234,11 @@ class Leader:
 
     def finds_confirmed(self, metadata: LedgerMetadata) -> bool:
         """Whether `find_confirmed` has to be called before positions of a ledger are returned."""
-        replica = metadata.replica
         return (
-            bool(metadata.mirrors)
+            self.is_unknown(metadata)
             and not metadata.is_closed
             and metadata.recording_id != NULL_VALUE
-            and metadata.ledger not in self._ledgers
-            and replica.own == replica.adopted[1] == replica.promised[1]
-            and self._recordings.session(metadata.recording_id) is None
+            and metadata.replica.own == metadata.replica.promised[1]
             and time.monotonic_ns() >= self._retry_ns.get(metadata.ledger, 0)
         )
 

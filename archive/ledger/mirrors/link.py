@@ -16,11 +16,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.client.ledger.requests import await_ledger, sync_ledger
+from aerotape.archive.client.ledger.requests import LedgerMirror, await_ledger, sync_ledger
 from aerotape.archive.client.session.exchange import exchange
 from aerotape.archive.client.session.request import Call, get_archive_id, relevant_id
 from aerotape.archive.ledger.mirrors.replica import MirrorStep
-from aerotape.archive.ledger.status import MirrorStatus
 from aerotape.archive.waiting import Pause, Running, Task
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest, Reach
 from aerotape.errors import AerotapeError, LedgerError, LedgerFencedError
@@ -111,10 +110,10 @@ class MirrorLink:
         return NULL_POSITION < self.end_position <= self.confirmed
 
     @property
-    def status(self) -> MirrorStatus:
+    def status(self) -> LedgerMirror:
         """How far the mirror is."""
         error = "" if self.has_adopted else self.failure or ""
-        return MirrorStatus(self.channel, self.has_adopted, self.recorded, self.confirmed, error)
+        return LedgerMirror(self.channel, self.has_adopted, self.recorded, self.confirmed, error)
 
     @property
     def _has_agreed(self) -> bool:

@@ -75,8 +75,7 @@ class MirroredLedger:
         Returns:
             The position, bytes; NULL_POSITION before enough mirrors have responded.
         """
-        ends = {link.channel: link.confirmed for link in self.links if link.has_adopted}
-        self._confirmed = self._quorum_end(self._confirmed, own, ends)
+        self._confirmed = self._synced(self._confirmed, own)
         return self._confirmed
 
     def recorded(self, own: int) -> int:
@@ -84,6 +83,10 @@ class MirroredLedger:
         ends = {link.channel: link.recorded for link in self.links if link.has_adopted}
         self._recorded = self._quorum_end(self._recorded, own, ends)
         return self._recorded
+
+    def _synced(self, previous: int, own: int) -> int:
+        ends = {link.channel: link.confirmed for link in self.links if link.has_adopted}
+        return self._quorum_end(previous, own, ends)
 
     def _quorum_end(self, previous: int, own: int, ends: dict[str, int]) -> int:
         ends[self.metadata.replica.own] = own
@@ -97,14 +100,9 @@ class MirroredLedger:
         Args:
             own: up to where this archive has synced, bytes.
         """
-        replica = self.metadata.replica
-        ends = {link.channel: link.confirmed for link in self.links if link.has_adopted}
-        ends[replica.own] = own
-        end = quorum_end(self.metadata, replica.groups, NULL_POSITION, own, ends)
-        return end >= self._confirmed and self._is_quorum(
-            link.channel
-            for link in self.links
-            if link.has_adopted and link.version == replica.version
+        version = self.metadata.replica.version
+        return self._synced(NULL_POSITION, own) >= self._confirmed and self._is_quorum(
+            link.channel for link in self.links if link.has_adopted and link.version == version
         )
 
     @property
