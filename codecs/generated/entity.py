@@ -1,4 +1,4 @@
-"""Messages of the SBE schema aerotape.entity, id 2020, version 0.
+"""Messages of the SBE schema aerotape.entity, id 2020, version 1.
 
 Generated from entity.xml with sbe-tool by codecs/generate.py; do not edit.
 Regenerate: python -m aerotape.codecs.generate
@@ -23,7 +23,7 @@ from aerotape.codecs.runtime import (
 )
 
 SCHEMA_ID = 2020
-SCHEMA_VERSION = 0
+SCHEMA_VERSION = 1
 
 
 class ActionKind(IntEnum):
@@ -33,6 +33,9 @@ class ActionKind(IntEnum):
     MARK = 2
     DELETE = 3
     PURGE = 4
+    CONDITIONAL_APPEND = 5
+    CONDITIONAL_PURGE = 6
+    SNAPSHOT = 7
 
 
 class PayloadType(IntEnum):
@@ -53,7 +56,7 @@ class Action(Message):
     TEMPLATE_ID: ClassVar[int] = 1
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 2020
-    SCHEMA_VERSION: ClassVar[int] = 0
+    SCHEMA_VERSION: ClassVar[int] = 1
 
     __match_args__ = (
         "timestamp_ms",
@@ -102,7 +105,7 @@ class Action(Message):
                 32,
                 1,
                 2020,
-                0,
+                1,
                 self.timestamp_ms,
                 self.from_seq_nr,
                 self.to_seq_nr,
@@ -127,7 +130,7 @@ class Action(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 0,
+        version: int = 1,
     ) -> Self:
         end = check_block("Action", buffer, offset, block_length, 26)
         (
