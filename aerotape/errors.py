@@ -480,6 +480,24 @@ class EntityError(AerotapeError):
         self.topic = topic
 
 
+class SequenceConflictError(EntityError):
+    """An append expected another last sequence number than the journal has; it added nothing.
+
+    Attributes:
+        id: the entity's id.
+        expected: the last sequence number that was expected; 0: no journal.
+        actual: the last one directly before the append in the log; 0: no journal.
+    """
+
+    def __init__(
+        self, message: str, topic: str = "", id: str = "", expected: int = 0, actual: int = 0
+    ) -> None:
+        super().__init__(message, topic)
+        self.id = id
+        self.expected = expected
+        self.actual = actual
+
+
 class EntityStoreError(AerotapeError):
     """An entity store is gone, refuses a statement, or has another schema version.
 

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from collections.abc import Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
-from aerotape.archive.entity.head_info import Appended, Deleted, HeadInfo, Purged, last_seq_nr
-from aerotape.archive.entity.log import DEFAULT_BUFFER_LENGTH, LogStatistics, Tail
+from aerotape.archive.entity.fold import Effect
+from aerotape.archive.entity.log import DEFAULT_BUFFER_LENGTH, Tail
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import EventRecord, Head
 from aerotape.archive.entity.stores.store import Store
 from aerotape.archive.entity.topic import (
     MAX_PARTITIONS,
     check_topic,
-    partition_of,
     recordings_of,
 )
+from aerotape.archive.entity.topic_log import TopicLog
 from aerotape.archive.entity.writer import PartitionWriter, RecordPosition
-from aerotape.codecs.entity.actions import ActionKind, Event
-from aerotape.codecs.entity.messages import Selector, encode_fields
+from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Event
+from aerotape.codecs.entity.messages import encode_fields
 from aerotape.codecs.entity.payload import encode_events
 from aerotape.codecs.journal_type import JOURNAL_TYPES, JournalType
 from aerotape.context import Closing
-from aerotape.errors import CodecError, ConfigurationError, EntityError
+from aerotape.errors import (
+    CodecError,
+    ConfigurationError,
+    EntityError,
+    SequenceConflictError,
+)
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
@@ -79,17 +83,17 @@ class Entities(Closing):
         if self.type not in JOURNAL_TYPES:
             raise ConfigurationError(f"type={type}: expected {' or '.join(JOURNAL_TYPES)}", "type")
         self.partitions = partitions
-        self.statistics = LogStatistics()
-        self._client = client
         self._store = store
-        self._channel = channel
-        self._timeout_ns = client._session.timeout_ns if timeout_ns is None else timeout_ns
-        self._buffer_length = buffer_length
-        self._lock = threading.Lock()
-        self._writers: dict[int, PartitionWriter] = {}
-        # By partition: a range of positions at the end of the log with nothing but marks.
-        self._marks: dict[int, tuple[int, int]] = {}
-        self._is_closed = False
+        is_persistent = self.type == "PD_JOURNAL"
+        self._log = TopicLog(
+            client,
+            [Partition(topic, index, partitions, is_persistent) for index in range(partitions)],
+            store,
+            channel,
+            client._session.timeout_ns if timeout_ns is None else timeout_ns,
+            buffer_length,
+        )
+        self.statistics = self._log.statistics
         self._origin = origin
         self._version = f"aerotape {__version__}"
 
@@ -100,6 +104,7 @@ class Entities(Closing):
         id: str,
         events: Sequence[Event],
         *,
+        expect: int | None = None,
         expire_after_ns: int | None = None,
         metadata: Any = None,
         payload_metadata: Any = None,
@@ -109,6 +114,10 @@ class Entities(Closing):
         Args:
             id: the entity's id.
             events: at least one, with strictly rising sequence numbers.
+            expect: the last sequence number that the journal has to have, 0: that there is no
+                journal; the events begin with the next one. The order of the log decides between
+                writers that expect the same. None: the events after the journal's last one are
+                added, the others are left out.
             expire_after_ns: after so long without another append the journal may be purged,
                 nanoseconds; None: never.
             metadata: of the record, any JSON value.
@@ -118,12 +127,34 @@ class Entities(Closing):
             The place of the record.
 
         Raises:
-            EntityError: the events are invalid or too long, or the recording stopped; then they
-                may have been lost.
+            SequenceConflictError: the journal has another last sequence number; nothing was added.
+            EntityError: the events are invalid or too long, the recording stopped, so that they
+                may have been lost, or the log has been purged and no store has the rest.
             AeronTimeoutError: they are not recorded in time; they may be later.
         """
-        message = self._append_message(id, events, expire_after_ns, metadata, payload_metadata)
-        return self._written(id, message)
+        kind = ActionKind.APPEND if expect is None else ActionKind.CONDITIONAL_APPEND
+        message, action = self._append_message(
+            kind, id, events, expire_after_ns, metadata, payload_metadata
+        )
+        if expect is None:
+            return self._log.written(id, message, action)
+        if action.from_seq_nr != expect + 1:
+            raise EntityError(
+                f"cannot append to {id!r}: the events begin with {action.from_seq_nr}; with "
+                f"expect={expect} they begin with {expect + 1}",
+                self.topic,
+            )
+        place, effect, last = self._log.decided(id, message, action)
+        if effect is Effect.REFUSED:
+            raise SequenceConflictError(
+                f"journal {id!r} of topic {self.topic} ends with event {last}, not with {expect}: "
+                "nothing was appended; read what is new, and append after it",
+                self.topic,
+                id,
+                expect,
+                last,
+            )
+        return place
 
     def append_many(self, appends: Iterable[tuple[str, Sequence[Event]]]) -> list[RecordPosition]:
         """Append to many journals and wait once, until all are recorded.
@@ -141,18 +172,15 @@ class Entities(Closing):
             AeronTimeoutError: as `append`.
         """
         places = []
-        writers: dict[int, PartitionWriter] = {}
-        ends: dict[int, int] = {}
+        ends: dict[PartitionWriter, int] = {}
         for id, events in appends:
-            message = self._append_message(id, events, None, None, None)
-            index = self._partition_of(id)
-            if (writer := writers.get(index)) is None:
-                writer = writers[index] = self._writer(index)
-            place = writer.send(message)
-            ends[index] = place.next_position
+            message, action = self._append_message(ActionKind.APPEND, id, events, None, None, None)
+            writer = self._log.writer(id)
+            place, _ = writer.send(message, action)
+            ends[writer] = place.next_position
             places.append(place)
-        for index, end in ends.items():
-            writers[index].await_recorded(end)
+        for writer, end in ends.items():
+            writer.await_recorded(end)
         return places
 
     def delete(self, id: str, to_seq_nr: int) -> RecordPosition | None:
@@ -176,8 +204,7 @@ class Entities(Closing):
         last = self.pointer(id)
         if last is None:
             return None
-        message = self._message(ActionKind.DELETE, id, to_seq_nr=min(to_seq_nr, last))
-        return self._written(id, message)
+        return self._log.written(id, *self._message(ActionKind.DELETE, id, min(to_seq_nr, last)))
 
     def purge(self, id: str) -> RecordPosition:
         """Delete a journal; the next append begins a new one.
@@ -189,7 +216,20 @@ class Entities(Closing):
             EntityError: as `append`.
             AeronTimeoutError: as `append`.
         """
-        return self._written(id, self._message(ActionKind.PURGE, id))
+        return self._log.written(id, *self._message(ActionKind.PURGE, id))
+
+    def purge_unchanged(self, id: str, head: Head) -> bool:
+        """Delete a journal if its last change is the one of a head in a store.
+
+        Returns:
+            Whether it is deleted; the order of the log decides between this and an append.
+
+        Raises:
+            EntityError: as `append`.
+            AeronTimeoutError: as `append`.
+        """
+        message, action = self._message(ActionKind.CONDITIONAL_PURGE, id, head.offset)
+        return self._log.decided(id, message, action)[1] is Effect.PURGED
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -218,86 +258,26 @@ class Entities(Closing):
             EntityError: as `read`.
             AeronTimeoutError: as `read`.
         """
-        tail, head = self._view(id)
-        return last_seq_nr(tail.info, None if head is None else head.seq_nr)
-
-    def unreplicated(self, id: str) -> HeadInfo:
-        """Return the state of a journal in the end of the log that the store does not have.
-
-        Raises:
-            EntityError: as `read`.
-            AeronTimeoutError: as `read`.
-        """
         tail, _ = self._view(id)
-        return tail.info
+        return tail.fold.last if tail.fold.exists else None
 
     def _view(self, id: str) -> tuple[Tail, Head | None]:
-        """Push a mark, and look through the log from where the store ends up to the mark.
-
-        Returns:
-            The end of the log, and the head in the store.
-        """
-        index = self._partition_of(id)
-        writer = self._writer(index)
-        place = writer.send(self._message(ActionKind.MARK, id, mark_id=uuid.uuid4().hex))
-        # Meanwhile the mark is being recorded.
-        pointer, head = None, None
-        if self._store is not None:
-            pointer = self._store.pointer(self.topic, index)
-            head = self._store.head(self.topic, id)
-        tail = Tail(
-            self._client,
-            self._partition(index),
-            writer.recording_id,
-            Selector(id),
-            place.offset,
-            self.statistics,
-            self._buffer_length,
+        return self._log.view(
+            id, lambda: self._message(ActionKind.MARK, id, mark_id=uuid.uuid4().hex)[0]
         )
-        if pointer is None:
-            begin = self._client.start_position(writer.recording_id)
-        else:
-            begin = pointer.next_position
-            self._check_pointer(writer, begin, place)
-        first, after_last = self._marks.get(index, (place.offset, place.offset))
-        if begin >= first and after_last == place.offset:
-            tail.marks_from = first
-        elif begin < place.offset:
-            writer.await_recorded(place.next_position)
-            tail.scan(begin)
-        self._marks[index] = tail.marks_from, place.next_position
-        return tail, head
-
-    def _check_pointer(self, writer: PartitionWriter, end: int, mark: RecordPosition) -> None:
-        """Check that what is replicated up to a position, bytes, is this log."""
-        if end <= mark.next_position:
-            return
-        writer.await_recorded(mark.next_position)
-        recorded = self._client.max_recorded_position(writer.recording_id)
-        if end > recorded:
-            raise EntityError(
-                f"partition {mark.partition} of topic {self.topic} is replicated up to {end}, but "
-                f"recording {writer.recording_id} ends at {recorded}: the store is that of another "
-                "log; use a new namespace",
-                self.topic,
-            )
 
     def _events(
         self, id: str, tail: Tail, head: Head | None, from_seq_nr: int
     ) -> Generator[EventRecord, None, None]:
-        info = tail.info
-        is_purged = isinstance(info, Purged) or (
-            isinstance(info, Appended | Deleted) and info.is_purged
-        )
-        if self._store is not None and not is_purged:
-            if head is not None:
-                now = self._store.head(self.topic, id)
-                if now is None or now.record_id != head.record_id:
-                    return  # purged since the call
-                if now.offset < tail.end:
-                    from_seq_nr = max(from_seq_nr, (now.delete_to or 0) + 1)
-            if isinstance(info, Appended | Deleted):
-                from_seq_nr = max(from_seq_nr, (info.delete_to or 0) + 1)
+        fold = tail.fold
+        is_stored = fold.exists and fold.begun_at is None
+        if self._store is not None and head is not None and is_stored:
+            now = self._store.head(self.topic, id)
+            if now is None or now.record_id != head.record_id:
+                return  # purged since the call
+            from_seq_nr = max(from_seq_nr, fold.deleted + 1)
+            if now.offset < tail.end:
+                from_seq_nr = max(from_seq_nr, (now.delete_to or 0) + 1)
             for record in self._store.events(self.topic, id, from_seq_nr):
                 # Records after the mark may be of a journal that replaced this one.
                 if from_seq_nr <= record.seq_nr and record.offset < tail.end:
@@ -305,75 +285,55 @@ class Entities(Closing):
                     yield record
         yield from tail.events(from_seq_nr)
 
-    # -- the partitions ------------------------------------------------------------------------
-
-    def _partition_of(self, id: str) -> int:
-        return partition_of(id, self.partitions)
-
-    def _partition(self, index: int) -> Partition:
-        return Partition(self.topic, index, self.partitions, self.type == "PD_JOURNAL")
-
-    def _writer(self, index: int) -> PartitionWriter:
-        writer = self._writers.get(index)
-        if writer is not None and writer.is_open:
-            return writer
-        with self._lock:
-            if self._is_closed:
-                raise EntityError(f"topic {self.topic} is closed", self.topic)
-            writer = self._writers.pop(index, None)
-            if writer is not None:
-                if writer.is_open:
-                    self._writers[index] = writer
-                    return writer
-                writer.close()
-            partition = self._partition(index)
-            writer = PartitionWriter(self._client, partition, self._channel, self._timeout_ns)
-            self._writers[index] = writer
-            self._marks.pop(index, None)
-            return writer
+    # -- messages ------------------------------------------------------------------------------
 
     def _append_message(
         self,
+        kind: ActionKind,
         id: str,
         events: Sequence[Event],
         expire_after_ns: int | None,
         metadata: Any,
         payload_metadata: Any,
-    ) -> bytes:
+    ) -> tuple[bytes, ActionHeader]:
         try:
             payload, payload_type = encode_events(events, expire_after_ns, payload_metadata)
-            return encode_fields(
-                ActionKind.APPEND,
+            now_ms = time.time_ns() // 1_000_000
+            first, last = events[0].seq_nr, events[-1].seq_nr
+            message = encode_fields(
+                kind,
                 id,
-                time.time_ns() // 1_000_000,
+                now_ms,
                 self._origin,
                 self._version,
                 metadata,
-                events[0].seq_nr,
-                events[-1].seq_nr,
+                first,
+                last,
                 payload_type,
                 payload,
             )
+            return message, ActionHeader(kind, id.encode(), first, last, now_ms)
         except CodecError as error:
             raise EntityError(f"cannot append to {id!r}: {error}", self.topic) from error
 
-    def _message(self, kind: ActionKind, id: str, **fields: Any) -> bytes:
+    def _message(
+        self, kind: ActionKind, id: str, to_seq_nr: int = 0, mark_id: str = ""
+    ) -> tuple[bytes, ActionHeader]:
         now_ms = time.time_ns() // 1_000_000
         try:
-            return encode_fields(kind, id, now_ms, self._origin, self._version, **fields)
+            message = encode_fields(
+                kind,
+                id,
+                now_ms,
+                self._origin,
+                self._version,
+                to_seq_nr=to_seq_nr,
+                mark_id=mark_id,
+            )
+            return message, ActionHeader(kind, id.encode(), 0, to_seq_nr, now_ms)
         except CodecError as error:
             raise EntityError(str(error), self.topic) from error
 
-    def _written(self, id: str, message: bytes) -> RecordPosition:
-        writer = self._writer(self._partition_of(id))
-        place = writer.send(message)
-        writer.await_recorded(place.next_position)
-        return place
-
     def close(self) -> None:
         """Close the publications; recordings stop when no other writer is left. Idempotent."""
-        with self._lock:
-            self._is_closed = True
-            for writer in self._writers.values():
-                writer.close()
-            self._writers.clear()
+        self._log.close()

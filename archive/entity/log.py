@@ -1,19 +1,21 @@
 """Reading the log of a partition for one entity.
 
-The end of a log that no store has yet is looked through once. Its appends are buffered up to a
-limit, so that reading the events needs no second pass; past the limit the appends are read again.
+The end of a log that no store has yet is read once and folded over the head in the store. Its
+appends are buffered up to a limit, so that reading the events needs no second pass; past the limit
+they are read again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.entity.head_info import Appended, Empty, HeadInfo, Purged, fold
+from aerotape.archive.entity.fold import Effect, Fold
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import EventRecord
-from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append
+from aerotape.codecs.entity.actions import ActionHeader, Append
 from aerotape.codecs.entity.messages import Selector, decode, is_mark
 from aerotape.codecs.entity.payload import events_of
 from aerotape.errors import CodecError, EntityError, InvalidPositionError
@@ -45,7 +47,10 @@ class Tail:
     """The end of a partition's log, for one entity: from a position to a reader's mark.
 
     Attributes:
-        info: the state of the journal in it.
+        id: the entity's id in UTF-8.
+        fold: the journal; after `scan` with what the end of the log changes.
+        effect: of the entity's last action in it.
+        snapshot: message and position of its last snapshot that counts; None: none.
         end: the position of the mark, bytes.
         marks_from: from here up to the mark `scan` found only marks.
     """
@@ -56,12 +61,20 @@ class Tail:
         partition: Partition,
         recording_id: int,
         selector: Selector,
+        fold: Fold,
         end: int,
         statistics: LogStatistics,
         buffer_length: int = DEFAULT_BUFFER_LENGTH,
     ) -> None:
-        """Create an empty tail; `scan` looks through the log, which is recorded up to `end`."""
-        self.info: HeadInfo = Empty()
+        """Create an empty tail; `scan` reads the log, which is recorded up to `end`.
+
+        Args:
+            fold: the journal in the store, or as of a position from which the log is read.
+        """
+        self.id = selector.key
+        self.fold = fold
+        self.effect = Effect.NONE
+        self.snapshot: tuple[int, bytes] | None = None
         self.marks_from = end
         self._client = client
         self._partition = partition
@@ -70,22 +83,33 @@ class Tail:
         self.end = end
         self._statistics = statistics
         self._buffer_length = buffer_length
+        # Appends that count; None: more than may be buffered.
         self._appends: list[tuple[int, bytes]] | None = []
         self._buffered = 0
+        # The first of them, and the journal in front of it.
+        self._first: tuple[int, Fold] | None = None
 
     def scan(self, begin: int) -> None:
-        """Look through the log from a position, bytes.
+        """Read the log from a position, bytes.
 
         Raises:
             EntityError: the log does not reach back so far, or has a record that is no action.
         """
         self.marks_from = begin
-        for header, offset, message in self._pass(begin):
-            self.info = fold(self.info, header, offset)
-            if header.kind is ActionKind.APPEND:
+        before = copy(self.fold)
+        for effect, offset, message in self._effects(begin, self.fold):
+            self.effect = effect
+            if effect is Effect.ADDED:
+                if self._first is None:
+                    self._first = offset, before
                 self._buffer(offset, message)
-            elif isinstance(self.info, Purged):
-                self._appends, self._buffered = [], 0
+            elif effect is Effect.PURGED:
+                self._appends, self._buffered, self._first = [], 0, None
+                self.snapshot = None
+            elif effect is Effect.SNAPSHOT:
+                self.snapshot = offset, message
+            if self._first is None:
+                before = copy(self.fold)
 
     def _buffer(self, offset: int, message: bytes) -> None:
         if self._appends is None:
@@ -98,10 +122,8 @@ class Tail:
 
     def events(self, from_seq_nr: int) -> Iterator[EventRecord]:
         """Iterate over the events in the log from a sequence number, strictly rising."""
-        if not isinstance(self.info, Appended):
-            return
-        last = max(from_seq_nr - 1, self.info.delete_to or 0)
-        for offset, message in self._each_append(self.info.offset):
+        last = max(from_seq_nr - 1, self.fold.deleted)
+        for offset, message in self._each_append():
             append = decode(message)
             assert isinstance(append, Append)
             if append.to_seq_nr <= last:
@@ -111,13 +133,19 @@ class Tail:
                     last = record.seq_nr
                     yield record
 
-    def _each_append(self, begin: int) -> Iterator[tuple[int, bytes]]:
+    def _each_append(self) -> Iterator[tuple[int, bytes]]:
         if self._appends is not None:
             yield from self._appends
-            return
+        elif self._first is not None:
+            begin, fold = self._first
+            for effect, offset, message in self._effects(begin, copy(fold)):
+                if effect is Effect.ADDED:
+                    yield offset, message
+
+    def _effects(self, begin: int, fold: Fold) -> Iterator[tuple[Effect, int, bytes]]:
+        """Apply the entity's actions from a position to the mark, and yield the effect of each."""
         for header, offset, message in self._pass(begin):
-            if header.kind is ActionKind.APPEND:
-                yield offset, message
+            yield fold.apply(header, offset), offset, message
 
     def _records(self, append: Append, offset: int) -> Iterator[EventRecord]:
         self._statistics.decoded_payloads += 1

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.entity.head_info import Empty
 from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.topic import existing_recordings_of
 from aerotape.catalog.segment.migrate import base_positions
@@ -179,7 +178,4 @@ def purge_expired(
     for id, head in store.expired(entities.topic, day):
         assert head.expire_on is not None
         # An append that is not replicated yet may have moved the day.
-        is_unchanged = isinstance(entities.unreplicated(id), Empty)
-        if is_unchanged and not dry_run:
-            entities.purge(id)
-        yield Expired(id, head.expire_on, is_unchanged and not dry_run)
+        yield Expired(id, head.expire_on, not dry_run and entities.purge_unchanged(id, head))

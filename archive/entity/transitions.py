@@ -2,19 +2,10 @@
 
 `collapse` is a pure function of the stored head and of actions in log order. It returns one
 change for all of them, equal to applying them one by one: events that a later delete or purge
-of the same batch removes are never decoded or stored.
+of the same batch removes are never decoded or stored. `fold.py` has the rules.
 
-docs/entities.md has the table of what each action does; `tests/archive/entity/test_semantics.py`
-compares the replicator, the reader (`head_info.py`) and the tables for Spark
-(`native/src/entity/journals.rs`). Further rules:
-
-- An action at an offset that the head already includes is ignored, so a batch may be repeated. A
-  purge is repeated also at the head's offset.
-- A journal whose first append begins at k > 1 has `delete_to` k - 1.
-- An append adds events after the last one. Earlier ones, of a writer that did not know the last,
-  are left out, as by a reader of the log, whose events rise strictly.
-- Each incarnation of a journal has a record id, which its events repeat. Events left over from
-  an earlier incarnation have another one and are not read.
+Each incarnation of a journal has a record id, which its events repeat. Events left over from an
+earlier incarnation have another one and are not read.
 """
 
 from __future__ import annotations
@@ -26,8 +17,9 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import Final
 
+from aerotape.archive.entity.fold import Effect, Fold
 from aerotape.archive.entity.records import Head
-from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append, Events
+from aerotape.codecs.entity.actions import ActionHeader, Append, Events
 from aerotape.codecs.entity.messages import SingleAppend, decode, read_header, single_append
 from aerotape.codecs.entity.payload import events_of
 from aerotape.errors import CodecError
@@ -110,6 +102,7 @@ class Change:
         delete: first and last of the stored events to delete; None: none.
         insertions: appends whose events are added, in log order.
         head: the head to store; None: no entry.
+        snapshots: those to store, in log order.
     """
 
     before: Head | None
@@ -117,11 +110,12 @@ class Change:
     delete: tuple[int, int] | None
     insertions: list[Insertion]
     head: Head | None
+    snapshots: list[LoggedAction] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing changes."""
-        return not self.is_purged and self.head is self.before
+        return not self.is_purged and self.head is self.before and not self.snapshots
 
 
 def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: int) -> Change:
@@ -135,26 +129,31 @@ def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: i
     Raises:
         CodecError: an append that has to be stored is damaged.
     """
-    journal = None if head is None else _Journal.stored(head)
+    fold = Fold.stored(head)
+    batch = _Batch()
     for action in actions:
-        kind = action.header.kind
-        if kind is ActionKind.MARK:
-            continue
-        if kind is ActionKind.PURGE:
-            if journal is not None and action.offset >= journal.offset:
-                journal = None
-        elif journal is None:
-            journal = _Journal.begun(action)
-        elif action.offset > journal.offset:
-            journal.apply(action)
-    if journal is None:
+        effect = fold.apply(action.header, action.offset)
+        if effect is Effect.ADDED:
+            batch.changes.append(action)
+            batch.appends.append((action, fold.after))
+        elif effect is Effect.DELETED or (effect is Effect.REFUSED and fold.exists):
+            batch.changes.append(action)
+        elif effect is Effect.SNAPSHOT:
+            batch.snapshots.append(action)
+        elif effect is Effect.PURGED:
+            batch = _Batch()
+    if not fold.exists:
         return Change(head, head is not None, None, [], None)
+    before = head if fold.begun_at is None else None
+    new_head = batch.head(before, fold, segment_size)
+    deleted = fold.deleted if before is None else before.delete_to or 0
     return Change(
         head,
-        head is not None and journal.head is None,
-        journal.delete(),
-        journal.insertions(),
-        journal.new_head(segment_size),
+        head is not None and before is None,
+        (deleted + 1, fold.deleted) if fold.deleted > deleted else None,
+        batch.insertions(fold.deleted, new_head.record_id),
+        new_head,
+        batch.snapshots,
     )
 
 
@@ -175,92 +174,45 @@ def expire_on(timestamp_ms: int, expire_after_ns: int) -> date:
 
 
 @dataclass(slots=True)
-class _Journal:
-    """A journal to which actions are applied.
+class _Batch:
+    """The actions of a batch that count: those after the last purge.
 
     Attributes:
-        head: the stored head; None: the journal begins in this batch.
-        record_id: id of the incarnation.
-        offset: position of the last action, bytes.
-        seq_nr: last event.
-        deleted: last deleted event, 0: none.
-        actions: those that were applied.
-        appends: the appends among them, each with the last event preceding it.
+        changes: appends, refused ones too, and deletes.
+        appends: those that add events, each with the last event preceding these.
+        snapshots: in log order.
     """
 
-    head: Head | None
-    record_id: str
-    offset: int
-    seq_nr: int
-    deleted: int
-    actions: list[LoggedAction] = field(default_factory=list)
+    changes: list[LoggedAction] = field(default_factory=list)
     appends: list[tuple[LoggedAction, int]] = field(default_factory=list)
+    snapshots: list[LoggedAction] = field(default_factory=list)
 
-    @classmethod
-    def stored(cls, head: Head) -> _Journal:
-        """Return the journal in the store."""
-        return cls(head, head.record_id, head.offset, head.seq_nr, head.delete_to or 0)
-
-    @classmethod
-    def begun(cls, action: LoggedAction) -> _Journal:
-        """Return the journal that an append or a delete begins."""
-        header = action.header
-        id = record_id(action.partition, action.offset, header.id)
-        # Of an append, the events preceding its first do not exist; of a delete, none does.
-        if header.kind is ActionKind.APPEND:
-            journal = cls(None, id, action.offset, 0, header.from_seq_nr - 1)
-        else:
-            journal = cls(None, id, action.offset, header.to_seq_nr, header.to_seq_nr)
-        journal.apply(action)
-        return journal
-
-    def apply(self, action: LoggedAction) -> None:
-        """Apply an append or a delete."""
-        to = action.header.to_seq_nr
-        self.offset = action.offset
-        self.actions.append(action)
-        if action.header.kind is ActionKind.APPEND:
-            self.appends.append((action, self.seq_nr))
-            self.seq_nr = max(self.seq_nr, to)
-        else:
-            self.deleted = max(self.deleted, min(to, self.seq_nr))
-
-    def delete(self) -> tuple[int, int] | None:
-        """Return the first and the last stored event to delete; None: none."""
-        deleted = self.deleted if self.head is None else self.head.delete_to or 0
-        return (deleted + 1, self.deleted) if self.deleted > deleted else None
-
-    def insertions(self) -> list[Insertion]:
+    def insertions(self, deleted: int, record_id: str) -> list[Insertion]:
         """Return the appends of which events are stored."""
-        found = (
-            Insertion(action, max(seq_nr, self.deleted), self.record_id)
-            for action, seq_nr in self.appends
-        )
+        found = (Insertion(each, max(after, deleted), record_id) for each, after in self.appends)
         return [each for each in found if each.action.header.to_seq_nr > each.after]
 
-    def new_head(self, segment_size: int) -> Head | None:
-        """Return the head to store; the segment size is that of a new journal."""
-        if not self.actions:
-            return self.head
-        first, last = self.actions[0], self.actions[-1]
-        if self.head is None:
-            created_ms, origin = first.header.timestamp_ms, first.origin
-        else:
-            created_ms, origin = self.head.created_ms, self.head.origin
-            segment_size = self.head.segment_size
-        expire_after_ns, expires = _expiry(self.head, self.appends[-1][0] if self.appends else None)
+    def head(self, before: Head | None, fold: Fold, segment_size: int) -> Head:
+        """Return the head to store; `before`: of this journal in the store, None: it is new."""
+        if not self.changes:
+            assert before is not None
+            return before
+        first, last = self.changes[0], self.changes[-1]
+        expire_after_ns, expires = _expiry(before, self.appends[-1][0] if self.appends else None)
         return Head(
             last.partition,
-            self.offset,
-            self.seq_nr,
-            self.deleted or None,
-            segment_size,
+            fold.offset,
+            fold.seq_nr,
+            fold.deleted or None,
+            segment_size if before is None else before.segment_size,
             expire_after_ns,
             expires,
-            self.record_id,
-            created_ms,
+            record_id(first.partition, first.offset, first.header.id)
+            if before is None
+            else before.record_id,
+            first.header.timestamp_ms if before is None else before.created_ms,
             last.header.timestamp_ms,
-            origin,
+            first.origin if before is None else before.origin,
         )
 
 

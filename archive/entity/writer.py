@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape.aeron import Publication
 from aerotape.archive.counters import CounterType
+from aerotape.archive.entity.known_end import Known, KnownEnd
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.catalog.descriptor import extension_channel
@@ -34,7 +37,9 @@ from aerotape.protocol import NULL_POSITION
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
+    from aerotape.archive.entity.fold import Effect
     from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.codecs.entity.actions import ActionHeader
 
 _RETRY_S: Final = 0.01
 _ATTEMPT_NS: Final = 1_000_000_000
@@ -68,8 +73,11 @@ class PartitionWriter(Closing):
     """A publication of one partition, recorded. Thread-safe.
 
     Attributes:
+        partition: what it writes to.
         recording_id: the partition's recording.
         max_length: the longest message, bytes.
+        known_end: the end of the log as far as it is known; to be used with `lock`.
+        lock: held while a record is sent.
     """
 
     def __init__(
@@ -88,7 +96,7 @@ class PartitionWriter(Closing):
             AeronTimeoutError: no recording in time.
         """
         self._client = client
-        self._partition = partition
+        self.partition = partition
         self._channel = partition.channel(channel)
         self._timeout_ns = timeout_ns
         self._deadline_ns = time.monotonic_ns() + timeout_ns
@@ -102,6 +110,8 @@ class PartitionWriter(Closing):
             CounterType.LEDGER_CONFIRMED if is_persistent else CounterType.RECORDING_POSITION
         )
         self._counter_id: int | None = None
+        self.lock = threading.Lock()
+        self.known_end = KnownEnd()
 
     # -- opening -------------------------------------------------------------------------------
 
@@ -121,13 +131,13 @@ class PartitionWriter(Closing):
             except _RACES as error:
                 if time.monotonic_ns() >= self._deadline_ns:
                     raise EntityError(
-                        f"cannot write to {self._partition}: {error}", self._partition.topic
+                        f"cannot write to {self.partition}: {error}", self.partition.topic
                     ) from error
             time.sleep(_RETRY_S)
 
     def _find_recording(self) -> RecordingDescriptor | None:
         """Return the partition's recording, None when there is none yet."""
-        partition, client = self._partition, self._client
+        partition, client = self.partition, self._client
         own = client.list_recordings_for_uri(f"alias={partition.alias}", partition.stream_id)
         recording = recordings_of(partition.topic, own).get(partition)
         if recording is None:
@@ -145,7 +155,7 @@ class PartitionWriter(Closing):
 
     def _published(self, recording: RecordingDescriptor | None) -> Publication:
         """Add the publication: shared, new, or at the end of the recording."""
-        add, stream_id = self._client.aeron.add_publication, self._partition.stream_id
+        add, stream_id = self._client.aeron.add_publication, self.partition.stream_id
         if recording is not None and not recording.is_active:
             channel = extension_channel(recording, self._channel)
             try:
@@ -169,9 +179,9 @@ class PartitionWriter(Closing):
 
     def _recorded(self, publication: Publication, recording: RecordingDescriptor | None) -> int:
         """Record the publication unless it is, and return the recording's id."""
-        client, stream_id = self._client, self._partition.stream_id
+        client, stream_id = self._client, self.partition.stream_id
         own = with_session_id(self._channel, publication.session_id)
-        own = self._partition.recorded_channel(own)
+        own = self.partition.recorded_channel(own)
         subscription_id = None
         if recording is None:
             subscription_id = client.start_recording(own, stream_id, "local", auto_stop=True)
@@ -189,17 +199,17 @@ class PartitionWriter(Closing):
 
     def _await_recording(self, publication: Publication) -> int:
         """Wait until the publication is recorded, and return the recording's id."""
-        client, alias = self._client, f"alias={self._partition.alias}"
+        client, alias = self._client, f"alias={self.partition.alias}"
         attempt_ends_ns = time.monotonic_ns() + _ATTEMPT_NS
         while True:
             recording_id = client.find_last_matching_recording(
-                0, alias, self._partition.stream_id, publication.session_id
+                0, alias, self.partition.stream_id, publication.session_id
             )
             if recording_id >= 0 and client.recording_position(recording_id) != NULL_POSITION:
                 return recording_id
             if time.monotonic_ns() >= self._deadline_ns:
                 raise AeronTimeoutError(
-                    f"the archive does not record {self._partition} within "
+                    f"the archive does not record {self.partition} within "
                     f"{self._timeout_ns / 1e9:g} s: is this client on the archive's media driver?"
                 )
             if time.monotonic_ns() >= attempt_ends_ns:  # stopped just before we joined
@@ -227,8 +237,18 @@ class PartitionWriter(Closing):
 
     # -- writing -------------------------------------------------------------------------------
 
-    def send(self, message: bytes) -> RecordPosition:
+    def send(
+        self, message: bytes, action: ActionHeader | None = None, base: Known | None = None
+    ) -> tuple[RecordPosition, tuple[Effect, int] | None]:
         """Send a record; it is not recorded yet.
+
+        Args:
+            message: the record.
+            action: its kind and range; None: a mark.
+            base: the journal as of a position in front of the record.
+
+        Returns:
+            Its place, and what `KnownEnd.add` returns: the effect.
 
         Raises:
             EntityError: the message is too long.
@@ -238,15 +258,33 @@ class PartitionWriter(Closing):
         length = len(message)
         if length > self.max_length:
             raise EntityError(
-                f"a record of {length} bytes is too long for {self._partition}: at most "
+                f"a record of {length} bytes is too long for {self.partition}: at most "
                 f"{self.max_length}; append fewer events at once, or create the topic with a "
                 "channel that has a longer term-length",
-                self._partition.topic,
+                self.partition.topic,
             )
-        end = self._publication.offer(message)
-        if end <= 0:
-            end = self._publication.send(message, self._timeout_ns)
-        return RecordPosition(self._partition.index, end - self._stored_length(length), end)
+        with self.lock:
+            end = self._publication.offer(message)
+            if end <= 0:
+                end = self._publication.send(message, self._timeout_ns)
+            place = RecordPosition(self.partition.index, end - self._stored_length(length), end)
+            return place, self.known_end.add(place, action, base)
+
+    def end_of_log(self, mark: Callable[[], bytes]) -> int:
+        """Return a position, bytes, that everything sent before the call precedes.
+
+        Args:
+            mark: returns a mark, which is sent unless the last record is known to be the last.
+        """
+        with self.lock:
+            if 0 < self.known_end.end == self._publication.position:
+                return self.known_end.end
+        return self.send(mark())[0].offset
+
+    @property
+    def position(self) -> int:
+        """The end of the log, bytes, records being sent included."""
+        return self._publication.position
 
     def _stored_length(self, length: int) -> int:
         """Return the length of a message's frames, bytes."""
@@ -271,7 +309,7 @@ class PartitionWriter(Closing):
                 return
             if time.monotonic_ns() >= deadline_ns:
                 raise AeronTimeoutError(
-                    f"{self._partition} is recorded up to {recorded} and not to {position} within "
+                    f"{self.partition} is recorded up to {recorded} and not to {position} within "
                     f"{self._timeout_ns / 1e9:g} s"
                 )
             yields += 1
@@ -283,11 +321,11 @@ class PartitionWriter(Closing):
             self._counter_id = self._find_counter()
         if self._counter_id is None:  # an archive with another driver, or a stopped recording
             position = self._client.recording_position(self.recording_id)
-            if self._partition.is_persistent and position != NULL_POSITION:
+            if self.partition.is_persistent and position != NULL_POSITION:
                 raise EntityError(
-                    f"recording {self.recording_id} of {self._partition} has no confirmed position:"
+                    f"recording {self.recording_id} of {self.partition} has no confirmed position:"
                     " topics of type PD_JOURNAL need an aerotape archive on this media driver",
-                    self._partition.topic,
+                    self.partition.topic,
                 )
             return position
         position = self._counters.value(self._counter_id)
@@ -315,9 +353,9 @@ class PartitionWriter(Closing):
         if stopped_at < position:
             self.close()
             raise EntityError(
-                f"recording {self.recording_id} of {self._partition} stopped at {stopped_at}, "
+                f"recording {self.recording_id} of {self.partition} stopped at {stopped_at}, "
                 f"before {position}: records sent after that are lost; repeat the operation",
-                self._partition.topic,
+                self.partition.topic,
             )
 
     @property

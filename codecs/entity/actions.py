@@ -1,7 +1,8 @@
 """Actions, the records of a journal's log, and the events that they append.
 
 A log holds actions, not events: an append adds a list of events at once, a delete removes events, a
-purge the whole journal, and a mark changes nothing. Sequence numbers of events begin at 1.
+purge the whole journal; a snapshot adds the state of the entity after an event, and a mark changes
+nothing. Sequence numbers of events begin at 1. `archive/entity/fold.py` has the rules.
 """
 
 from __future__ import annotations
@@ -78,12 +79,22 @@ class Append(Action):
         to_seq_nr: sequence number of the last event.
         payload: the events as `codecs.entity.payload` encodes them.
         payload_type: the form of the payload, `PayloadType.BINARY` or `JSON`.
+        is_conditional: it is refused unless the journal ends directly before its first event.
     """
 
     from_seq_nr: int
     to_seq_nr: int
     payload: bytes = field(repr=False)
     payload_type: PayloadType
+    is_conditional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot(Append):
+    """The state of the entity after an event, encoded as an append of one event with its number.
+
+    It is no append: events stay as they are.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +121,14 @@ class Delete(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge(Action):
-    """Deletes the journal; the next append begins a new one."""
+    """Deletes the journal; the next append begins a new one.
+
+    Attributes:
+        last_change: position of the journal's last change, bytes; if another one is the last, it
+            is not purged. None: it always is.
+    """
+
+    last_change: int | None = None
 
 
 class ActionHeader(NamedTuple):
@@ -119,8 +137,9 @@ class ActionHeader(NamedTuple):
     Attributes:
         kind: the action's kind.
         id: the entity's id in UTF-8.
-        from_seq_nr: first event of an append, else 0.
-        to_seq_nr: last event of an append, limit of a delete, else 0.
+        from_seq_nr: first event of an append or snapshot, else 0.
+        to_seq_nr: last event of an append or snapshot, limit of a delete, position of the last
+            change for a conditional purge, else 0.
         timestamp_ms: milliseconds since the epoch.
     """
 

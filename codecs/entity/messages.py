@@ -20,6 +20,7 @@ from aerotape.codecs.entity.actions import (
     Delete,
     Mark,
     Purge,
+    Snapshot,
 )
 from aerotape.codecs.generated import entity as codecs
 from aerotape.codecs.generated.entity import ActionKind, PayloadType
@@ -31,6 +32,7 @@ _START: Final = struct.Struct("<HHHHqqqBB6xI")
 _KINDS: Final = {int(kind): kind for kind in ActionKind}
 _PREFIX: Final = (codecs.Action.BLOCK_LENGTH, codecs.Action.TEMPLATE_ID, codecs.SCHEMA_ID)
 _HEADER: Final = (*_PREFIX, codecs.SCHEMA_VERSION)
+_WITH_EVENTS: Final = {ActionKind.APPEND, ActionKind.CONDITIONAL_APPEND, ActionKind.SNAPSHOT}
 _EMPTY: Final = VAR_DATA_LENGTH.pack(0)
 _PREFIX_BYTES: Final = struct.pack("<HHH", *_PREFIX)
 _KIND_OFFSET: Final = struct.calcsize("<HHHHqqq")
@@ -48,11 +50,18 @@ def encode(action: Action) -> bytes:
     about = (action.id, action.timestamp_ms, action.origin, action.version, action.metadata)
     match action:
         case Append(from_seq_nr=first, to_seq_nr=last, payload_type=form, payload=payload):
-            return encode_fields(ActionKind.APPEND, *about, first, last, form, payload)
+            kind = ActionKind.APPEND
+            if isinstance(action, Snapshot):
+                kind = ActionKind.SNAPSHOT
+            elif action.is_conditional:
+                kind = ActionKind.CONDITIONAL_APPEND
+            return encode_fields(kind, *about, first, last, form, payload)
         case Delete(to_seq_nr=last):
             return encode_fields(ActionKind.DELETE, *about, to_seq_nr=last)
         case Mark(mark_id=mark_id):
             return encode_fields(ActionKind.MARK, *about, mark_id=mark_id)
+        case Purge(last_change=int(position)):
+            return encode_fields(ActionKind.CONDITIONAL_PURGE, *about, to_seq_nr=position)
     return encode_fields(ActionKind.PURGE, *about)
 
 
@@ -122,18 +131,22 @@ def decode(buffer: Buffer) -> Action:
         "version": _text(message.writer_version, "version"),
         "metadata": _value(message.metadata) if message.metadata else None,
     }
-    if message.kind is ActionKind.APPEND:
-        return Append(
-            from_seq_nr=message.from_seq_nr,
-            to_seq_nr=message.to_seq_nr,
-            payload=message.payload,
-            payload_type=message.payload_type,
-            **common,
-        )
+    if message.kind in _WITH_EVENTS:
+        common |= {
+            "from_seq_nr": message.from_seq_nr,
+            "to_seq_nr": message.to_seq_nr,
+            "payload": message.payload,
+            "payload_type": message.payload_type,
+        }
+        if message.kind is ActionKind.SNAPSHOT:
+            return Snapshot(**common)
+        return Append(is_conditional=message.kind is ActionKind.CONDITIONAL_APPEND, **common)
     if message.kind is ActionKind.DELETE:
         return Delete(to_seq_nr=message.to_seq_nr, **common)
     if message.kind is ActionKind.MARK:
         return Mark(mark_id=_text(message.mark_id, "mark id"), **common)
+    if message.kind is ActionKind.CONDITIONAL_PURGE:
+        return Purge(last_change=message.to_seq_nr, **common)
     return Purge(**common)
 
 
@@ -205,14 +218,15 @@ class Selector:
 
     Attributes:
         id: the entity's id.
+        key: its id in UTF-8.
     """
 
     def __init__(self, id: str) -> None:
         """Select the actions of the entity `id`."""
         self.id = id
-        self._id = id.encode()
-        self._end = _START.size + len(self._id)
-        self._field = VAR_DATA_LENGTH.pack(len(self._id)) + self._id
+        self.key = id.encode()
+        self._end = _START.size + len(self.key)
+        self._field = VAR_DATA_LENGTH.pack(len(self.key)) + self.key
 
     def header(self, message: bytes) -> ActionHeader | None:
         """Return the header of an action of the entity, None for another one.
@@ -226,13 +240,18 @@ class Selector:
 
 
 def _check_range(kind: ActionKind, first: int, last: int, payload_type: PayloadType) -> None:
-    if kind is ActionKind.APPEND:
+    if kind in _WITH_EVENTS:
+        name = kind.name.lower().replace("_", " ")
         if not 1 <= first <= last <= MAX_SEQ_NR:
-            raise CodecError(f"append of events {first} to {last}: expected a range from 1 up")
+            raise CodecError(f"{name} of events {first} to {last}: expected a range from 1 up")
+        if kind is ActionKind.SNAPSHOT and first != last:
+            raise CodecError(f"snapshot of events {first} to {last}: expected one")
         if payload_type is PayloadType.NONE:
-            raise CodecError("append without a payload type: expected BINARY or JSON")
+            raise CodecError(f"{name} without a payload type: expected BINARY or JSON")
     elif kind is ActionKind.DELETE and not 1 <= last <= MAX_SEQ_NR:
         raise CodecError(f"delete up to event {last}: expected a sequence number from 1 up")
+    elif kind is ActionKind.CONDITIONAL_PURGE and not 0 <= last <= MAX_SEQ_NR:
+        raise CodecError(f"purge if the last change is at {last}: expected a position from 0 up")
 
 
 def _json(value: Any) -> bytes:

@@ -84,6 +84,10 @@ class EntityStore(Closing, ABC):
         """Return the head of a journal; None: no entry."""
         return self.heads(topic, [id]).get(id)
 
+    def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
+        """Return the pointer of a partition and the head of a journal of it, of one moment."""
+        return self.pointer(topic, partition), self.head(topic, id)
+
     @abstractmethod
     def heads(self, topic: str, ids: Sequence[str]) -> dict[str, Head]:
         """Return the heads of those of these journals that have one."""

@@ -14,6 +14,9 @@ class Store(Protocol):
     def pointer(self, topic: str, partition: int) -> Pointer | None:
         """Return how far a partition is replicated; None: nothing of it."""
 
+    def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
+        """Return the pointer of a partition and the head of a journal of it, of one moment."""
+
     def head(self, topic: str, id: str) -> Head | None:
         """Return the state of a journal, None when there is none."""
 

@@ -1,5 +1,5 @@
-//! The journals that all actions of a topic result in: the transitions of
-//! `archive/entity/transitions.py`, from an empty store.
+//! The journals that all actions of a topic result in: the rules of `archive/entity/fold.py`, from an
+//! empty store.
 
 use std::ops::Range;
 use std::str::from_utf8;
@@ -21,6 +21,9 @@ const APPEND: i32 = 1;
 const MARK: i32 = 2;
 const DELETE: i32 = 3;
 const PURGE: i32 = 4;
+const CONDITIONAL_APPEND: i32 = 5;
+const CONDITIONAL_PURGE: i32 = 6;
+const SNAPSHOT: i32 = 7;
 const JSON: i32 = 2;
 
 /// Row of the append, index of its head, and the last event that is left out.
@@ -100,28 +103,52 @@ impl Journal {
         }
     }
 
+    /// The last sequence number, or the last deleted one if that is higher.
+    fn last_seq_nr(&self) -> i64 {
+        self.seq_nr.max(self.deleted)
+    }
+
+    fn append(&mut self, row: usize, last: i64) {
+        self.last = row;
+        self.appends.push((row, self.last_seq_nr()));
+        self.seq_nr = self.seq_nr.max(last);
+    }
+
     /// Apply the actions of one entity, in log order.
     fn of(actions: &Actions<'_>, rows: Range<usize>) -> Result<Option<Self>, String> {
         let mut journal: Option<Self> = None;
         for row in rows {
             let (first, last) = (actions.firsts.value(row), actions.lasts.value(row));
-            match actions.kinds.value(row) {
-                APPEND => {
-                    let begun = || Self::begin(row, 0, first.saturating_sub(1));
-                    let journal = journal.get_or_insert_with(begun);
-                    journal.last = row;
-                    let after = journal.seq_nr.max(journal.deleted);
-                    journal.appends.push((row, after));
-                    journal.seq_nr = journal.seq_nr.max(last);
+            let before_first = first.saturating_sub(1);
+            match (actions.kinds.value(row), &mut journal) {
+                (APPEND, Some(journal)) => journal.append(row, last),
+                (CONDITIONAL_APPEND, Some(journal)) => {
+                    if journal.last_seq_nr() == before_first {
+                        journal.append(row, last);
+                    } else {
+                        journal.last = row;
+                    }
                 }
-                DELETE => {
-                    let journal = journal.get_or_insert_with(|| Self::begin(row, last, last));
+                (APPEND, None) => {
+                    let begun = journal.insert(Self::begin(row, 0, before_first));
+                    begun.append(row, last);
+                }
+                (CONDITIONAL_APPEND, None) if before_first == 0 => {
+                    journal.insert(Self::begin(row, 0, 0)).append(row, last);
+                }
+                (DELETE, Some(journal)) => {
                     journal.last = row;
                     journal.deleted = journal.deleted.max(last.min(journal.seq_nr));
                 }
-                PURGE => journal = None,
-                MARK => (),
-                kind => return Err(format!("{kind} is not a kind of action")),
+                (DELETE, None) => journal = Some(Self::begin(row, last, last)),
+                (PURGE, _) => journal = None,
+                (CONDITIONAL_PURGE, Some(before)) => {
+                    if actions.positions.value(before.last) == last {
+                        journal = None;
+                    }
+                }
+                (CONDITIONAL_APPEND | CONDITIONAL_PURGE, None) | (MARK | SNAPSHOT, _) => (),
+                (kind, _) => return Err(format!("{kind} is not a kind of action")),
             }
         }
         Ok(journal)

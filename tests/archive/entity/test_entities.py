@@ -165,13 +165,24 @@ def test_purge(journal: Entities) -> None:
 
 
 def test_a_read_writes_a_mark(client: aerotape.ArchiveClient, journal: Entities) -> None:
-    """A read pushes a mark with a unique id, which changes no journal."""
+    """A read pushes a mark with a unique id, unless it knows that the log has not grown since."""
+
+    def marks() -> list[Mark]:
+        return [each for each in actions(client, journal) if isinstance(each, Mark)]
+
     journal.append("k", events(1))
-    for _ in range(2):
+    assert numbers(journal.read("k")) == [1]
+    assert marks() == []
+    with client.entities(journal.topic) as other:
+        for _ in range(2):
+            assert numbers(other.read("k")) == [1]
+        assert [mark.id for mark in marks()] == ["k"]
+        journal.append("m", events(1))
+        for _ in range(2):
+            assert numbers(other.read("k")) == [1]
+        assert [mark.id for mark in marks()] == ["k", "k"]
         assert numbers(journal.read("k")) == [1]
-    marks = [each for each in actions(client, journal) if isinstance(each, Mark)]
-    assert [mark.id for mark in marks] == ["k", "k"]
-    assert len({mark.mark_id for mark in marks}) == 2
+    assert len({mark.mark_id for mark in marks()}) == len(marks()) == 3
 
 
 def test_read_ends_while_others_append(journal: Entities) -> None:

@@ -8,7 +8,15 @@ from typing import Any
 from aerotape.archive.entity.records import Pointer
 from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.transitions import Change, LoggedAction, collapse
-from aerotape.codecs.entity.actions import Action, Append, Delete, Event, Mark, Purge
+from aerotape.codecs.entity.actions import (
+    Action,
+    Append,
+    Delete,
+    Event,
+    Mark,
+    Purge,
+    Snapshot,
+)
 from aerotape.codecs.entity.messages import encode
 from aerotape.codecs.entity.payload import encode_events
 
@@ -45,6 +53,25 @@ def delete(id: str, to: int) -> Delete:
 def purge(id: str) -> Purge:
     """Return a purge."""
     return Purge(id=id, timestamp_ms=3_000)
+
+
+def conditional(id: str, *seq_nrs: int) -> Append:
+    """Return an append that is refused unless the journal ends directly before its first event."""
+    return append(id, *seq_nrs, is_conditional=True)
+
+
+def purge_unchanged(id: str, last_change: int) -> Purge:
+    """Return a purge of a journal whose last change is at a position."""
+    return Purge(id=id, timestamp_ms=3_000, last_change=last_change)
+
+
+def snapshot(id: str, seq_nr: int) -> Snapshot:
+    """Return a snapshot of the entity after an event."""
+    events = [Event(seq_nr, b'{"state":1}', "json")]
+    payload, payload_type = encode_events(events)
+    return Snapshot(
+        id=id, from_seq_nr=seq_nr, to_seq_nr=seq_nr, payload=payload, payload_type=payload_type
+    )
 
 
 def mark(id: str) -> Mark:

@@ -30,6 +30,9 @@ class MemoryStore:
     def pointer(self, topic: str, partition: int) -> Pointer | None:
         return self.pointers.get(partition)
 
+    def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
+        return self.pointer(topic, partition), self.head(topic, id)
+
     def head(self, topic: str, id: str) -> Head | None:
         journal = self.model.journals.get(id)
         if journal is None:
@@ -66,7 +69,11 @@ class MemoryStore:
         """Apply one record."""
         action = decode(message)
         if isinstance(action, Append):
-            self.model.append(action.id, records_of(partition, offset, action))
+            self.model.append(
+                action.id,
+                records_of(partition, offset, action),
+                is_conditional=action.is_conditional,
+            )
         elif isinstance(action, Delete):
             self.model.delete(action.id, action.to_seq_nr)
         elif not isinstance(action, Mark):

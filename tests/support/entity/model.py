@@ -24,12 +24,16 @@ class Model:
     def __init__(self) -> None:
         self.journals: dict[str, Journal] = {}
 
-    def append(self, id: str, events: list[EventRecord]) -> None:
+    def append(self, id: str, events: list[EventRecord], *, is_conditional: bool = False) -> bool:
+        """Append; return whether it was accepted."""
         first = events[0].seq_nr
+        if is_conditional and first - 1 != (self.pointer(id) or 0):
+            return False
         journal = self.journals.setdefault(id, Journal(0, first - 1))
         after = max(journal.seq_nr, journal.delete_to)
         journal.events |= {each.seq_nr: each for each in events if each.seq_nr > after}
         journal.seq_nr = max(journal.seq_nr, events[-1].seq_nr)
+        return True
 
     def delete(self, id: str, to: int) -> None:
         journal = self.journals.setdefault(id, Journal(to, to))

@@ -1,0 +1,232 @@
+"""The log of an open topic: its partitions' writers, and what log and store have of a journal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from copy import copy
+from typing import TYPE_CHECKING
+
+from aerotape.archive.entity.fold import Effect, Fold
+from aerotape.archive.entity.known_end import Known
+from aerotape.archive.entity.log import LogStatistics, Tail
+from aerotape.archive.entity.partition import Partition
+from aerotape.archive.entity.records import Head
+from aerotape.archive.entity.stores.store import Store
+from aerotape.archive.entity.topic import partition_of
+from aerotape.archive.entity.writer import PartitionWriter, RecordPosition
+from aerotape.codecs.entity.actions import ActionHeader
+from aerotape.codecs.entity.messages import Selector
+from aerotape.context import Closing
+from aerotape.errors import EntityError
+from aerotape.formatting import argument
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.client import ArchiveClient
+
+
+class TopicLog(Closing):
+    """The partitions of a topic, and its store. Thread-safe.
+
+    Attributes:
+        partitions: what each partition is, by index.
+        statistics: what reads took from the log.
+    """
+
+    def __init__(
+        self,
+        client: ArchiveClient,
+        partitions: list[Partition],
+        store: Store | None,
+        channel: str,
+        timeout_ns: int,
+        buffer_length: int,
+    ) -> None:
+        """Open no partition yet. `Entities` documents the arguments."""
+        self.partitions = partitions
+        self.statistics = LogStatistics()
+        self._topic = partitions[0].topic
+        self._client = client
+        self._store = store
+        self._channel = channel
+        self._timeout_ns = timeout_ns
+        self._buffer_length = buffer_length
+        self._lock = threading.Lock()
+        self._writers: dict[int, PartitionWriter] = {}
+        self._is_closed = False
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def view(self, id: str, mark: Callable[[], bytes]) -> tuple[Tail, Head | None]:
+        """Read the log of a journal from where the store ends up to the log's end.
+
+        Args:
+            id: the entity's id.
+            mark: returns a mark, which is pushed to find the end, unless this object knows that
+                the last record is the one that it has seen last.
+
+        Returns:
+            The end of the log, and the head in the store.
+
+        Raises:
+            EntityError: the log is damaged, or purged where it is not replicated.
+            AeronTimeoutError: the archive does not respond.
+        """
+        writer = self.writer(id)
+        end = writer.end_of_log(mark)
+        # Meanwhile the mark is being recorded.
+        begin, head = self._stored(writer, id, end)
+        tail = self._tail(writer, id, Fold.stored(head), end)
+        known_end = writer.known_end
+        with writer.lock:
+            is_known = begin >= end or known_end.is_unchanged(tail.id, begin, end)
+        if not is_known:
+            writer.await_recorded(end)
+            tail.scan(begin)
+        with writer.lock:
+            known_end.extend_back(tail.marks_from, end)
+            known_end.learn(tail.id, copy(tail.fold), end)
+        return tail, head
+
+    def _tail(self, writer: PartitionWriter, id: str, fold: Fold, end: int) -> Tail:
+        return Tail(
+            self._client,
+            writer.partition,
+            writer.recording_id,
+            Selector(id),
+            fold,
+            end,
+            self.statistics,
+            self._buffer_length,
+        )
+
+    def _stored(self, writer: PartitionWriter, id: str, end: int) -> tuple[int, Head | None]:
+        """Return the position from which the log is not replicated, and the head in the store.
+
+        Args:
+            end: the end of the log, bytes.
+
+        Raises:
+            EntityError: the rest of the log has been purged and the store, if any, does not have
+                it, or the store is that of another log.
+        """
+        pointer, head = None, None
+        if self._store is not None:
+            pointer, head = self._store.view(self._topic, writer.partition.index, id)
+        if pointer is None:
+            begin = self._client.start_position(writer.recording_id)
+            self._check_start(writer.partition, begin, 0)
+            return begin, head
+        if pointer.next_position > end:
+            self._check_pointer(writer, pointer.next_position, end)
+        return pointer.next_position, head
+
+    def _check_pointer(self, writer: PartitionWriter, replicated: int, end: int) -> None:
+        writer.await_recorded(end)
+        recorded = self._client.max_recorded_position(writer.recording_id)
+        if replicated > recorded:
+            raise EntityError(
+                f"{writer.partition} is replicated up to {replicated}, but recording "
+                f"{writer.recording_id} ends at {recorded}: the store is that of another log; use "
+                "a new namespace",
+                self._topic,
+            )
+
+    def _check_start(self, partition: Partition, start: int, replicated: int) -> None:
+        """Check that a log that begins at `start` continues what is replicated, both in bytes."""
+        if start <= replicated:
+            return
+        has = "no store is given" if self._store is None else f"the store has it up to {replicated}"
+        raise EntityError(
+            f"the log of {partition} begins at {start}, the rest has been purged, and {has}: give "
+            f"{argument('store', '--store')}, that of the topic's replicator",
+            self._topic,
+        )
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def written(self, id: str, message: bytes, action: ActionHeader) -> RecordPosition:
+        """Send an action and wait until it is recorded."""
+        writer = self.writer(id)
+        place, _ = writer.send(message, action)
+        writer.await_recorded(place.next_position)
+        return place
+
+    def decided(
+        self, id: str, message: bytes, action: ActionHeader
+    ) -> tuple[RecordPosition, Effect, int]:
+        """Send a conditional action, and wait until it is recorded and its effect is known.
+
+        The records in front of it decide. If this object sent those since it knew the journal, the
+        effect follows from them; otherwise they are read.
+
+        Returns:
+            Its place, its effect, and the journal's last sequence number after it.
+        """
+        writer = self.writer(id)
+        with writer.lock:
+            base = writer.known_end.journal(action.id)
+            is_current = base is not None and base.position >= writer.known_end.begin
+            end = writer.position
+        if not is_current:
+            # In front of the record, so that the head does not have its effect yet.
+            begin, head = self._stored(writer, id, end)
+            if base is None or begin > base.position:
+                base = Known(Fold.stored(head), begin)
+        assert base is not None
+        place, decided = writer.send(message, action, base)
+        writer.await_recorded(place.next_position)
+        if decided is not None:
+            return place, *decided
+        tail = self._tail(writer, id, base.fold, place.next_position)
+        tail.scan(base.position)
+        with writer.lock:
+            writer.known_end.learn(action.id, tail.fold, place.next_position)
+        return place, tail.effect, tail.fold.last
+
+    # -- the partitions ------------------------------------------------------------------------
+
+    def writer(self, id: str) -> PartitionWriter:
+        """Return the writer of the partition of an entity.
+
+        Raises:
+            EntityError: the topic is closed, or its log has been purged and no store has the rest.
+        """
+        index = partition_of(id, len(self.partitions))
+        writer = self._writers.get(index)
+        if writer is not None and writer.is_open:
+            return writer
+        with self._lock:
+            if self._is_closed:
+                raise EntityError(f"topic {self._topic} is closed", self._topic)
+            writer = self._writers.pop(index, None)
+            if writer is not None:
+                if writer.is_open:
+                    self._writers[index] = writer
+                    return writer
+                writer.close()
+            partition = self.partitions[index]
+            writer = PartitionWriter(self._client, partition, self._channel, self._timeout_ns)
+            try:
+                self._check_log(writer)
+            except BaseException:
+                writer.close()
+                raise
+            self._writers[index] = writer
+            return writer
+
+    def _check_log(self, writer: PartitionWriter) -> None:
+        start = self._client.start_position(writer.recording_id)
+        if start > 0:
+            index = writer.partition.index
+            pointer = None if self._store is None else self._store.pointer(self._topic, index)
+            replicated = 0 if pointer is None else pointer.next_position
+            self._check_start(writer.partition, start, replicated)
+
+    def close(self) -> None:
+        """Close the publications; recordings stop when no other writer is left. Idempotent."""
+        with self._lock:
+            self._is_closed = True
+            for writer in self._writers.values():
+                writer.close()
+            self._writers.clear()
