@@ -66,11 +66,20 @@ class History:
             self.store.replicate(self.client, self.topic, self.chance.choice([1, 3, None]))
 
     def append(self, journal: Entities, id: str) -> None:
-        first = (self.model.pointer(id) or 0) + self.chance.choice([1, 1, 1, 4])
+        last = self.model.pointer(id) or 0
+        first = max(1, last + self.chance.choice([1, 1, 1, 4, 0, -1, -3]))
         appended = events(*range(first, first + self.chance.randint(1, 4)))
-        place = journal.append(id, appended)
-        self.model.append(
-            id, [EventRecord(event, place.partition, place.offset, 0) for event in appended]
+        is_conditional = self.chance.random() < 0.5
+        try:
+            place = journal.append(id, appended, expect=first - 1 if is_conditional else None)
+        except aerotape.SequenceConflictError as error:
+            assert is_conditional
+            assert (error.expected, error.actual) == (first - 1, last) != (last, last)
+            return
+        assert self.model.append(
+            id,
+            [EventRecord(event, place.partition, place.offset, 0) for event in appended],
+            is_conditional=is_conditional,
         )
 
     def check(self) -> None:

@@ -1,0 +1,165 @@
+"""Appends that expect a last sequence number: the order of the log decides."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+
+import pytest
+from support.daemon.archives import KINDS, ServedArchive, serve
+from support.entity.memory_store import MemoryStore
+from support.entity.topics import events, new_topic, numbers
+
+import aerotape
+from aerotape.archive.entity.entities import Entities
+from aerotape.errors import EntityError, SequenceConflictError
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def archive(request: pytest.FixtureRequest) -> Iterator[ServedArchive]:
+    """Our archive, and the Java one."""
+    with serve(request.param) as served:
+        yield served
+
+
+@pytest.fixture
+def journal(client: aerotape.ArchiveClient) -> Iterator[Entities]:
+    """A new topic."""
+    with client.entities(new_topic(), 2) as journal:
+        yield journal
+
+
+def conflict(journal: Entities, id: str, first: int) -> int:
+    """Append event `first` after the one before; return the last number that the error has."""
+    before = numbers(journal.read(id))
+    with pytest.raises(SequenceConflictError, match=f"not with {first - 1}: nothing") as caught:
+        journal.append(id, events(first), expect=first - 1)
+    assert (caught.value.id, caught.value.expected) == (id, first - 1)
+    assert caught.value.topic == journal.topic
+    assert numbers(journal.read(id)) == before
+    return caught.value.actual
+
+
+def test_expected_number(journal: Entities) -> None:
+    """An append succeeds after the number that it expects, and changes nothing after another."""
+    journal.append("k", events(1, 2), expect=0)
+    assert conflict(journal, "k", 1) == 2
+    assert conflict(journal, "k", 2) == 2
+    assert conflict(journal, "k", 4) == 2
+    journal.append("k", events(3), expect=2)
+    journal.delete("k", 3)
+    assert conflict(journal, "k", 1) == 3
+    journal.append("k", events(4), expect=3)
+    assert numbers(journal.read("k")) == [4]
+    journal.purge("k")
+    assert conflict(journal, "k", 5) == 0
+    journal.append("k", events(1), expect=0)
+    assert numbers(journal.read("k")) == [1]
+    assert conflict(journal, "another", 2) == 0
+
+
+def test_events_that_do_not_follow(journal: Entities) -> None:
+    """Events that begin with another number than the next are refused, and nothing is written."""
+    place = journal.append("k", events(1))
+    for first, expect in ((3, 1), (1, 1), (2, -1)):
+        with pytest.raises(EntityError, match=f"expect={expect} they begin with {expect + 1}"):
+            journal.append("k", events(first), expect=expect)
+    assert journal.append("k", events(2)).offset == place.next_position
+
+
+def test_own_records_are_not_read(journal: Entities) -> None:
+    """A writer without others reads the log once for each entity, for its first append."""
+    for number in range(100):
+        for id in "abc":
+            journal.append(id, events(number + 1), expect=number)
+    assert journal.statistics.passes == 3
+    with pytest.raises(SequenceConflictError):
+        journal.append("a", events(100), expect=99)
+    assert journal.statistics.passes == 3
+
+
+def test_alternating_writers(client: aerotape.ArchiveClient, journal: Entities) -> None:
+    """Each of two writers sees what the other appended, and has to follow it."""
+    with client.entities(journal.topic) as other:
+        for number in range(0, 20, 2):
+            journal.append("k", events(number + 1), expect=number)
+            assert conflict(other, "k", number + 1) == number + 1
+            other.append("k", events(number + 2), expect=number + 1)
+            assert conflict(journal, "k", number + 2) == number + 2
+        assert numbers(journal.read("k")) == list(range(1, 21))
+
+
+def test_concurrent_writers(archive: ServedArchive) -> None:
+    """Of writers that expect the same number one succeeds; nothing acknowledged is missing."""
+    topic, ids, acknowledged = new_topic(), "ab", list[tuple[str, int, str]]()
+    lock = threading.Lock()
+
+    def write(name: str, journal: Entities, chance: random.Random) -> None:
+        last = dict.fromkeys(ids, 0)
+        for _ in range(60):
+            id = chance.choice(ids)
+            event = aerotape.codecs.entity.Event(last[id] + 1, name.encode(), "text")
+            try:
+                journal.append(id, [event], expect=last[id])
+            except SequenceConflictError as error:
+                assert error.actual != last[id]
+                last[id] = error.actual
+            else:
+                last[id] += 1
+                with lock:
+                    acknowledged.append((id, last[id], name))
+
+    with archive.connect() as first, archive.connect() as second:
+        with first.entities(topic) as one, second.entities(topic) as two:
+            # Two threads share an object, a third has another client.
+            threads = [
+                threading.Thread(target=write, args=(str(each), journal, random.Random(each)))
+                for each, journal in enumerate((one, one, two))
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(acknowledged) == len({each[:2] for each in acknowledged})
+            for id in ids:
+                read = [(id, each.seq_nr, (each.event.payload or b"").decode()) for each in two.read(id)]
+                assert read == sorted(each for each in acknowledged if each[0] == id)
+                assert [each[1] for each in read] == list(range(1, len(read) + 1))
+
+
+def test_with_a_store_that_lags(client: aerotape.ArchiveClient) -> None:
+    """The head in a store counts, and what the log has after it."""
+    store, topic = MemoryStore(), new_topic()
+    with client.entities(topic, 1, store) as writer:
+        writer.append("k", events(1, 2), expect=0)
+        store.replicate(client, topic)
+        with client.entities(topic, 1, store) as other:
+            other.append("k", events(3), expect=2)
+            assert conflict(writer, "k", 3) == 3
+            store.replicate(client, topic)
+            passes = other.statistics.passes
+        with client.entities(topic, 1, store) as other:
+            other.append("k", events(4), expect=3)
+            assert other.statistics.passes <= 1
+        assert passes <= 2
+        assert conflict(writer, "k", 1) == 4
+
+
+def test_purge_of_an_unchanged_journal(client: aerotape.ArchiveClient) -> None:
+    """A purge of a journal as a store has it does nothing once an append was faster."""
+    store, topic = MemoryStore(), new_topic()
+    with client.entities(topic, 1, store) as journal:
+        journal.append("k", events(1))
+        store.replicate(client, topic)
+        head = store.head(topic, "k")
+        assert head is not None
+        journal.append("k", events(2))
+        assert not journal.purge_unchanged("k", head)
+        assert numbers(journal.read("k")) == [1, 2]
+        store.replicate(client, topic)
+        head = store.head(topic, "k")
+        assert head is not None
+        assert journal.purge_unchanged("k", head)
+        assert not journal.purge_unchanged("k", head)
+        assert numbers(journal.read("k")) == []
