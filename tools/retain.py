@@ -13,6 +13,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,9 +120,12 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
 
 
 def _plan(args: argparse.Namespace, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
+    from aerotape.archive.archive import EXTENSIONS
+    from aerotape.archive.extensions import first_hold
     from aerotape.archive.retention.locked_segments import plan_directory
 
-    return plan_directory(args.directory, policy, time.time_ns(), usage)
+    holds = partial(first_hold, EXTENSIONS)
+    return plan_directory(args.directory, policy, time.time_ns(), holds, usage)
 
 
 def _usage(directory: Path, client: ArchiveClient) -> Usage:
@@ -194,7 +198,12 @@ def _carry_out(
     rows = [_row(*each) for each in zip(plan.removals, problems, strict=True)]
     if args.json:
         kept = [
-            {"recording_id": each.recording_id, "reasons": each.reasons, "in_use": each.in_use}
+            {
+                "recording_id": each.recording_id,
+                "size_bytes": each.size_bytes,
+                "reasons": each.reasons,
+                "in_use": each.in_use,
+            }
             for each in plan.retained
         ]
         emit({"dry_run": args.dry_run, "removals": rows, "kept": kept}, args)
@@ -205,9 +214,7 @@ def _carry_out(
             f"not all of {removal}: {row['problem']}" if row["problem"] else f"{done} of {removal}"
         )
     for each in plan.retained:
-        print(
-            f"retained of recording {each.recording_id}: {', '.join(each.reasons)}: {each.in_use}"
-        )
+        print(each)
     if not plan.removals:
         print("nothing to delete")
     return code
