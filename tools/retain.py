@@ -3,8 +3,9 @@
 The policy is a TOML file, described in docs/retention.md. --dry-run shows what would be
 deleted and why. If an archive, of this package or Java's, is using the directory, the command
 requests the deletions from it, over the connection in its mark file unless options are given; data
-being replayed is not deleted. Otherwise the command deletes the files itself. `aerotape archive`
-applies a policy regularly with -Daerotape.retention.file=POLICY.
+being replayed is not deleted. Otherwise the command deletes the files itself. Nothing of topics of
+entities and of ledgers is deleted, whatever the policy says. `aerotape archive` applies a policy
+regularly with -Daerotape.retention.file=POLICY.
 """
 
 from __future__ import annotations

@@ -104,9 +104,9 @@ class Filled:
             self.plain = self.record_plain(client)
             found = recordings_of(TOPIC, client.list_recordings())
             self.partitions = {each.recording_id: part.index for part, each in found.items()}
-            [self.ledger_recording] = {
-                each.recording_id for each in client.list_recordings()
-            } - {self.plain, *self.partitions}
+            others = {self.plain, *self.partitions}
+            listed = {each.recording_id for each in client.list_recordings()}
+            [self.ledger_recording] = listed - others
         self.held_files = files(self.archive_dir, self.ledger_recording, *self.partitions)
         assert len(self.held_files) > 8
         set_back_times(self.archive_dir)
