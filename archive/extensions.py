@@ -5,7 +5,7 @@ The archive names its extensions in `archive.archive`; nothing else in it import
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +65,21 @@ class Extension:
         return None
 
     @staticmethod
+    def holds(recording: RecordingDescriptor) -> str:
+        """Return why retention deletes nothing of a recording, "" if it may. For any thread."""
+        return ""
+
+    @staticmethod
     def retained(archive_dir: Path) -> set[int]:
         """Return the purged recordings whose ids it still uses (AerotapeError)."""
         return set()
+
+
+def first_hold(
+    extensions: Iterable[Extension | type[Extension]], recording: RecordingDescriptor
+) -> str:
+    """Return why the first extension that holds a recording does so, "" if none does."""
+    return next((why for each in extensions if (why := each.holds(recording))), "")
 
 
 class Extensions:
@@ -96,6 +108,10 @@ class Extensions:
         """As `Extension.check_recording`, of each."""
         for each in self._extensions:
             each.check_recording(recording_id)
+
+    def holds(self, recording: RecordingDescriptor) -> str:
+        """As `Extension.holds`, of the first that holds it."""
+        return first_hold(self._extensions, recording)
 
     def check_channel(self, channel: str, stream_id: int) -> None:
         """As `Extension.check_channel`, of those concerned."""

@@ -3,8 +3,9 @@
 The policy is a TOML file, described in docs/retention.md. --dry-run shows what would be
 deleted and why. If an archive, of this package or Java's, is using the directory, the command
 requests the deletions from it, over the connection in its mark file unless options are given; data
-being replayed is not deleted. Otherwise the command deletes the files itself. `aerotape archive`
-applies a policy regularly with -Daerotape.retention.file=POLICY.
+being replayed is not deleted. Otherwise the command deletes the files itself. Nothing of topics of
+entities and of ledgers is deleted, whatever the policy says. `aerotape archive` applies a policy
+regularly with -Daerotape.retention.file=POLICY.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,9 +121,12 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
 
 
 def _plan(args: argparse.Namespace, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
+    from aerotape.archive.archive import EXTENSIONS
+    from aerotape.archive.extensions import first_hold
     from aerotape.archive.retention.locked_segments import plan_directory
 
-    return plan_directory(args.directory, policy, time.time_ns(), usage)
+    holds = partial(first_hold, EXTENSIONS)
+    return plan_directory(args.directory, policy, time.time_ns(), holds, usage)
 
 
 def _usage(directory: Path, client: ArchiveClient) -> Usage:
@@ -194,7 +199,12 @@ def _carry_out(
     rows = [_row(*each) for each in zip(plan.removals, problems, strict=True)]
     if args.json:
         kept = [
-            {"recording_id": each.recording_id, "reasons": each.reasons, "in_use": each.in_use}
+            {
+                "recording_id": each.recording_id,
+                "size_bytes": each.size_bytes,
+                "reasons": each.reasons,
+                "in_use": each.in_use,
+            }
             for each in plan.retained
         ]
         emit({"dry_run": args.dry_run, "removals": rows, "kept": kept}, args)
@@ -205,9 +215,7 @@ def _carry_out(
             f"not all of {removal}: {row['problem']}" if row["problem"] else f"{done} of {removal}"
         )
     for each in plan.retained:
-        print(
-            f"retained of recording {each.recording_id}: {', '.join(each.reasons)}: {each.in_use}"
-        )
+        print(each)
     if not plan.removals:
         print("nothing to delete")
     return code

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 
 class EntityExtension(Extension):
-    """Refuses what would make a topic unusable, and syncs those of type PD_JOURNAL."""
+    """Refuses what would make a topic unusable, and syncs those of type PD_JOURNAL.
+
+    Retention deletes nothing of a topic: it does not know what is replicated.
+    """
 
     fragment = ALIAS_FRAGMENT
 
@@ -86,6 +89,13 @@ class EntityExtension(Extension):
 
     def durability(self, channel: str, stream_id: int) -> Durability | None:
         return durability_without_parameter(channel, stream_id)
+
+    @staticmethod
+    def holds(recording: RecordingDescriptor) -> str:
+        partition = partition_in(recording)
+        if partition is None:
+            return ""
+        return f"it is {partition}: purge it with `aerotape entity retention`"
 
 
 def _check_durability(partition: Partition, channel: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.topic import existing_recordings_of
 from aerotape.catalog.segment.migrate import base_positions
 from aerotape.codecs.entity.messages import read_header
-from aerotape.errors import ArchiveError, ConfigurationError
+from aerotape.errors import ArchiveError, ConfigurationError, EntityError
 from aerotape.formatting import argument
 
 if TYPE_CHECKING:
@@ -63,19 +63,23 @@ def retain(
 ) -> list[PartitionPurge]:
     """Purge the segments of a topic whose records are all older than `max_age_ns`.
 
-    The age of a record is that of its action. The segment being written is never purged.
+    The age of a record is that of its action. The segment being written is never purged. All stores
+    and partitions are checked before anything is purged.
 
     Args:
         client: of the archive.
         topic: the topic's name.
-        stores: of all replicators of the topic; the slowest pointer counts.
+        stores: of all replicators of the topic; the slowest pointer counts, and a store without a
+            pointer for a partition holds all of it.
         max_age_ns: nanoseconds.
         force: purge also what is not replicated.
         dry_run: only report.
 
     Raises:
         ConfigurationError: no store, and not `force`.
-        EntityError: the topic has no recording.
+        EntityError: the topic has no recording, or a pointer is past the end of one, so that the
+            store is that of another log.
+        EntityStoreError: a store does not respond.
         ArchiveError: the archive refuses: a replay has not passed a segment.
     """
     if not stores and not force:
@@ -86,26 +90,45 @@ def retain(
         )
     cutoff_ms = (time.time_ns() - max_age_ns) // _NS_PER_MS
     found = existing_recordings_of(topic, client.list_recordings())
-    purged = []
+    # Before the ends of the recordings, which no pointer of the topic's own stores is past then.
+    pointers = [(store, store.pointers(topic)) for store in stores]
+    planned = []
     for partition, recording in found.items():
-        pointers = [store.pointer(topic, partition.index) for store in stores]
-        slowest = min((-1 if each is None else each.next_position for each in pointers), default=-1)
-        aged = _aged_segments(client, recording, cutoff_ms)
+        end = client.max_recorded_position(recording.recording_id)
+        reached = [(store, each.get(partition.index)) for store, each in pointers]
+        for store, pointer in reached:
+            if pointer is not None and pointer.next_position > end and not force:
+                raise EntityError(
+                    f"{partition} is replicated up to {pointer.next_position} in namespace"
+                    f" {store.options.namespace} of {store.url}, but recording"
+                    f" {recording.recording_id} ends at {end}: the store is that of another log;"
+                    " check its URL",
+                    topic,
+                )
+        slowest = min(
+            (-1 if each is None else each.next_position for _, each in reached), default=-1
+        )
+        aged = _aged_segments(client, recording, end, cutoff_ms)
         allowed = [base for base in aged if force or base <= slowest]
-        files = len(allowed)
-        if allowed and not dry_run:
-            files = _purge(client, recording.recording_id, allowed[-1])
-        purged.append(
+        planned.append(
             PartitionPurge(
                 partition.index,
                 recording.recording_id,
                 allowed[-1] if allowed else recording.start_position,
-                files,
+                len(allowed),
                 None if slowest < 0 else slowest,
                 len(aged) - len(allowed),
             )
         )
-    return purged
+    return planned if dry_run else [_purged(client, each) for each in planned]
+
+
+def _purged(client: ArchiveClient, planned: PartitionPurge) -> PartitionPurge:
+    """Do what is planned for a partition."""
+    if not planned.segment_files:
+        return planned
+    files = _purge(client, planned.recording_id, planned.start_position)
+    return replace(planned, segment_files=files)
 
 
 def _purge(client: ArchiveClient, recording_id: int, new_start_position: int) -> int:
@@ -121,10 +144,9 @@ def _purge(client: ArchiveClient, recording_id: int, new_start_position: int) ->
 
 
 def _aged_segments(
-    client: ArchiveClient, recording: RecordingDescriptor, cutoff_ms: int
+    client: ArchiveClient, recording: RecordingDescriptor, end: int, cutoff_ms: int
 ) -> list[int]:
     """Return the segment base positions up to which all records are older than a time."""
-    end = client.max_recorded_position(recording.recording_id)
     aged = []
     for base in base_positions(recording, recording.start_position, end)[1:]:
         written_ms = _first_timestamp(client, recording.recording_id, base, end)

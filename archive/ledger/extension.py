@@ -74,6 +74,14 @@ class LedgerExtension(Extension):
         self.check_channel(channel, recording.stream_id)
 
     @staticmethod
+    def holds(recording: RecordingDescriptor) -> str:
+        # By the alias: the metadata may be unreadable, or have to be built again from a copy.
+        ledger = ledger_of_channel(recording.original_channel)
+        if ledger is None:
+            return ""
+        return f"it has the alias of ledger {ledger.id}, which retention does not delete"
+
+    @staticmethod
     def retained(archive_dir: Path) -> set[int]:
         if not (archive_dir / FILE_NAME).exists():
             return set()

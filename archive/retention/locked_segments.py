@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aerotape.archive.retention.plan import Holding, RetentionPlan, make_plan
 from aerotape.archive.retention.policy import RetentionPolicy
-from aerotape.archive.retention.survey import Usage, survey
+from aerotape.archive.retention.survey import Holds, Usage, survey
 from aerotape.catalog.segment.placement import is_long_enough, misplaced_head, read_head
 from aerotape.catalog.segment_files import segment_file_name
 
@@ -26,6 +26,7 @@ def plan_directory(
     archive_dir: Path,
     policy: RetentionPolicy,
     now_ns: int,
+    holds: Holds,
     usage: Usage = _NO_USAGE,
 ) -> RetentionPlan:
     """Return what a policy deletes from a directory, of the data that is not in use.
@@ -34,13 +35,14 @@ def plan_directory(
         archive_dir: the directory; an archive may be using it.
         policy: the policy.
         now_ns: the time, nanoseconds since 1970.
+        holds: of the extensions.
         usage: the recordings in use by the archive.
 
     Raises:
         CatalogError: the catalog cannot be read.
         StorageError: the directory cannot be read.
     """
-    holdings = {each.recording_id: each for each in survey(archive_dir, usage)}
+    holdings = {each.recording_id: each for each in survey(archive_dir, holds, usage)}
     sound: set[int] = set()
     while True:
         plan = make_plan(holdings.values(), policy, now_ns)

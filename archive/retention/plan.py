@@ -108,11 +108,19 @@ class Retained:
         recording_id: the recording.
         reasons: the limits.
         in_use: why the data remains.
+        size_bytes: allocated storage of what remains.
     """
 
     recording_id: int
     reasons: tuple[str, ...]
     in_use: str
+    size_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.size_bytes} bytes of recording {self.recording_id} stay:"
+            f" {', '.join(self.reasons)}: {self.in_use}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +216,12 @@ def make_plan(holdings: Iterable[Holding], policy: RetentionPolicy, now_ns: int)
     return RetentionPlan(
         [_removal(state) for state in states if state.deleted or state.is_deleted],
         [
-            Retained(state.holding.recording_id, tuple(dict.fromkeys(state.refused)), _why(state))
+            Retained(
+                state.holding.recording_id,
+                tuple(dict.fromkeys(state.refused)),
+                _why(state),
+                state.size_bytes,
+            )
             for state in states
             if state.refused and not state.is_deleted
         ],

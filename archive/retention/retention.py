@@ -10,7 +10,7 @@ The policy is read in each pass; an invalid one is an error, and nothing is dele
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,7 +20,7 @@ from aerotape.archive.control import responses
 from aerotape.archive.error_log import LOGGER
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.retention.locked_segments import plan_directory
-from aerotape.archive.retention.plan import Removal, RetentionPlan
+from aerotape.archive.retention.plan import Removal, Retained, RetentionPlan
 from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.retention.survey import Usage
 from aerotape.archive.waiting import BackgroundTasks, Pause, Task, await_future
@@ -58,6 +58,7 @@ class Retention:
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
     _removals: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
     _is_removing: bool = field(default=False, init=False)
+    _retained: Mapping[int, Retained] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._worker = FileWorker("archive-retention", self.wake)
@@ -90,8 +91,7 @@ class Retention:
             planning = self._worker.submit(lambda: self._plan(usage, now_ns))
             yield Pause()  # no removal in the duty cycle that starts a pass
             plan = yield from await_future(planning)
-            for each in plan.retained:
-                LOGGER.debug("retention: recording %d stays: %s", each.recording_id, each.in_use)
+            self._log_retained(plan)
             self._is_removing = True
             for removal in plan.removals:
                 while len(self._removals) >= _MAX_UNDER_WAY or not self.services.gate.is_open():
@@ -107,9 +107,19 @@ class Retention:
         finally:
             self._is_removing = False
 
+    def _log_retained(self, plan: RetentionPlan) -> None:
+        """Log what a limit cannot be applied to, unless the preceding pass has logged it."""
+        before, self._retained = self._retained, {each.recording_id: each for each in plan.retained}
+        for recording_id, each in self._retained.items():
+            if recording_id not in before or before[recording_id].in_use != each.in_use:
+                LOGGER.info("retention: %s", each)
+
     def _plan(self, usage: Usage, now_ns: int) -> RetentionPlan:
         policy = read_policy(self.policy_file)
-        return plan_directory(self.services.archive_dir, policy, now_ns, usage)
+        services = self.services
+        return plan_directory(
+            services.archive_dir, policy, now_ns, services.extensions.holds, usage
+        )
 
     def _usage(self) -> Usage:
         recordings = self.services.recordings

@@ -6,7 +6,7 @@ younger. A recording that is damaged, marked as suspect or lacks segment files i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -36,11 +36,16 @@ class Usage:
     held: Mapping[int, str] = field(default_factory=dict)
 
 
-def survey(archive_dir: Path, usage: Usage = Usage()) -> list[Holding]:
+Holds = Callable[[RecordingDescriptor], str]
+"""Returns why nothing of a recording is deleted, as `archive.extensions.Extension.holds`."""
+
+
+def survey(archive_dir: Path, holds: Holds, usage: Usage) -> list[Holding]:
     """Return all valid recordings of a directory; an archive may be using it.
 
     Args:
         archive_dir: the directory.
+        holds: of the extensions.
         usage: the recordings in use.
 
     Raises:
@@ -62,12 +67,12 @@ def survey(archive_dir: Path, usage: Usage = Usage()) -> list[Holding]:
             if entry.state != RecordingState.VALID or entry_damage(entry):
                 continue
             segments = files.get(entry.recording_id, [])
-            found.append(_holding(entry.descriptor, segments, usage))
+            found.append(_holding(entry.descriptor, segments, holds, usage))
     return found
 
 
 def _holding(
-    descriptor: RecordingDescriptor, files: Sequence[HeldSegment], usage: Usage
+    descriptor: RecordingDescriptor, files: Sequence[HeldSegment], holds: Holds, usage: Usage
 ) -> Holding:
     recording_id = descriptor.recording_id
     end_position = usage.live.get(recording_id, descriptor.stop_position)
@@ -79,7 +84,7 @@ def _holding(
         for file in files
         if first <= file.base_position and (file.base_position <= last or end_position < 0)
     ]
-    problem = usage.held.get(recording_id, "")
+    problem = holds(descriptor) or usage.held.get(recording_id, "")
     if end_position < 0:
         problem = problem or "it has no stop position, and no archive is recording it"
     elif not problem and not _is_whole(descriptor, segments, first, end_position):

@@ -19,11 +19,14 @@ from support.daemon import command_line
 from support.daemon.command_line import CommandLine
 from support.daemon.recording import start_recording, stop, wait_until
 from support.damage.tool_commands import Done
+from support.entity.topics import new_topic, numbers
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
 import aerotape
+from aerotape.archive.entity.topic import recordings_of
 from aerotape.archive.retention import offline
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.codecs.entity import Event
 from aerotape.replay.offline.directory import open_directory
 
 WEEK = '[[rule]]\nname = "week"\nmax_age = "7d"\n'
@@ -305,6 +308,32 @@ def test_a_running_archive_deletes(
     live.send([b"continues"])
     wait_until(lambda: client.recording_position(live.recording_id) == live.end, "the recording")
     stop(client, live)
+
+
+def test_a_topic_is_held_in_a_running_archive(
+    cli: CommandLine, client: aerotape.ArchiveClient, policy: Path
+) -> None:
+    """Nothing of it is requested to be deleted, while it is written and when it has stopped."""
+    topic = new_topic()
+    with client.entities(topic) as journal:
+        for number in range(1, 101):
+            journal.append("k", [Event(number, b"x" * 2_000, "binary")])
+        [recording] = recordings_of(topic, client.list_recordings()).values()
+        for is_open in (True, False):
+            paths = age(cli, recording.recording_id)
+            assert len(paths) > 2
+            done = cli.run(
+                "retain", cli.archive.archive_dir, policy, "--yes", env=environment(cli)
+            ).stdout.decode()
+            assert (
+                f"bytes of recording {recording.recording_id} stay: older than 7d (rule week): it"
+                f" is partition 0 of topic {topic}: purge it with `aerotape entity retention`"
+            ) in done
+            assert all(path.exists() for path in paths)
+            if is_open:
+                journal.close()
+    with client.entities(topic) as journal:
+        assert numbers(journal.read("k")) == list(range(1, 101))
 
 
 def test_another_archive_is_refused(cli: CommandLine, directory: Path, policy: Path) -> None:

@@ -21,12 +21,11 @@ from aerotape.archive.entity.entities import Entities
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import Pointer
 from aerotape.archive.entity.replicator import Progress, Replicator
-from aerotape.archive.entity.retention import purge_expired, retain
+from aerotape.archive.entity.retention import purge_expired
 from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.stores.url import open_store
-from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity.actions import Event
-from aerotape.errors import ConfigurationError, EntityError, EntityStoreError, StoreLockedError
+from aerotape.errors import EntityError, EntityStoreError, StoreLockedError
 
 TOPICS = (f"replicated-{number}" for number in itertools.count())
 
@@ -286,49 +285,6 @@ SMALL = {
     "aeron.archive.segment.file.length": "131072",
     "aeron.archive.low.storage.space.threshold": "1m",
 }
-
-
-def starts(client: aerotape.ArchiveClient, topic: str) -> int:
-    (recording,) = recordings_of(topic, client.list_recordings()).values()
-    return recording.start_position
-
-
-def test_retention(
-    archive: ServedArchive, client: aerotape.ArchiveClient, topic: str, sqlite_url: str
-) -> None:
-    """Old segments are purged, never past the slowest pointer unless forced."""
-    with open_store(sqlite_url) as store, client.entities(topic, 1, store) as journal:
-
-        def fill(first: int) -> None:
-            for number in range(first, first + 100):
-                journal.append("id", events(number, size=4000))
-
-        fill(1)
-        with pytest.raises(ConfigurationError, match="no store"):
-            retain(client, topic, [], 1)
-        (held,) = retain(client, topic, [store], 1)
-        assert (held.segment_files, held.start_position) == (0, 0)
-        assert held.held_files > 0
-        replicate(archive, topic, sqlite_url)
-        (young,) = retain(client, topic, [store], DAY_NS)
-        assert (young.segment_files, young.held_files) == (0, 0)
-        (planned,) = retain(client, topic, [store], 1, dry_run=True)
-        assert starts(client, topic) == 0
-        (purged,) = retain(client, topic, [store], 1)
-        assert planned == purged
-        assert purged.segment_files == held.held_files
-        pointer = store.pointer(topic, 0)
-        assert pointer is not None
-        assert 0 < starts(client, topic) == purged.start_position <= pointer.next_position
-        assert numbers(journal.read("id")) == list(range(1, 101))
-        fill(101)
-        (kept,) = retain(client, topic, [store], 1)
-        assert kept.start_position <= pointer.next_position
-        assert numbers(journal.read("id")) == list(range(1, 201))
-        (forced,) = retain(client, topic, [], 1, force=True)
-        assert forced.start_position > pointer.next_position
-        with pytest.raises(EntityError, match="purged before they were replicated"):
-            replicate(archive, topic, sqlite_url)
 
 
 def test_purge_expired(

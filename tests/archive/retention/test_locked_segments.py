@@ -11,6 +11,7 @@ import pytest
 from support.builders.held_recordings import SEGMENT_LENGTH, add_recording, new_starts, segment
 
 from aerotape.archive.retention.locked_segments import is_read, plan_directory
+from aerotape.archive.retention.plan import RetentionPlan
 from aerotape.archive.retention.policy import Limit, RetentionPolicy, RetentionRule
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
 from aerotape.replay.offline.directory import Recording, open_directory
@@ -28,6 +29,10 @@ def directory(tmp_path: Path) -> Path:
     return made
 
 
+def plan_of(directory: Path, policy: RetentionPolicy) -> RetentionPlan:
+    return plan_directory(directory, policy, NOW_NS, lambda recording: "")
+
+
 def begin(recording: Recording, from_position: int = 0) -> Scan:
     """Read only the first message."""
     scan = recording_range(recording, from_position).scan(batch_rows=1)
@@ -42,27 +47,27 @@ def test_a_reader_protects_its_segment_and_those_after_it(directory: Path) -> No
     deleted."""
     recording = open_directory(directory).recording(0)
     idle = recording_range(recording).scan()
-    assert new_starts(plan_directory(directory, WEEK, NOW_NS)) == {0: None, 1: None}
+    assert new_starts(plan_of(directory, WEEK)) == {0: None, 1: None}
     scan = begin(recording, SEGMENT_LENGTH)
-    plan = plan_directory(directory, WEEK, NOW_NS)
+    plan = plan_of(directory, WEEK)
     assert new_starts(plan) == {0: 1, 1: None}
     assert [(each.recording_id, each.in_use) for each in plan.retained] == [(0, "it is being read")]
     # It continues in the next segment, so that the preceding one can be deleted.
     while messages := scan.next_messages():
         if messages[0][0] >= 2 * SEGMENT_LENGTH:
             break
-    assert new_starts(plan_directory(directory, WEEK, NOW_NS)) == {0: 2, 1: None}
+    assert new_starts(plan_of(directory, WEEK)) == {0: 2, 1: None}
     del scan
-    assert new_starts(plan_directory(directory, WEEK, NOW_NS)) == {0: None, 1: None}
+    assert new_starts(plan_of(directory, WEEK)) == {0: None, 1: None}
     del idle
 
 
 def test_a_directory_limit_deletes_from_recordings_not_being_read(directory: Path) -> None:
     size = segment(directory, 1, 0).stat().st_blocks * 512
     policy = RetentionPolicy(max_directory_size=Limit(3 * size, "3"))
-    assert new_starts(plan_directory(directory, policy, NOW_NS)) == {0: 3}
+    assert new_starts(plan_of(directory, policy)) == {0: 3}
     scan = begin(open_directory(directory).recording(0))
-    assert new_starts(plan_directory(directory, policy, NOW_NS)) == {1: None}
+    assert new_starts(plan_of(directory, policy)) == {1: None}
     del scan
 
 
@@ -107,7 +112,7 @@ def test_an_unknown_state_counts_as_read(
 def test_a_recording_marked_as_suspect_is_retained(directory: Path) -> None:
     """Its deletion would delete its quarantined data too."""
     add_notes(directory, 0, [SuspectNote("torn tail", "", 0, 0)])
-    plan = plan_directory(directory, WEEK, NOW_NS)
+    plan = plan_of(directory, WEEK)
     assert new_starts(plan) == {1: None}
     assert [(each.recording_id, each.in_use) for each in plan.retained] == [
         (0, "it is marked as suspect")
@@ -121,4 +126,4 @@ def test_a_misplaced_file_protects_the_whole_recording(directory: Path, number: 
     segment(directory, 0, number).write_bytes(segment(directory, 1, 0).read_bytes())
     size = segment(directory, 1, 0).stat().st_blocks * 512
     policy = RetentionPolicy(max_directory_size=Limit(4 * size, "4"))
-    assert new_starts(plan_directory(directory, policy, NOW_NS)) == {1: None}
+    assert new_starts(plan_of(directory, policy)) == {1: None}

@@ -44,7 +44,7 @@ def add_recording(
             stripped_channel=channel,
             original_channel=channel,
             stop_position=stream.position if stopped else -1,
-            stop_timestamp_ms=now_ms - int(ages_days[-1] * DAY_MS) if stopped else -1,
+            stop_timestamp_ms=now_ms - int((ages_days or [100])[-1] * DAY_MS) if stopped else -1,
         )
     for index, age in enumerate(ages_days):
         set_age(directory, recording_id, index, age, now_ns=now_ns)

@@ -9,6 +9,7 @@ from typing import Any
 
 from aerotape.archive.control.requests.handling import respond_later
 from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.extensions import Extensions
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
@@ -74,7 +75,7 @@ class SegmentParts:
             segments=self.moves,
             removals=removals,
             tasks=self.tasks,
-            extensions=SimpleNamespace(check_recording=lambda recording_id: None, handlers={}),
+            extensions=Extensions(),
             **others,
         )
 
