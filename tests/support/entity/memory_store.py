@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import aerotape
 from aerotape.archive.entity.records import EventRecord, Head, Pointer
 from aerotape.archive.entity.topic import recordings_of
-from aerotape.codecs.entity.actions import Append, Delete, Mark
+from aerotape.codecs.entity.actions import Append, Delete, Mark, Purge, Snapshot
 from aerotape.codecs.entity.messages import decode
 from aerotape.codecs.entity.payload import events_of
 from support.entity.model import Model
@@ -68,6 +68,8 @@ class MemoryStore:
     def apply(self, partition: int, offset: int, message: bytes) -> None:
         """Apply one record."""
         action = decode(message)
+        if isinstance(action, Mark | Snapshot):
+            return
         if isinstance(action, Append):
             self.model.append(
                 action.id,
@@ -76,9 +78,12 @@ class MemoryStore:
             )
         elif isinstance(action, Delete):
             self.model.delete(action.id, action.to_seq_nr)
-        elif not isinstance(action, Mark):
-            self.model.purge(action.id)
-        if action.id in self.model.journals and not isinstance(action, Mark):
+        elif isinstance(action, Purge):
+            last_change = action.last_change
+            if last_change is None or self.offsets.get(action.id) == (partition, last_change):
+                self.model.purge(action.id)
+            return
+        if action.id in self.model.journals:
             self.offsets[action.id] = partition, offset
 
 
