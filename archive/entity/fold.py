@@ -17,8 +17,8 @@ Spark's tables, which begin without a head.
 *Its last* is its last sequence number, or the last deleted one if that is higher. A conditional
 append for which the table has nothing is refused. A change is an append, a refused one too, or a
 delete; a head has the position of the last one, and actions up to there are ignored, so that a part
-of the log can be folded again. `tests/archive/entity/` compares replicator, reader and Spark's tables
-with this table and by random histories.
+of the log can be folded again. `tests/archive/entity/test_semantics.py` compares replicator, reader
+and Spark's tables with this table and by random histories.
 """
 
 from __future__ import annotations
