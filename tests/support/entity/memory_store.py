@@ -30,6 +30,9 @@ class MemoryStore:
     def pointer(self, topic: str, partition: int) -> Pointer | None:
         return self.pointers.get(partition)
 
+    def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
+        return self.pointer(topic, partition), self.head(topic, id)
+
     def head(self, topic: str, id: str) -> Head | None:
         journal = self.model.journals.get(id)
         if journal is None:
