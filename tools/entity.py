@@ -23,6 +23,7 @@ MODULES: Final = {
     "replicate": "replicate",
     "purge-expired": "purge_expired",
     "retention": "retention",
+    "copy-store": "copy_store",
 }
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from aerotape.codecs.entity.actions import Event
+from aerotape.codecs.entity.actions import Event, EventPayloadType
 
 if TYPE_CHECKING:
     from aerotape.codecs.journal_type import JournalType
@@ -54,7 +53,8 @@ class Head(NamedTuple):
         delete_to: events up to this one are deleted; None: none. May exceed `seq_nr`.
         segment_size: events in a segment of this journal.
         expire_after_ns: of the last append, nanoseconds; None: does not expire.
-        expire_on: UTC date from which it may be purged; None: does not expire.
+        expires_ms: when it may be purged, milliseconds since the epoch: the time of the last append
+            plus `expire_after_ns`; None: does not expire.
         record_id: identifies this incarnation of the journal.
         created_ms: milliseconds since the epoch.
         updated_ms: milliseconds since the epoch.
@@ -67,7 +67,7 @@ class Head(NamedTuple):
     delete_to: int | None
     segment_size: int
     expire_after_ns: int | None = None
-    expire_on: date | None = None
+    expires_ms: int | None = None
     record_id: str = ""
     created_ms: int = 0
     updated_ms: int = 0
@@ -104,3 +104,30 @@ class EventRecord:
     def seq_nr(self) -> int:
         """The event's sequence number."""
         return self.event.seq_nr
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRecord:
+    """A snapshot of an entity with the record that wrote it.
+
+    Attributes:
+        seq_nr: the last event that is in the snapshot.
+        payload: bytes; of a JSON or text payload in UTF-8; None for type "none".
+        payload_type: what the payload is.
+        partition: partition of the record.
+        offset: position of the record: the start of its first frame, bytes.
+        timestamp_ms: when it was written, milliseconds since the epoch.
+        origin: the writer, a host or an application; empty: unknown.
+        version: version of the writer; empty: unknown.
+        metadata: of the record, any JSON value; None: none.
+    """
+
+    seq_nr: int
+    payload: bytes | None
+    payload_type: EventPayloadType
+    partition: int
+    offset: int
+    timestamp_ms: int
+    origin: str = ""
+    version: str = ""
+    metadata: Any = None

@@ -178,11 +178,20 @@ class Replicator(Closing):
             return
         start = client.start_position(recording_id)
         begin = start if pointer is None else pointer.next_position
-        if not start <= begin <= end:
+        if start > (0 if pointer is None else begin):
+            has = "nothing of it" if pointer is None else f"it up to {begin}"
+            raise EntityError(
+                f"the log of partition {index} of topic {self.topic}, recording {recording_id}, "
+                f"begins at {start}: records were purged before they were replicated, the store "
+                f"has {has}; fill a new namespace from another store of the topic with `aerotape "
+                "entity copy-store`",
+                self.topic,
+            )
+        if begin > end:
             raise EntityError(
                 f"partition {index} of topic {self.topic} is replicated up to {begin}, but "
-                f"recording {recording_id} has {start} to {end}: records were purged before they "
-                "were replicated, or the store is that of another log; use a new namespace",
+                f"recording {recording_id} ends at {end}: the store is that of another log; use a "
+                "new namespace",
                 self.topic,
             )
         if begin == end:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.entity.stores.base import EntityStore
@@ -172,32 +171,32 @@ def _first_timestamp(
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """A journal whose day has come.
+    """A journal that has expired.
 
     Attributes:
         id: the entity's id.
-        expire_on: the day (UTC) from which it may be purged.
+        expires_ms: when it expired, milliseconds since the epoch.
         is_purged: whether a purge was written; not if the journal was changed meanwhile.
     """
 
     id: str
-    expire_on: date
+    expires_ms: int
     is_purged: bool
 
 
 def purge_expired(
-    entities: Entities, store: EntityStore, day: date | None = None, *, dry_run: bool = False
+    entities: Entities, store: EntityStore, now_ms: int | None = None, *, dry_run: bool = False
 ) -> Iterator[Expired]:
     """Write a purge for each expired journal of a topic; the replicator then deletes them.
 
     Args:
         entities: the topic, with the same store.
-        store: has the days of expiry.
-        day: purge what expires on this day (UTC) or earlier. Default: today.
+        store: has the times of expiry.
+        now_ms: purge what expires then or earlier, milliseconds since the epoch. Default: now.
         dry_run: only report.
     """
-    day = datetime.now(UTC).date() if day is None else day
-    for id, head in store.expired(entities.topic, day):
-        assert head.expire_on is not None
-        # An append that is not replicated yet may have moved the day.
-        yield Expired(id, head.expire_on, not dry_run and entities.purge_unchanged(id, head))
+    now_ms = time.time_ns() // _NS_PER_MS if now_ms is None else now_ms
+    for id, head in store.expired(entities.topic, now_ms):
+        assert head.expires_ms is not None
+        # An append that is not replicated yet may have moved the time.
+        yield Expired(id, head.expires_ms, not dry_run and entities.purge_unchanged(id, head))

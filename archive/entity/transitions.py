@@ -13,9 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from typing import Final
 
 from aerotape.archive.entity.fold import Effect, Fold
 from aerotape.archive.entity.records import Head
@@ -23,8 +21,7 @@ from aerotape.codecs.entity.actions import ActionHeader, Append, Events
 from aerotape.codecs.entity.messages import SingleAppend, decode, read_header, single_append
 from aerotape.codecs.entity.payload import events_of
 from aerotape.errors import CodecError
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+from aerotape.units import MAX_LONG
 
 
 class LoggedAction:
@@ -102,7 +99,8 @@ class Change:
         delete: first and last of the stored events to delete; None: none.
         insertions: appends whose events are added, in log order.
         head: the head to store; None: no entry.
-        snapshots: those to store, in log order.
+        snapshots: records whose payload has one event, a snapshot with the sequence number of the
+            last event in it; of the head's incarnation.
     """
 
     before: Head | None
@@ -167,10 +165,14 @@ def record_id(partition: int, offset: int, id: bytes) -> str:
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
 
 
-def expire_on(timestamp_ms: int, expire_after_ns: int) -> date:
-    """Return the day (UTC) of a time in milliseconds plus a duration in nanoseconds."""
-    when = _EPOCH + timedelta(milliseconds=timestamp_ms + expire_after_ns // 1_000_000)
-    return when.date()
+def expires_ms(timestamp_ms: int, expire_after_ns: int) -> int:
+    """Return when a journal expires, milliseconds since the epoch.
+
+    Args:
+        timestamp_ms: of the last append, milliseconds since the epoch.
+        expire_after_ns: nanoseconds; a part of a millisecond counts as a whole one.
+    """
+    return min(timestamp_ms - -expire_after_ns // 1_000_000, MAX_LONG)
 
 
 @dataclass(slots=True)
@@ -216,11 +218,11 @@ class _Batch:
         )
 
 
-def _expiry(head: Head | None, last_append: LoggedAction | None) -> tuple[int | None, date | None]:
-    """Return expiry (nanoseconds) and its day after the last append of a batch."""
+def _expiry(head: Head | None, last_append: LoggedAction | None) -> tuple[int | None, int | None]:
+    """Return expiry (nanoseconds) and its time (milliseconds) after the last append of a batch."""
     if last_append is None:
-        return (None, None) if head is None else (head.expire_after_ns, head.expire_on)
+        return (None, None) if head is None else (head.expire_after_ns, head.expires_ms)
     after_ns = last_append.expire_after_ns
     if after_ns is None:
         return None, None
-    return after_ns, expire_on(last_append.header.timestamp_ms, after_ns)
+    return after_ns, expires_ms(last_append.header.timestamp_ms, after_ns)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow
 from pyarrow import compute
 
 from aerotape import _native
-from aerotape.archive.entity.stores.rows import EVENT_COLUMNS, HEAD_COLUMNS, append_rows
-from aerotape.archive.entity.transitions import expire_on
+from aerotape.archive.entity.stores.rows import (
+    EVENT_COLUMNS,
+    HEAD_COLUMNS,
+    append_rows,
+    expire_on,
+)
+from aerotape.archive.entity.transitions import expires_ms
 from aerotape.codecs.entity.actions import Append, Events, PayloadType
 from aerotape.codecs.entity.payload import events_of
 from aerotape.errors import CodecError, EntityError
@@ -20,9 +24,12 @@ if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
 
 _TYPES: Final = dict.fromkeys(("partition", "segment_size"), pyarrow.int32()) | dict.fromkeys(
-    ("segment", "offset", "seq_nr", "delete_to", "created", "updated", "expire_after", "timestamp"),
+    (
+        "segment", "offset", "seq_nr", "delete_to", "created", "updated", "expire_after", "expires",
+        "timestamp",
+    ),
     pyarrow.int64(),
-)
+)  # fmt: skip
 
 
 def _schema(columns: tuple[str, ...]) -> pyarrow.Schema:
@@ -134,12 +141,13 @@ def _heads(
 ) -> RecordBatch:
     first, last = actions.take(found["begin"]), actions.take(found["last"])
     after_ns: list[int | None] = [None] * len(found)
-    days: list[date | None] = [None] * len(found)
+    times_ms: list[int | None] = [None] * len(found)
     for head, row in enumerate(found["expiry"].to_pylist()):
         expire_after_ns = None if row is None else appends[row][2].expire_after_ns
         if expire_after_ns is not None:
             after_ns[head] = expire_after_ns
-            days[head] = expire_on(appends[row][0].timestamp_ms, expire_after_ns)
+            times_ms[head] = expires_ms(appends[row][0].timestamp_ms, expire_after_ns)
+    days = [None if each is None else expire_on(each).isoformat() for each in times_ms]
     columns = {
         "topic": pyarrow.repeat(topic, len(found)),
         "id": first["entityId"].cast("string"),
@@ -152,7 +160,8 @@ def _heads(
         "created": first["timestampMs"],
         "updated": last["timestampMs"],
         "expire_after": pyarrow.array(after_ns, "int64"),
-        "expire_on": pyarrow.array(days, "date32").cast("string"),
+        "expire_on": pyarrow.array(days, "string"),
+        "expires": pyarrow.array(times_ms, "int64"),
         "record_id": found["record_id"],
         "origin": _or_null(first["origin"]),
     }

@@ -75,7 +75,7 @@ class Bench:
     def replicate(self, url: str) -> float:
         """Replicate the topic into an empty store; return the rate per second."""
         began = time.perf_counter()
-        with Replicator(TOPIC, self.connect, lambda: open_store(url)) as replicator:
+        with Replicator(TOPIC, self.connect, lambda: open_store(url, writable=True)) as replicator:
             events = sum(each.events for each in replicator.run(until_caught_up=True))
         assert events == self.options.events
         return events / (time.perf_counter() - began)

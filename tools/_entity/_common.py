@@ -58,14 +58,17 @@ def add_topic(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", metavar="T", required=True, help="the topic's name")
 
 
-def add_store(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the replicator's store."""
+def add_store(
+    parser: argparse.ArgumentParser, option: str = "--store", what: str = "the store"
+) -> None:
+    """Add the option of a replicator's store."""
     parser.add_argument(
-        "--store",
+        option,
+        dest=option.removeprefix("--"),
         metavar="URL",
         required=True,
-        help="sqlite:PATH, postgresql://HOST/DATABASE or cassandra://HOST:PORT/KEYSPACE; options "
-        "as ?namespace=NAME&segment_size=N&segments=N",
+        help=f"{what}: sqlite:PATH, postgresql://HOST/DATABASE or "
+        "cassandra://HOST:PORT/KEYSPACE; options as ?namespace=NAME&segment_size=N&segments=N",
     )
 
 

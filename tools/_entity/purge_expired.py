@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from datetime import date
 
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line
+from aerotape.tools._cli.times import time_text
 from aerotape.tools._entity._common import add_store, add_topic
 
 
@@ -17,18 +17,12 @@ def add_commands(commands: Commands) -> None:
     parser = add_command(commands, "purge-expired", _purge_expired)
     add_topic(parser)
     add_store(parser)
-    parser.add_argument(
-        "--day",
-        metavar="YYYY-MM-DD",
-        type=_day,
-        help="purge what expires on this day (UTC) or earlier (default: today)",
-    )
     parser.add_argument("--dry-run", action="store_true", help="list them, and purge nothing")
     add_connection_options(parser)
 
 
 def _purge_expired(args: argparse.Namespace) -> None:
-    """Purge the journals whose last append is longer ago than their time of expiry.
+    """Purge the journals whose last append is longer ago than its time of expiry.
 
     Purges are written into the log; the replicator then deletes the journals from the store. A
     journal with actions that are not replicated yet is left alone.
@@ -42,19 +36,12 @@ def _purge_expired(args: argparse.Namespace) -> None:
         client = stack.enter_context(connect(args))
         existing_recordings_of(check_topic(args.topic), client.list_recordings())
         entities = stack.enter_context(client.entities(args.topic, None, store))
-        for each in purge_expired(entities, store, args.day, dry_run=args.dry_run):
+        for each in purge_expired(entities, store, dry_run=args.dry_run):
             done = "purged" if each.is_purged else "not purged"
             row = {
                 "topic": args.topic,
                 "key": each.id,
-                "expire_on": each.expire_on.isoformat(),
+                "expires_ms": each.expires_ms,
                 "purged": each.is_purged,
             }
-            emit_line(row, f"{each.id}: expired on {each.expire_on}, {done}", args)
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a day like 2026-01-31") from None
+            emit_line(row, f"{each.id}: expired at {time_text(each.expires_ms)}, {done}", args)

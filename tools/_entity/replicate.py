@@ -47,7 +47,7 @@ def _replicate(args: argparse.Namespace) -> None:
     with Replicator(
         args.topic,
         lambda: connect(args),
-        lambda: open_store(args.store),
+        lambda: open_store(args.store, writable=True),
         retry_s=args.retry / 1e9,
     ) as replicator:
         for progress in replicator.run(args.until_caught_up):

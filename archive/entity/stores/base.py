@@ -1,23 +1,22 @@
 """The base of entity stores: what a replicator needs, and what all of them share.
 
 A store has the tables of kafka-journal: `metajournal` (heads), `journal` (events), `pointer2` (how
-far a partition is replicated), `setting` (version of the tables) and `locks`. One store serves many
-namespaces; each has its own tables and one replicator.
+far a partition is replicated), `setting` (version of the tables) and `locks`; and `snapshot`. SQL
+stores have an index of tags, `tag`. One store serves many namespaces; each has its own tables and
+one replicator. Only a store that is opened writable creates, changes or migrates tables.
 """
 
 from __future__ import annotations
 
-import os
-import socket
-import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date
 from typing import Final
 
-from aerotape.archive.entity.records import EventRecord, Head, Pointer
+from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
+from aerotape.archive.entity.stores.owner import new_owner
+from aerotape.archive.entity.stores.rows import Rows
 from aerotape.archive.entity.transitions import Change
 from aerotape.codecs.entity.segments import (
     DEFAULT_SEGMENT_SIZE,
@@ -28,10 +27,15 @@ from aerotape.codecs.entity.segments import (
 from aerotape.context import Closing
 from aerotape.errors import ConfigurationError, EntityStoreError, StoreLockedError
 
-SCHEMA_VERSION: Final = "1"
+SCHEMA_VERSION: Final = "2"
 """Version of the tables, the setting `schema-version`."""
+OLD_SCHEMA_VERSION: Final = "1"
+"""Version from which a writable store migrates: without `expires`, snapshots and tags."""
+MAX_SNAPSHOTS: Final = 10
+"""Snapshots of a journal that are kept, the latest."""
 VERSION_SETTING: Final = "schema-version"
 REPLICATOR_LOCK: Final = "replicator"
+_MAX_NUMBER: Final = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,10 @@ class StoreOptions:
                 raise ConfigurationError(
                     f"{option} must be at least {least}, not {getattr(self, option)}", option
                 )
+            if getattr(self, option) > _MAX_NUMBER:
+                raise ConfigurationError(
+                    f"{option} must be at most {_MAX_NUMBER}, not {getattr(self, option)}", option
+                )
 
 
 class EntityStore(Closing, ABC):
@@ -72,21 +80,18 @@ class EntityStore(Closing, ABC):
     Reads are allowed from any thread; writes and the lock belong to one thread.
     """
 
-    def __init__(self, url: str, options: StoreOptions) -> None:
+    def __init__(self, url: str, options: StoreOptions, writable: bool) -> None:
         """Set the options; subclasses connect and call `_prepare`."""
         self.url = url
         self.options = options
-        self.owner = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+        self.is_writable = writable
+        self.owner = new_owner()
 
     # -- reading -------------------------------------------------------------------------------
 
     def head(self, topic: str, id: str) -> Head | None:
         """Return the head of a journal; None: no entry."""
         return self.heads(topic, [id]).get(id)
-
-    def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
-        """Return the pointer of a partition and the head of a journal of it, of one moment."""
-        return self.pointer(topic, partition), self.head(topic, id)
 
     @abstractmethod
     def heads(self, topic: str, ids: Sequence[str]) -> dict[str, Head]:
@@ -108,8 +113,49 @@ class EntityStore(Closing, ABC):
         return self.pointers(topic).get(partition)
 
     @abstractmethod
-    def expired(self, topic: str, day: date) -> Iterator[tuple[str, Head]]:
-        """Iterate over the journals with `expire_on` on this day (UTC) or earlier."""
+    def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
+        """Return the pointer of a partition and the head of a journal.
+
+        SQL stores return those of one moment. In Cassandra the head may be of a later one.
+        """
+
+    def snapshot(self, topic: str, id: str) -> SnapshotRecord | None:
+        """Return the snapshot of a journal with the highest sequence number; None: there is none.
+
+        Only snapshots of the journal's current incarnation.
+        """
+        return next(iter(self.snapshots(topic, id, 1)), None)
+
+    @abstractmethod
+    def snapshots(self, topic: str, id: str, limit: int = MAX_SNAPSHOTS) -> list[SnapshotRecord]:
+        """Return the latest snapshots of a journal, by falling sequence number."""
+
+    @abstractmethod
+    def topics(self) -> list[str]:
+        """Return the topics of which something is replicated, sorted."""
+
+    @abstractmethod
+    def ids(
+        self, topic: str, after: str | None = None, limit: int = 1000
+    ) -> list[tuple[str, Head]]:
+        """Return journals of a topic: a page of ids and heads.
+
+        SQL stores order ids by their bytes in UTF-8, Cassandra by segment, then so.
+
+        Args:
+            topic: the topic's name.
+            after: the last id of the preceding page; None: the first page.
+            limit: the most journals of the page.
+        """
+
+    @abstractmethod
+    def expired(self, topic: str, now_ms: int) -> Iterator[tuple[str, Head]]:
+        """Iterate over the journals with `expires_ms` at this time or earlier.
+
+        Args:
+            topic: the topic's name.
+            now_ms: milliseconds since the epoch.
+        """
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -124,7 +170,28 @@ class EntityStore(Closing, ABC):
 
         Raises:
             StoreLockedError: another replicator has taken the lock.
+            EntityStoreError: the store was not opened writable.
         """
+
+    @abstractmethod
+    def load(self, topic: str, batches: Iterable[Rows], pointers: Mapping[int, Pointer]) -> None:
+        """Store all of a topic that the store does not have, the pointers last.
+
+        SQL stores do it in one transaction. In Cassandra an interrupted load leaves journals, which
+        `discard_load` removes. The caller holds the lock of the replicator.
+
+        Args:
+            topic: the topic's name.
+            batches: heads with their events and snapshots; a head not before its events.
+            pointers: by partition.
+
+        Raises:
+            StoreLockedError: the lock was lost.
+            EntityStoreError: the store was not opened writable.
+        """
+
+    def discard_load(self, topic: str) -> None:
+        """Remove what an interrupted `load` left. SQL stores have nothing to remove."""
 
     # -- lock ----------------------------------------------------------------------------------
 
@@ -135,6 +202,10 @@ class EntityStore(Closing, ABC):
     @abstractmethod
     def unlock(self, name: str) -> None:
         """Release a lock of this owner."""
+
+    @abstractmethod
+    def renew_lock(self) -> None:
+        """Renew the lock of the replicator (StoreLockedError: it was lost meanwhile)."""
 
     @contextmanager
     def replicating(self) -> Iterator[None]:
@@ -167,24 +238,29 @@ class EntityStore(Closing, ABC):
 
     def check_version(self, found: str | None) -> None:
         """Check the version of existing tables (EntityStoreError)."""
-        if found != SCHEMA_VERSION:
+        if found == SCHEMA_VERSION:
+            return
+        remedy = "use another namespace, or the version of aerotape that created it"
+        if found == OLD_SCHEMA_VERSION:
+            remedy = "start the replicator of this version once, it migrates the tables"
+        raise EntityStoreError(
+            f"namespace {self.options.namespace} of {self.url} has schema version "
+            f"{found!r}: expected {SCHEMA_VERSION!r}; {remedy}",
+            self.url,
+        )
+
+    def check_writable(self) -> None:
+        """Check that the store was opened writable (EntityStoreError)."""
+        if not self.is_writable:
             raise EntityStoreError(
-                f"namespace {self.options.namespace} of {self.url} has schema version "
-                f"{found!r}: expected {SCHEMA_VERSION!r}; use another namespace, or the version of "
-                "aerotape that created it",
+                f"{self.url} is opened for reading: cannot be changed; open it with writable=True",
                 self.url,
             )
 
-
-def is_dead(owner: str) -> bool:
-    """Whether a lock's owner was a process of this host that has ended."""
-    host, pid, _ = owner.rsplit("/", 2)
-    if host != socket.gethostname() or int(pid) == os.getpid():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
+    def missing(self) -> EntityStoreError:
+        """Return the error that there is nothing to read."""
+        return EntityStoreError(
+            f"{self.url} has no tables of namespace {self.options.namespace}: check the URL, or "
+            "start a replicator first",
+            self.url,
+        )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 from aerotape.archive.entity.stores.base import StoreOptions
-from aerotape.archive.entity.stores.sql import JOURNAL, METAJOURNAL, OTHERS, SqlStore
+from aerotape.archive.entity.stores.sql import SqlStore
+from aerotape.archive.entity.stores.tables import NAMES
 from aerotape.archive.entity.stores.url import without_password
 from aerotape.errors import ConfigurationError, EntityStoreError
 from aerotape.formatting import not_installed
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _CONNECT_TIMEOUT_S: Final = 10
-_TABLES: Final = ("metajournal", "journal", "pointer2", "setting", "locks")
+_STAGED: Final = ("metajournal", "journal", "tag", "snapshot")
 # One at a time creates tables: a lock of the transaction, any constant.
 _DDL_LOCK: Final = 0x6165726F
 
@@ -25,61 +26,85 @@ _DDL_LOCK: Final = 0x6165726F
 class PostgresqlStore(SqlStore):
     """A store in a PostgreSQL database; the namespace is a schema of it."""
 
-    def __init__(self, conninfo: str, options: StoreOptions | None = None) -> None:
-        """Connect, and create the tables if there are none.
+    def __init__(
+        self, conninfo: str, options: StoreOptions | None = None, *, writable: bool = False
+    ) -> None:
+        """Connect.
 
         Args:
-            conninfo: a URL or a connection string of libpq.
+            conninfo: a URL of libpq.
             options: of the store.
+            writable: for a replicator: create the tables if there are none, and migrate tables of
+                an earlier version. Else the user needs USAGE of the schema and SELECT, and the
+                server may be a standby.
 
         Raises:
-            ConfigurationError: psycopg is not installed.
-            EntityStoreError: no connection, or the tables have another version.
+            ConfigurationError: psycopg is not installed, or the URL is invalid.
+            EntityStoreError: no connection, no tables to read, or they have another version.
         """
         options = options or StoreOptions()
-        super().__init__(without_password(conninfo), options)
+        super().__init__(without_password(conninfo), options, writable)
         try:
             import psycopg
+            import psycopg.conninfo
         except ImportError as error:
             missing = not_installed("psycopg", "postgresql")
             raise ConfigurationError(f"{missing} ({error})", "store") from None
         self._psycopg = psycopg
-        self.tables = {name: f'"{options.namespace}"."{name}"' for name in _TABLES}
+        try:
+            psycopg.conninfo.conninfo_to_dict(conninfo)
+        except psycopg.ProgrammingError:  # libpq's text has the password
+            raise ConfigurationError(
+                f"store {self.url!r} is not a URL of PostgreSQL: expected "
+                "postgresql://USER:PASSWORD@HOST/DATABASE, special characters as %XX",
+                "store",
+            ) from None
+        self.tables = {name: f'"{options.namespace}"."{name}"' for name in NAMES}
         self._reading = threading.Lock()
         self._writing = threading.RLock()
-        with self._errors():
-            self._writer = self._connect(conninfo)
-            try:
-                self._reader = self._connect(conninfo)
-                self._prepare()
-            except BaseException:
-                self._writer.close()
-                raise
+        self._connections: list[psycopg.Connection[Any]] = []
+        try:
+            with self._errors():
+                if writable:
+                    self._writer = self._connect(conninfo)
+                    self._reader = self._connect(conninfo)
+                    self._prepare()
+                else:
+                    self._reader = self._connect(conninfo)
+                    self._check_tables()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
-        self._reader.close()
-        self._writer.close()
+        for connection in self._connections:
+            connection.close()
 
     def _connect(self, conninfo: str) -> psycopg.Connection[Any]:
-        return self._psycopg.connect(
+        connection = self._psycopg.connect(
             conninfo, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S, client_encoding="utf8"
         )
+        self._connections.append(connection)
+        return connection
 
     def _prepare(self) -> None:
-        """Create the tables if there are none; check their version."""
-        names = {**self.tables, "metajournal_index": "metajournal_expire_on"}
-        statements = [f'CREATE SCHEMA IF NOT EXISTS "{self.options.namespace}"']
-        # Ids are ordered as their bytes, as in the other stores.
-        statements += (
-            sql.format(**names, bytes="bytea").replace(" id text", ' id text COLLATE "C"')
-            for sql in (METAJOURNAL, JOURNAL, *OTHERS)
-        )
+        """Create or migrate the tables, and create those through which rows are copied."""
         with self._transaction():
             self._execute("SELECT pg_advisory_xact_lock(?)", (_DDL_LOCK,))
-            found = self._query_in("SELECT to_regclass(?)", (self.tables["setting"],))
-            self._create_tables(found == [(None,)], statements)
-        for table in ("journal", "metajournal"):
+            if not self._has_tables(self._query_in):
+                self._execute(f'CREATE SCHEMA IF NOT EXISTS "{self.options.namespace}"')
+            self._create_tables()
+        for table in _STAGED:
             self._execute(f"CREATE TEMP TABLE staged_{table} (LIKE {self.tables[table]})")
+
+    def _has_tables(self, query: Callable[[str, Sequence[Any]], list[Any]]) -> bool:
+        return query("SELECT to_regclass(?)", (self.tables["setting"],)) != [(None,)]
+
+    def _dialect(self, sql: str) -> str:
+        names = {"metajournal_index": "metajournal_expire_on", "tag_index": "tag_id"}
+        sql = sql.format(**self.tables, **names, bytes="bytea", clustered="")
+        # Ids are ordered as their bytes, as in the other stores.
+        return sql.replace(" id text", ' id text COLLATE "C"')
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -91,6 +116,7 @@ class PostgresqlStore(SqlStore):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        self.check_writable()
         with self._errors(), self._writing, self._writer.transaction():
             yield
 

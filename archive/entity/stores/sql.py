@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import date
 from typing import Any, Final
 
-from aerotape.archive.entity.records import EventRecord, Head, Pointer
+from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
 from aerotape.archive.entity.stores.base import (
+    MAX_SNAPSHOTS,
+    OLD_SCHEMA_VERSION,
     REPLICATOR_LOCK,
     SCHEMA_VERSION,
     VERSION_SETTING,
     EntityStore,
-    is_dead,
 )
+from aerotape.archive.entity.stores.owner import is_dead
 from aerotape.archive.entity.stores.rows import (
     EVENT_COLUMNS,
     HEAD_COLUMNS,
     READ_HEAD_COLUMNS,
+    SNAPSHOT_COLUMNS,
     EventRow,
+    Rows,
     event_of,
     event_rows,
+    expire_on,
     head_of,
     head_row,
+    snapshot_of,
+    snapshot_rows,
 )
+from aerotape.archive.entity.stores.tables import MIGRATION, POINTER_COLUMNS, TABLES, TAG_COLUMNS
 from aerotape.archive.entity.transitions import Change
 
 _PAGE: Final = 512
@@ -34,54 +42,9 @@ _HEADS: Final = ", ".join(
     f"coalesce({name}, '')" if name == "origin" else f'"{name}"' for name in READ_HEAD_COLUMNS
 )
 _EVENTS: Final = ", ".join(f'"{name}"' for name in EVENT_COLUMNS)
-POINTER_COLUMNS: Final = ("topic", "partition", "offset", "next_position", "created", "updated")
 
-METAJOURNAL: Final = """
-CREATE TABLE {metajournal} (
-    topic text NOT NULL,
-    id text NOT NULL,
-    segment bigint NOT NULL,
-    partition integer NOT NULL,
-    "offset" bigint NOT NULL,
-    segment_size integer NOT NULL,
-    seq_nr bigint NOT NULL,
-    delete_to bigint,
-    created bigint NOT NULL,
-    updated bigint NOT NULL,
-    expire_after bigint,
-    expire_on text,
-    record_id text NOT NULL,
-    origin text,
-    PRIMARY KEY (topic, id)
-)"""
-JOURNAL: Final = """
-CREATE TABLE {journal} (
-    topic text NOT NULL,
-    id text NOT NULL,
-    seq_nr bigint NOT NULL,
-    segment bigint NOT NULL,
-    partition integer NOT NULL,
-    "offset" bigint NOT NULL,
-    "timestamp" bigint NOT NULL,
-    origin text,
-    version text,
-    meta_record_id text NOT NULL,
-    tags text,
-    payload_type text,
-    payload_txt text,
-    payload_bin {bytes},
-    metadata text,
-    PRIMARY KEY (topic, id, seq_nr)
-)"""
-OTHERS: Final = (
-    "CREATE INDEX {metajournal_index} ON {metajournal} (topic, expire_on)"
-    " WHERE expire_on IS NOT NULL",
-    "CREATE TABLE {pointer2} (topic text NOT NULL, partition integer NOT NULL,"
-    ' "offset" bigint NOT NULL, next_position bigint NOT NULL, created bigint NOT NULL,'
-    " updated bigint NOT NULL, PRIMARY KEY (topic, partition))",
-    'CREATE TABLE {setting} (key text PRIMARY KEY, value text NOT NULL, "timestamp" bigint)',
-    "CREATE TABLE {locks} (id text PRIMARY KEY, owner text NOT NULL, expires bigint NOT NULL)",
-)
+
+_Query = Callable[[str, Sequence[Any]], list[Any]]
 
 
 class SqlStore(EntityStore):
@@ -90,18 +53,64 @@ class SqlStore(EntityStore):
     tables: Mapping[str, str]
     """The names of the tables in SQL, by their names here."""
 
-    def _create_tables(self, is_new: bool, statements: Iterable[str]) -> None:
-        """Create the tables in the transaction if they are new; check their version."""
+    # -- the tables ----------------------------------------------------------------------------
+
+    def _create_tables(self) -> None:
+        """Create the tables in the transaction if there are none, or migrate those of version 1."""
+        now_ms = time.time_ns() // 1_000_000
         setting = self.tables["setting"]
-        if is_new:
-            for sql in statements:
-                self._execute(sql)
+        if not self._has_tables(self._query_in):
+            for sql in TABLES:
+                self._execute(self._dialect(sql))
             self._execute(
-                f"INSERT INTO {setting} VALUES (?, ?, ?)",
-                (VERSION_SETTING, SCHEMA_VERSION, time.time_ns() // 1_000_000),
+                f"INSERT INTO {setting} VALUES (?, ?, ?)", (VERSION_SETTING, SCHEMA_VERSION, now_ms)
             )
-        rows = self._query_in(f"SELECT value FROM {setting} WHERE key = ?", (VERSION_SETTING,))
-        self.check_version(rows[0][0] if rows else None)
+        elif self._version(self._query_in) == OLD_SCHEMA_VERSION:
+            if (owner := self._take_lock(REPLICATOR_LOCK, now_ms)) != self.owner:
+                raise self.locked(owner)
+            for sql in MIGRATION:
+                self._execute(self._dialect(sql))
+            self._index_tags()
+            self._execute(
+                f'UPDATE {setting} SET value = ?, "timestamp" = ? WHERE key = ?',
+                (SCHEMA_VERSION, now_ms, VERSION_SETTING),
+            )
+            self._release_lock(REPLICATOR_LOCK)
+        self.check_version(self._version(self._query_in))
+
+    def _check_tables(self) -> None:
+        """Check that there are tables to read, and their version."""
+        if not self._has_tables(self._query):
+            raise self.missing()
+        self.check_version(self._version(self._query))
+
+    def _version(self, query: _Query) -> str | None:
+        sql = f"SELECT value FROM {self.tables['setting']} WHERE key = ?"
+        rows = query(sql, (VERSION_SETTING,))
+        return rows[0][0] if rows else None
+
+    def _index_tags(self) -> None:
+        """Add the tags of all events to the index, in the transaction."""
+        key: tuple[Any, ...] = ("", "", 0)
+        sql = (
+            f"SELECT {_EVENTS} FROM {self.tables['journal']} WHERE tags IS NOT NULL"
+            f" AND (topic, id, seq_nr) > (?, ?, ?) ORDER BY topic, id, seq_nr LIMIT {_PAGE}"
+        )
+        while rows := self._query_in(sql, key):
+            self._execute_many(
+                f"INSERT INTO {self.tables['tag']} VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT DO NOTHING",
+                _tag_rows(rows),
+            )
+            key = tuple(rows[-1][:3])
+
+    @abstractmethod
+    def _has_tables(self, query: _Query) -> bool:
+        """Whether the namespace has tables."""
+
+    @abstractmethod
+    def _dialect(self, sql: str) -> str:
+        """Return a statement of `tables.py` for the database."""
 
     # -- the database --------------------------------------------------------------------------
 
@@ -132,13 +141,18 @@ class SqlStore(EntityStore):
     # -- reading -------------------------------------------------------------------------------
 
     def heads(self, topic: str, ids: Sequence[str]) -> dict[str, Head]:
-        found = {}
-        sql = f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ?"
+        found: dict[str, Head] = {}
         for begin in range(0, len(ids), _PAGE):
             condition, values = self._among(ids[begin : begin + _PAGE])
-            for row in self._query(f"{sql} AND id {condition}", (topic, *values)):
-                found[row[0]] = head_of(row)
+            found.update(self._heads(topic, f"AND id {condition}", values))
         return found
+
+    def _heads(
+        self, topic: str, condition: str, values: Sequence[Any]
+    ) -> Iterator[tuple[str, Head]]:
+        """Return ids and heads of a topic with this condition and its parameters."""
+        sql = f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ? {condition}"
+        return ((row[0], head_of(row)) for row in self._query(sql, (topic, *values)))
 
     def _among(self, ids: Sequence[str]) -> tuple[str, Sequence[Any]]:
         """Return the condition that an id is one of these, and its parameters."""
@@ -166,15 +180,77 @@ class SqlStore(EntityStore):
         rows = self._query(f"{sql} WHERE topic = ?", (topic,))
         return {partition: Pointer(*fields) for partition, *fields in rows}
 
-    def expired(self, topic: str, day: date) -> Iterator[tuple[str, Head]]:
-        sql = (
-            f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ? AND id > ?"
-            f" AND expire_on <= ? ORDER BY id LIMIT {_PAGE}"
+    def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
+        pointers = (
+            f'SELECT "offset", next_position FROM {self.tables["pointer2"]}'
+            " WHERE topic = ? AND partition = ?"
         )
-        after = ""
-        while rows := self._query(sql, (topic, after, day.isoformat())):
-            yield from ((row[0], head_of(row)) for row in rows)
-            after = rows[-1][0]
+        heads = f"SELECT {_HEADS} FROM {self.tables['metajournal']} WHERE topic = ? AND id = ?"
+        (row,) = self._query(
+            f"SELECT pointers.*, heads.* FROM (SELECT 1) AS always"
+            f" LEFT JOIN ({pointers}) AS pointers ON TRUE LEFT JOIN ({heads}) AS heads ON TRUE",
+            (topic, partition, topic, id),
+        )
+        pointer = None if row[0] is None else Pointer(*row[:2])
+        return pointer, None if row[2] is None else head_of(row[2:])
+
+    def topics(self) -> list[str]:
+        rows = self._query(f"SELECT DISTINCT topic FROM {self.tables['pointer2']}")
+        return sorted(topic for (topic,) in rows)
+
+    def ids(
+        self, topic: str, after: str | None = None, limit: int = 1000
+    ) -> list[tuple[str, Head]]:
+        return self._page(topic, after, limit)
+
+    def _page(
+        self, topic: str, after: str | None, limit: int, condition: str = "", *values: Any
+    ) -> list[tuple[str, Head]]:
+        """Return the first journals, ordered by id, that follow an id and have a condition."""
+        if after is not None:
+            condition, values = f"{condition} AND id > ?", (*values, after)
+        return list(self._heads(topic, f"{condition} ORDER BY id LIMIT ?", (*values, limit)))
+
+    def expired(self, topic: str, now_ms: int) -> Iterator[tuple[str, Head]]:
+        day, after = expire_on(now_ms).isoformat(), None
+        while found := self._page(topic, after, _PAGE, "AND expire_on <= ?", day):
+            for id, head in found:
+                if head.expires_ms is not None and head.expires_ms <= now_ms:
+                    yield id, head
+            after = found[-1][0]
+
+    def tagged(self, topic: str, tag: str) -> Iterator[tuple[str, EventRecord]]:
+        """Iterate over the ids and events of a topic that have a tag.
+
+        Ordered by partition and position, then sequence number. Memory is bounded.
+        """
+        key: tuple[int, int, int] = (0, -1, 0)
+        columns = ", ".join(f'journal."{name}"' for name in EVENT_COLUMNS)
+        sql = (
+            f"SELECT {columns} FROM {self.tables['tag']} AS tag"
+            f" JOIN {self.tables['journal']} AS journal ON journal.topic = tag.topic"
+            " AND journal.id = tag.id AND journal.seq_nr = tag.seq_nr"
+            " WHERE tag.topic = ? AND tag.tag = ?"
+            ' AND (tag.partition, tag."offset", tag.seq_nr) > (?, ?, ?)'
+            f' ORDER BY tag.partition, tag."offset", tag.seq_nr LIMIT {_PAGE}'
+        )
+        while rows := self._query(sql, (topic, _indexed(tag), *key)):
+            for row in map(EventRow._make, rows):
+                record = event_of(row)
+                if tag in record.event.tags:
+                    yield row.id, record
+            key = row.partition, row.offset, row.seq_nr
+
+    def snapshots(self, topic: str, id: str, limit: int = MAX_SNAPSHOTS) -> list[SnapshotRecord]:
+        columns = ", ".join(f'snapshot."{name}"' for name in SNAPSHOT_COLUMNS)
+        rows = self._query(
+            f"SELECT {columns} FROM {self.tables['snapshot']} AS snapshot"
+            f" JOIN {self.tables['metajournal']} AS head ON head.topic = snapshot.topic"
+            " AND head.id = snapshot.id AND head.record_id = snapshot.meta_record_id"
+            " WHERE snapshot.topic = ? AND snapshot.id = ? ORDER BY snapshot.seq_nr DESC LIMIT ?",
+            (topic, id, limit),
+        )
+        return [snapshot_of(row) for row in rows]
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -182,11 +258,9 @@ class SqlStore(EntityStore):
         self, topic: str, partition: int, changes: Mapping[str, Change], pointer: Pointer
     ) -> None:
         now_ms = time.time_ns() // 1_000_000
-        journal, metajournal = self.tables["journal"], self.tables["metajournal"]
         with self._transaction():
             self._renew(now_ms)
-            purged, deleted, heads = [], [], []
-            rows: list[tuple[Any, ...]] = []
+            purged, deleted, rows = [], [], Rows()
             for id, change in changes.items():
                 if change.is_empty:
                     continue
@@ -195,44 +269,84 @@ class SqlStore(EntityStore):
                 elif change.delete is not None:
                     deleted.append((topic, id, *change.delete))
                 if change.head is not None:
-                    rows.extend(event_rows(topic, change))
-                    heads.append(head_row(topic, id, self.segment_of(id), change.head))
-            for table in (journal, metajournal):
-                self._execute_many(f"DELETE FROM {table} WHERE topic = ? AND id = ?", purged)
-            self._execute_many(
-                f"DELETE FROM {journal} WHERE topic = ? AND id = ? AND seq_nr BETWEEN ? AND ?",
-                deleted,
-            )
-            self._insert("journal", EVENT_COLUMNS, rows, "ON CONFLICT DO NOTHING")
-            self._insert("metajournal", HEAD_COLUMNS, heads, _update(HEAD_COLUMNS, 2))
-            self._execute(
-                f"INSERT INTO {self.tables['pointer2']} VALUES (?, ?, ?, ?, ?, ?)"
-                f" {_update(POINTER_COLUMNS, 2, leave=('created',))}",
-                (topic, partition, *pointer, now_ms, now_ms),
-            )
+                    rows.events.extend(event_rows(topic, change))
+                    rows.snapshots.extend(snapshot_rows(topic, change))
+                    rows.heads.append((id, change.head))
+            for name in ("journal", "tag", "snapshot", "metajournal"):
+                sql = f"DELETE FROM {self.tables[name]} WHERE topic = ? AND id = ?"
+                self._execute_many(sql, purged)
+            for name in ("journal", "tag"):
+                sql = f"DELETE FROM {self.tables[name]} WHERE topic = ? AND id = ?"
+                self._execute_many(f"{sql} AND seq_nr BETWEEN ? AND ?", deleted)
+            self._put(topic, rows)
+            self._put_pointer(topic, partition, pointer, now_ms)
+
+    def load(self, topic: str, batches: Iterable[Rows], pointers: Mapping[int, Pointer]) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        with self._transaction():
+            self._renew(now_ms)
+            for rows in batches:
+                self._put(topic, rows)
+            for partition, pointer in pointers.items():
+                self._put_pointer(topic, partition, pointer, now_ms)
+
+    def _put(self, topic: str, rows: Rows) -> None:
+        """Store rows in the transaction; keep the latest snapshots."""
+        heads = [head_row(topic, id, self.segment_of(id), head) for id, head in rows.heads]
+        snapshot = self.tables["snapshot"]
+        for name, columns, added, then in (
+            ("journal", EVENT_COLUMNS, rows.events, "ON CONFLICT DO NOTHING"),
+            ("tag", TAG_COLUMNS, list(_tag_rows(rows.events)), "ON CONFLICT DO NOTHING"),
+            ("snapshot", SNAPSHOT_COLUMNS, rows.snapshots, _update(SNAPSHOT_COLUMNS, 3)),
+            ("metajournal", HEAD_COLUMNS, heads, _update(HEAD_COLUMNS, 2)),
+        ):
+            if added:
+                self._insert(name, columns, added, then)
+        self._execute_many(
+            f"DELETE FROM {snapshot} WHERE topic = ? AND id = ? AND seq_nr <= (SELECT seq_nr"
+            f" FROM {snapshot} WHERE topic = ? AND id = ? ORDER BY seq_nr DESC"
+            f" LIMIT 1 OFFSET {MAX_SNAPSHOTS})",
+            [key + key for key in {row[:2] for row in rows.snapshots}],
+        )
+
+    def _put_pointer(self, topic: str, partition: int, pointer: Pointer, now_ms: int) -> None:
+        self._execute(
+            f"INSERT INTO {self.tables['pointer2']} VALUES (?, ?, ?, ?, ?, ?)"
+            f" {_update(POINTER_COLUMNS, 2, leave=('created',))}",
+            (topic, partition, *pointer, now_ms, now_ms),
+        )
 
     # -- the lock ------------------------------------------------------------------------------
 
     def try_lock(self, name: str) -> str:
-        now_ms = time.time_ns() // 1_000_000
-        locks = self.tables["locks"]
         with self._transaction():
-            rows = self._query_in(f"SELECT owner, expires FROM {locks} WHERE id = ?", (name,))
-            if rows:
-                owner: str = rows[0][0]
-                if owner != self.owner and rows[0][1] > now_ms and not is_dead(owner):
-                    return owner
-            self._execute(
-                f"INSERT INTO {locks} VALUES (?, ?, ?) {_update(('id', 'owner', 'expires'), 1)}",
-                (name, self.owner, now_ms + self.options.lease_ms),
-            )
-        return self.owner
+            return self._take_lock(name, time.time_ns() // 1_000_000)
 
     def unlock(self, name: str) -> None:
         with self._transaction():
-            self._execute(
-                f"DELETE FROM {self.tables['locks']} WHERE id = ? AND owner = ?", (name, self.owner)
-            )
+            self._release_lock(name)
+
+    def renew_lock(self) -> None:
+        with self._transaction():
+            self._renew(time.time_ns() // 1_000_000)
+
+    def _take_lock(self, name: str, now_ms: int) -> str:
+        """Take or renew a lock in the transaction; return its owner."""
+        locks = self.tables["locks"]
+        rows = self._query_in(f"SELECT owner, expires FROM {locks} WHERE id = ?", (name,))
+        if rows:
+            owner: str = rows[0][0]
+            if owner != self.owner and rows[0][1] > now_ms and not is_dead(owner):
+                return owner
+        self._execute(
+            f"INSERT INTO {locks} VALUES (?, ?, ?) {_update(('id', 'owner', 'expires'), 1)}",
+            (name, self.owner, now_ms + self.options.lease_ms),
+        )
+        return self.owner
+
+    def _release_lock(self, name: str) -> None:
+        locks = self.tables["locks"]
+        self._execute(f"DELETE FROM {locks} WHERE id = ? AND owner = ?", (name, self.owner))
 
     def _renew(self, now_ms: int) -> None:
         locks = self.tables["locks"]
@@ -244,6 +358,20 @@ class SqlStore(EntityStore):
             sql = f"SELECT owner FROM {locks} WHERE id = ?"
             rows = self._query_in(sql, (REPLICATOR_LOCK,))
             raise self.locked(rows[0][0] if rows else "released by another process")
+
+
+def _tag_rows(events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of `tag` for rows of `journal`."""
+    for row in map(EventRow._make, events):
+        if row.tags is not None:
+            for tag in json.loads(row.tags):
+                place = row.partition, row.offset, row.seq_nr
+                yield row.topic, _indexed(tag), *place, row.id
+
+
+def _indexed(tag: str) -> str:
+    """Return a tag as it is in the index: PostgreSQL's type text has no NUL."""
+    return tag.replace("\0", " ")
 
 
 def _update(columns: Sequence[str], key: int, leave: Sequence[str] = ()) -> str:

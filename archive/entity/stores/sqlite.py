@@ -1,16 +1,24 @@
-"""A store in an SQLite file, the default: embedded, one replicator, readers in any process."""
+"""A store in an SQLite file, the default: embedded, one replicator, readers in any process.
+
+A reader never changes the file or its folder. While no replicator has the file open, there is no
+write-ahead log (`-wal`), and a usual connection would create one; a reader then opens the file as
+immutable, and opens it again when it has changed or a write-ahead log has appeared.
+"""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from aerotape.archive.entity.stores.base import StoreOptions
-from aerotape.archive.entity.stores.sql import JOURNAL, METAJOURNAL, OTHERS, SqlStore
+from aerotape.archive.entity.stores.sql import SqlStore
+from aerotape.archive.entity.stores.tables import NAMES
 from aerotape.errors import EntityStoreError
 
 _BUSY_TIMEOUT_S: Final = 30.0
@@ -25,64 +33,109 @@ _PRAGMAS: Final = (
     "PRAGMA wal_autocheckpoint = 16384",
     "PRAGMA temp_store = MEMORY",
 )
-_TABLES: Final = ("metajournal", "journal", "pointer2", "setting", "locks", "metajournal_index")
+_INDEXES: Final = ("metajournal_index", "tag_index")
 
 
 class SqliteStore(SqlStore):
-    """A store in an SQLite file; the namespace is a prefix of its tables."""
+    """A store in an SQLite file; the namespace is a prefix of its tables.
 
-    def __init__(self, path: str | Path, options: StoreOptions | None = None) -> None:
-        """Open or create it.
+    Attributes:
+        path: of the file, without symbolic links.
+    """
+
+    def __init__(
+        self, path: str | Path, options: StoreOptions | None = None, *, writable: bool = False
+    ) -> None:
+        """Open it.
+
+        Args:
+            path: of the file.
+            options: of the store.
+            writable: for a replicator: create the file and the tables if there are none, and
+                migrate tables of an earlier version.
 
         Raises:
-            EntityStoreError: the file cannot be opened, or its tables have another version.
+            EntityStoreError: the file cannot be opened, has no tables to read, or its tables have
+                another version.
         """
         options = options or StoreOptions()
-        super().__init__(f"sqlite:{path}", options)
-        self.tables = {name: f'"{options.namespace}_{name}"' for name in _TABLES}
+        super().__init__(f"sqlite:{path}", options, writable)
+        self.tables = {name: f'"{options.namespace}_{name}"' for name in (*NAMES, *_INDEXES)}
+        self.path = Path(path).resolve()  # beside which the write-ahead log is
         self._reading = threading.Lock()
         self._writing = threading.RLock()
-        with self._errors():
-            self._writer = self._connect(path)
-            try:
-                self._reader = self._connect(path)
-                self._prepare()
-            except BaseException:
-                self._writer.close()
-                raise
+        # For a reader of an immutable file: the file as it was when it was opened.
+        self._seen: tuple[int, ...] | None = None
+        self._connections: list[sqlite3.Connection] = []
+        try:
+            with self._errors():
+                if writable:
+                    self._writer, self._reader = self._connect(), self._connect()
+                    with self._transaction():
+                        self._create_tables()
+                else:
+                    self._reader = self._connect_reader()
+                    self._check_tables()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
-        self._reader.close()
-        self._writer.close()
+        for connection in self._connections:
+            connection.close()
 
-    def _connect(self, path: str | Path) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-        )
+    def _connect(self) -> sqlite3.Connection:
+        connection = self._opened(self.path)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
         return connection
 
-    def _prepare(self) -> None:
-        """Create the tables if there are none; check their version."""
+    def _connect_reader(self) -> sqlite3.Connection:
+        if not self.path.is_file():
+            raise self.missing()
+        uri = f"file:{quote(os.fsencode(self.path))}?mode=ro"
+        state = self._state()
+        has_log = bool(state[0])
+        self._seen = None if has_log else state
+        return self._opened(uri if has_log else f"{uri}&immutable=1")
+
+    def _opened(self, path: str | Path) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            path,
+            timeout=_BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=isinstance(path, str),
+        )
+        self._connections.append(connection)
+        return connection
+
+    def _state(self) -> tuple[int, ...]:
+        """Return whether there is a write-ahead log, and what changes with the file."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return (0,)
+        has_log = Path(f"{self.path}-wal").exists()
+        return has_log, found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _has_tables(self, query: Callable[[str, Sequence[Any]], list[Any]]) -> bool:
         name = f"{self.options.namespace}_setting"
-        # Rows in the order of the key: the events of a journal are adjacent.
-        statements = (METAJOURNAL + " WITHOUT ROWID", JOURNAL + " WITHOUT ROWID", *OTHERS)
-        with self._transaction():
-            found = self._query_in("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
-            self._create_tables(
-                not found, (sql.format(**self.tables, bytes="blob") for sql in statements)
-            )
+        return bool(query("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)))
+
+    def _dialect(self, sql: str) -> str:
+        return sql.format(**self.tables, bytes="blob", clustered=" WITHOUT ROWID")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise EntityStoreError(f"{self.url}: {error}", self.url) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        self.check_writable()
         with self._errors(), self._writing:
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -108,7 +161,22 @@ class SqliteStore(SqlStore):
 
     def _query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         with self._errors(), self._reading:
-            return self._reader.execute(sql, parameters).fetchall()
+            while True:
+                try:
+                    rows = self._reader.execute(sql, parameters).fetchall()
+                except sqlite3.DatabaseError:
+                    if not self._has_changed():
+                        raise
+                else:
+                    if not self._has_changed():
+                        return rows
+                before, self._reader = self._reader, self._connect_reader()
+                self._connections.remove(before)
+                before.close()
+
+    def _has_changed(self) -> bool:
+        """Whether a file that was opened as immutable is another one now."""
+        return self._seen is not None and self._seen != self._state()
 
     def _query_in(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         return self._writer.execute(sql, parameters).fetchall()

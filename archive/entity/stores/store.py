@@ -11,11 +11,11 @@ from aerotape.archive.entity.records import EventRecord, Head, Pointer
 class Store(Protocol):
     """Replicated journals. A reader may use it in another thread than the one that opened it."""
 
+    def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
+        """Return the pointer of a partition and the head of a journal; the head not earlier."""
+
     def pointer(self, topic: str, partition: int) -> Pointer | None:
         """Return how far a partition is replicated; None: nothing of it."""
-
-    def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
-        """Return the pointer of a partition and the head of a journal of it, of one moment."""
 
     def head(self, topic: str, id: str) -> Head | None:
         """Return the state of a journal, None when there is none."""

@@ -6,9 +6,10 @@ in the query, Cassandra's keyspace is the path. Parameters of PostgreSQL's own U
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from aerotape.archive.entity.stores.base import EntityStore, StoreOptions
 from aerotape.errors import ConfigurationError
@@ -17,12 +18,18 @@ _NAMES: Final = tuple(field.name for field in fields(StoreOptions))
 _FORMS: Final = "sqlite:PATH, postgresql://HOST/DATABASE or cassandra://HOST:PORT/KEYSPACE"
 
 
-def open_store(url: str) -> EntityStore:
-    """Open the store at a URL, and create its tables if there are none.
+def open_store(url: str, *, writable: bool = False) -> EntityStore:
+    """Open the store at a URL.
+
+    Args:
+        url: see this module.
+        writable: for a replicator: create the store's tables if there are none, and migrate tables
+            of an earlier version. A store that is not writable is never created or changed.
 
     Raises:
         ConfigurationError: the URL is invalid, or a driver is not installed.
-        EntityStoreError: the store cannot be reached, or its tables have another version.
+        EntityStoreError: the store cannot be reached, has no tables to read, or its tables have
+            another version.
     """
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in ("sqlite", "postgresql", "cassandra"):
@@ -30,7 +37,7 @@ def open_store(url: str) -> EntityStore:
     location, _, query = rest.partition("?")
     given: dict[str, Any] = {}
     others: list[tuple[str, str]] = []
-    for name, value in parse_qsl(query, keep_blank_values=True):
+    for name, value in _parameters(query):
         if name not in _NAMES:
             others.append((name, value))
         elif name == "namespace":
@@ -42,8 +49,9 @@ def open_store(url: str) -> EntityStore:
     if scheme == "postgresql":
         from aerotape.archive.entity.stores.postgresql import PostgresqlStore
 
-        own = f"?{urlencode(others)}" if others else ""
-        return PostgresqlStore(f"{scheme}:{location}{own}", StoreOptions(**given))
+        own = f"?{urlencode(others, quote_via=quote)}" if others else ""
+        options = StoreOptions(**given)
+        return PostgresqlStore(f"{scheme}:{location}{own}", options, writable=writable)
     if others:
         raise ConfigurationError(
             f"store option {others[0][0]!r} is unknown: expected {', '.join(_NAMES)}", "store"
@@ -54,23 +62,41 @@ def open_store(url: str) -> EntityStore:
         path = location.removeprefix("//") if location.startswith("///") else location
         if not path:
             raise ConfigurationError(f"store {url!r} has no path: expected sqlite:PATH", "store")
-        return SqliteStore(path, StoreOptions(**given))
+        return SqliteStore(path, StoreOptions(**given), writable=writable)
     from aerotape.archive.entity.stores.cassandra import CassandraStore
 
-    parts = urlsplit(f"{scheme}:{location}")
-    keyspace = parts.path.strip("/")
-    if keyspace:
-        given.setdefault("namespace", keyspace)
-    hosts = [host for host in parts.netloc.rpartition("@")[2].split(",") if host]
+    try:
+        parts = urlsplit(f"{scheme}:{location}")
+        keyspace = parts.path.strip("/")
+        if keyspace:
+            given.setdefault("namespace", keyspace)
+        credentials, _, addresses = parts.netloc.rpartition("@")
+        hosts = [host for host in addresses.split(",") if host]
+        for host in hosts:
+            int(host.partition(":")[2] or 0)
+    except ValueError:
+        hosts = []
     if not hosts:
-        raise ConfigurationError(f"store {without_password(url)!r} has no host", "store")
-    return CassandraStore(hosts, StoreOptions(**given), parts.username, parts.password)
+        raise ConfigurationError(
+            f"store {without_password(url)!r} has no valid host: expected {_FORMS}", "store"
+        )
+    user, colon, password = credentials.partition(":")
+    return CassandraStore(
+        hosts,
+        StoreOptions(**given),
+        unquote(user) or None,
+        unquote(password) if colon else None,
+        writable=writable,
+    )
+
+
+def _parameters(query: str) -> list[tuple[str, str]]:
+    """Return the names and values of a query. As in libpq's URLs, a plus is not a space."""
+    pairs = (each.partition("=") for each in query.split("&") if each)
+    return [(unquote(name), unquote(value)) for name, _, value in pairs]
 
 
 def without_password(url: str) -> str:
-    """Return a URL without its password, for messages."""
-    parts = urlsplit(url)
-    credentials, at, host = parts.netloc.rpartition("@")
-    if not at:
-        return url
-    return urlunsplit(parts._replace(netloc=f"{credentials.partition(':')[0]}@{host}"))
+    """Return a URL without its passwords, for messages; whatever follows a user up to an @."""
+    url = re.sub(r"(//[^:/?@]*):.*@", r"\1@", url, flags=re.DOTALL)
+    return re.sub(r"([?&][a-z]*password)=[^&]*", r"\1=…", url, flags=re.IGNORECASE)

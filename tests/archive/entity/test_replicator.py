@@ -7,7 +7,6 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -51,7 +50,7 @@ def replicate(archive: ServedArchive, topic: str, url: str, **options: int) -> l
 
 
 def replicator(archive: ServedArchive, topic: str, url: str, **options: float) -> Replicator:
-    return Replicator(topic, archive.connect, lambda: open_store(url), **options)  # type: ignore[arg-type]
+    return Replicator(topic, archive.connect, lambda: open_store(url, writable=True), **options)  # type: ignore[arg-type]
 
 
 def numbers(found: Iterator[object]) -> list[int]:
@@ -101,6 +100,7 @@ def test_random_histories(
 ) -> None:
     """Reads are a model's at every step, while the replicator lags and ends anywhere."""
     url = store_url("segment_size=3")
+    open_store(url, writable=True).close()
     with open_store(url) as store:
         for seed in seeds:
             topic, chance, model = next(TOPICS), random.Random(seed), Model()
@@ -147,7 +147,7 @@ def test_follows(
 
     thread = threading.Thread(target=follow)
     thread.start()
-    with client.entities(topic, 2) as journal, open_store(sqlite_url) as store:
+    with client.entities(topic, 2) as journal, open_store(sqlite_url, writable=True) as store:
         for number in range(1, 30):
             place = journal.append(f"id-{number % 3}", events(number))
         pointer = Pointer(place.offset, place.next_position)
@@ -170,7 +170,7 @@ def test_two_replicators(
     """A second replicator of a namespace is refused; one of another namespace is not."""
     with client.entities(topic) as journal:
         journal.append("id", events(1))
-        with open_store(sqlite_url) as store, store.replicating():
+        with open_store(sqlite_url, writable=True) as store, store.replicating():
             with pytest.raises(StoreLockedError, match="namespace journal of sqlite:"):
                 replicate(archive, topic, sqlite_url)
             (done,) = replicate(archive, topic, f"{sqlite_url}?namespace=other")
@@ -189,7 +189,7 @@ def test_store_of_another_log(
     """A pointer after the end of the recording is an error, and changes nothing."""
     with client.entities(topic) as journal:
         journal.append("id", events(1))
-        with open_store(sqlite_url) as store, store.replicating():
+        with open_store(sqlite_url, writable=True) as store, store.replicating():
             store.apply(topic, 0, {}, Pointer(1 << 20, (1 << 20) + 64))
         with pytest.raises(EntityError, match="the store is that of another log"):
             replicate(archive, topic, sqlite_url)
@@ -209,7 +209,7 @@ def test_record_that_is_no_action(
             journal.append("id", events(2))
             with pytest.raises(EntityError, match=rf"position {place.next_position} on"):
                 replicate(archive, topic, sqlite_url, batch_records=1)
-    with open_store(sqlite_url) as store:
+    with open_store(sqlite_url, writable=True) as store:
         assert store.pointer(topic, 0) == Pointer(place.offset, place.next_position)
 
 
@@ -229,7 +229,7 @@ def test_store_goes_away(
             records += [each.records for each in running]
             restart.join()
         assert sum(records) == 200
-        with open_store(server.url) as store:
+        with open_store(server.url, writable=True) as store:
             assert numbers(store.events(topic, "id")) == list(range(1, 201))
         for number in range(201, 301):
             journal.append("id", events(number))
@@ -264,7 +264,7 @@ def test_archive_restarts(tmp_path: Path, aeron_dir: Path, sqlite_url: str, topi
                 journal.append("id", events(number))
 
     with Replicator(
-        topic, connect, lambda: open_store(sqlite_url), batch_records=10, retry_s=30
+        topic, connect, lambda: open_store(sqlite_url, writable=True), batch_records=10, retry_s=30
     ) as one:
         running = one.run()
         with launch():
@@ -272,7 +272,7 @@ def test_archive_restarts(tmp_path: Path, aeron_dir: Path, sqlite_url: str, topi
             next(running)
         with launch():
             write(101)
-            with open_store(sqlite_url) as store:
+            with open_store(sqlite_url, writable=True) as store:
                 while len(numbers(store.events(topic, "id"))) < 200:
                     next(running)
                 assert numbers(store.events(topic, "id")) == list(range(1, 201))
@@ -291,8 +291,11 @@ def test_purge_expired(
     archive: ServedArchive, client: aerotape.ArchiveClient, topic: str, sqlite_url: str
 ) -> None:
     """Expired journals are purged, but not one with an append that is not replicated."""
-    far = date(2100, 1, 1)
-    with open_store(sqlite_url) as store, client.entities(topic, 2, store) as journal:
+    far_ms = 100 * 365 * DAY_NS // 1_000_000
+    with (
+        open_store(sqlite_url, writable=True) as store,
+        client.entities(topic, 2, store) as journal,
+    ):
         for id in ("short", "moved"):
             journal.append(id, events(1), expire_after_ns=DAY_NS)
         journal.append("long", events(1), expire_after_ns=100 * 365 * DAY_NS)
@@ -301,10 +304,10 @@ def test_purge_expired(
         journal.append("moved", events(2))
         assert list(purge_expired(journal, store)) == []
         listed = {
-            each.id: each.is_purged for each in purge_expired(journal, store, far, dry_run=True)
+            each.id: each.is_purged for each in purge_expired(journal, store, far_ms, dry_run=True)
         }
         assert listed == {"short": False, "moved": False}
-        done = {each.id: each.is_purged for each in purge_expired(journal, store, far)}
+        done = {each.id: each.is_purged for each in purge_expired(journal, store, far_ms)}
         assert done == {"short": True, "moved": False}
         assert numbers(journal.read("short")) == []
         replicate(archive, topic, sqlite_url)
@@ -315,14 +318,17 @@ def test_purge_expired(
         ]
         moved = store.head(topic, "moved")
         assert moved is not None
-        assert moved.expire_on is None
+        assert moved.expires_ms is None
 
 
 def test_unreplicated_tail_only(
     archive: ServedArchive, client: aerotape.ArchiveClient, topic: str, sqlite_url: str
 ) -> None:
     """With a replicated log, a read takes nothing from it; deletes not replicated do not leak."""
-    with open_store(sqlite_url) as store, client.entities(topic, 1, store) as journal:
+    with (
+        open_store(sqlite_url, writable=True) as store,
+        client.entities(topic, 1, store) as journal,
+    ):
         journal.append("id", events(1, 2, 3, 4, 5))
         replicate(archive, topic, sqlite_url)
         journal.delete("id", 3)
@@ -339,7 +345,7 @@ def test_stores_are_closed_on_errors(
     opened: list[EntityStore] = []
 
     def open_it() -> EntityStore:
-        opened.append(open_store(sqlite_url))
+        opened.append(open_store(sqlite_url, writable=True))
         return opened[-1]
 
     with closing(Replicator(topic, archive.connect, open_it)) as one, pytest.raises(EntityError):

@@ -37,7 +37,7 @@ def events(number: int) -> list[Event]:
 
 def replicate(archive: ServedArchive, topic: str, url: str) -> None:
     """Replicate all that is recorded."""
-    with Replicator(topic, archive.connect, lambda: open_store(url)) as replicator:
+    with Replicator(topic, archive.connect, lambda: open_store(url, writable=True)) as replicator:
         for _ in replicator.run(until_caught_up=True):
             pass
 

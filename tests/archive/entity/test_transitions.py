@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 
 import pytest
 from hypothesis import given
@@ -139,22 +138,22 @@ def test_record_id_depends_on_the_log_only() -> None:
 
 
 def test_expiry_follows_the_last_append() -> None:
-    """expireOn is the date of the last append plus expireAfter; without one it is removed."""
-    noon = 43_200_000
+    """A journal expires at the last append plus expireAfter; without one it does not."""
+    noon, day_ms = 43_200_000, 86_400_000
     first = change(None, append(ID, 1, expire_after_ns=DAY_NS, timestamp_ms=noon))
     assert first.head is not None
-    assert (first.head.expire_after_ns, first.head.expire_on) == (DAY_NS, date(1970, 1, 2))
+    assert (first.head.expire_after_ns, first.head.expires_ms) == (DAY_NS, noon + day_ms)
     moved = change(
         first.head, append(ID, 2, expire_after_ns=3 * DAY_NS, timestamp_ms=noon), first_offset=200
     )
     assert moved.head is not None
-    assert moved.head.expire_on == date(1970, 1, 4)
+    assert moved.head.expires_ms == noon + 3 * day_ms
     same = change(moved.head, delete(ID, 1), first_offset=300).head
     assert same is not None
-    assert same.expire_on == date(1970, 1, 4)
+    assert same.expires_ms == noon + 3 * day_ms
     removed = change(moved.head, append(ID, 3), first_offset=300).head
     assert removed is not None
-    assert (removed.expire_after_ns, removed.expire_on) == (None, None)
+    assert (removed.expire_after_ns, removed.expires_ms) == (None, None)
 
 
 def test_covered_appends_are_not_decoded() -> None:

@@ -70,7 +70,7 @@ def append(orders: Entities, first: int) -> None:
 def replicate(driver: _native.MediaDriver, url: str) -> None:
     """Replicate all that is recorded."""
     connect = partial(aerotape.connect, aeron_dir=driver.aeron_dir)
-    with Replicator(TOPIC, connect, lambda: open_store(url)) as replicator:
+    with Replicator(TOPIC, connect, lambda: open_store(url, writable=True)) as replicator:
         for _ in replicator.run(until_caught_up=True):
             pass
 
@@ -134,7 +134,7 @@ class Filled:
         assert files(self.archive_dir, *self.partitions, self.ledger_recording) >= self.held_files
         entries = client.open_ledger_read_only(self.ledger).read()
         assert len(list(entries)) == 40
-        with open_store(self.store_url) as store:
+        with open_store(self.store_url, writable=True) as store:
             for with_store in (None, store):
                 with client.entities(TOPIC, store=with_store) as orders:
                     for id in IDS:

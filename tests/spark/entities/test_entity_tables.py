@@ -164,7 +164,7 @@ def test_tables_equal_the_replicators_and_the_model(
         for seed, history in histories.items():
             topic, path = f"{TOPIC}-{seed}", tmp_path / f"{seed}.db"
             url = f"sqlite:{path}?segment_size=3&segments=100"
-            opening = partial(open_store, url)
+            opening = partial(open_store, url, writable=True)
             connecting = partial(connect, aeron_dir)
             with Replicator(topic, connecting, opening, batch_records=37) as replicator:
                 assert sum(each.records for each in replicator.run(until_caught_up=True)) == 400

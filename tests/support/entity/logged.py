@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aerotape.archive.entity.records import Pointer
@@ -100,3 +101,11 @@ def apply(store: EntityStore, log: Sequence[LoggedAction], topic: str = TOPIC) -
         for id in ids
     }
     store.apply(topic, 0, changes, Pointer(log[-1].offset, log[-1].offset + 64))
+
+
+def put_snapshots(
+    store: EntityStore, id: str, log: Sequence[LoggedAction], topic: str = TOPIC
+) -> None:
+    """Store snapshots of a journal: appends of one event with the sequence number of each."""
+    change = replace(collapse(store.head(topic, id), [], 3), snapshots=list(log))
+    store.apply(topic, 0, {id: change}, Pointer(log[-1].offset, log[-1].offset + 64))

@@ -27,8 +27,12 @@ _START_TIMEOUT_S: Final = 60
 class PostgresqlServer(Closing):
     """A running server; the user of root's tests is `postgres`, as the server refuses root."""
 
-    def __init__(self) -> None:
-        """Create a data directory and start the server on a free port of the loopback interface."""
+    def __init__(self, primary: PostgresqlServer | None = None) -> None:
+        """Create a data directory and start the server on a free port of the loopback interface.
+
+        Args:
+            primary: be a hot standby of this server.
+        """
         self.port = free_tcp_port()
         self._as_user: list[str] = []
         self._directory = Path(tempfile.mkdtemp(prefix="aerotape-postgresql-", dir="/tmp"))
@@ -39,7 +43,12 @@ class PostgresqlServer(Closing):
             self._as_user.append("--clear-groups")
         self._data = str(self._directory / "data")
         try:
-            self._run("initdb", "-D", self._data, "-U", "tests", "-A", "trust", "-N")
+            if primary is None:
+                self._run("initdb", "-D", self._data, "-U", "tests", "-A", "trust", "-N")
+            else:
+                source = ["-h", "127.0.0.1", "-p", str(primary.port), "-U", "tests"]
+                fast = ["-c", "fast", "--no-sync"]
+                self._run("pg_basebackup", "-D", self._data, "-R", *source, *fast)
             self.start()
         except BaseException:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -49,6 +58,10 @@ class PostgresqlServer(Closing):
     def url(self) -> str:
         """The URL of its database."""
         return f"postgresql://tests@127.0.0.1:{self.port}/postgres"
+
+    def standby(self) -> PostgresqlServer:
+        """Start a hot standby."""
+        return PostgresqlServer(self)
 
     def start(self) -> None:
         """Start it and wait until it accepts connections."""

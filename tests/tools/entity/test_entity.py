@@ -139,7 +139,7 @@ def test_store(cli: CommandLine, tmp_path: Path) -> None:
     """With --store, a journal is read from the store and the log."""
     order = journal(new_topic())
     store = ("--store", f"sqlite:{tmp_path / 'journals.db'}")
-    cli.run("entity", "append", *order, "{}", "{}", *store)
+    cli.run("entity", "append", *order, "{}", "{}")
     cli.run("entity", "replicate", "--topic", order[1], *store, "--until-caught-up")
     cli.run("entity", "append", *order, "{}", *store)
     assert [each["seq_nr"] for each in lines(cli, "entity", "read", *order, *store)] == [1, 2, 3]

@@ -107,8 +107,49 @@ def test_unusable_stores(
     assert "secret" not in error
 
 
+def test_only_the_replicator_creates_a_store(cli: CommandLine, url: str, tmp_path: Path) -> None:
+    """Commands that read refuse a path without a store, and create nothing."""
+    topic = new_topic()
+    append(cli, topic, "a")
+    order = "--topic", topic, "--key", "a", "--store", url
+    for command in (
+        ("append", *order, "{}"),
+        ("read", *order),
+        ("pointer", *order),
+        ("delete", *order, "--to", "1"),
+        ("purge", *order),
+        ("purge-expired", "--topic", topic, "--store", url),
+        ("retention", "--topic", topic, "--max-age", "24h", "--store", url),
+        ("copy-store", "--topic", topic, "--from", url, "--to", f"{url}2"),
+    ):
+        assert "check the URL, or start a replicator first" in cli.error("entity", *command)
+        assert list(tmp_path.iterdir()) == []
+    assert len(lines(cli, "entity", "read", *order[:4])) == 1
+
+
+def test_copy_store(cli: CommandLine, url: str, tmp_path: Path) -> None:
+    """A replicator continues in the copy; what is wrong is refused."""
+    topic = new_topic()
+    append(cli, topic, "a")
+    replicate = "entity", "replicate", "--topic", topic, "--until-caught-up", "--store"
+    lines(cli, *replicate, url)
+    other = f"sqlite:{tmp_path / 'other.db'}?namespace=copied"
+    copy = "entity", "copy-store", "--topic", topic, "--from", url, "--to", other
+    error = cli.error(*copy[:3], "none", *copy[4:])
+    assert f"has no topic none; its topics are: {topic}" in error
+    assert not (tmp_path / "other.db").exists()
+    copied = cli.json(*copy)
+    assert copied == {"topic": topic, "journals": 1, "events": 1, "snapshots": 0}
+    append(cli, topic, "a")
+    (row,) = lines(cli, *replicate, other)
+    assert row["events"] == 1
+    assert (numbers(url, topic, "a"), numbers(other, topic, "a")) == ([1], [1, 2])
+    assert "already has topic" in cli.error(*copy)
+
+
 def test_unknown_topic(cli: CommandLine, url: str) -> None:
     """A topic without recordings is an error."""
+    open_store(url, writable=True).close()
     topic = ("--topic", "none", "--store", url)
     for command, *rest in (
         ("replicate", "--until-caught-up"),
@@ -121,19 +162,19 @@ def test_unknown_topic(cli: CommandLine, url: str) -> None:
 def test_purge_expired(cli: CommandLine, url: str) -> None:
     """Expired journals are purged; --dry-run lists them."""
     topic = new_topic()
-    append(cli, topic, "short", "--expire-after", "1 day")
+    append(cli, topic, "short", "--expire-after", "1 ms")
     append(cli, topic, "long", "--expire-after", "20000 days")
+    append(cli, topic, "day", "--expire-after", "3 hours")
     replicate = "entity", "replicate", "--topic", topic, "--store", url, "--until-caught-up"
     lines(cli, *replicate)
     purge = "entity", "purge-expired", "--topic", topic, "--store", url
-    assert lines(cli, *purge) == []
-    (listed,) = lines(cli, *purge, "--day", "2070-01-01", "--dry-run")
+    (listed,) = lines(cli, *purge, "--dry-run")
     assert (listed["key"], listed["purged"]) == ("short", False)
-    (purged,) = lines(cli, *purge, "--day", "2070-01-01")
+    (purged,) = lines(cli, *purge)
     assert (purged["key"], purged["purged"]) == ("short", True)
     lines(cli, *replicate)
     assert numbers(url, topic, "short") == []
-    assert numbers(url, topic, "long") == [1]
+    assert numbers(url, topic, "long") == numbers(url, topic, "day") == [1]
 
 
 def test_retention(cli: CommandLine, url: str) -> None:
@@ -142,8 +183,10 @@ def test_retention(cli: CommandLine, url: str) -> None:
     append(cli, topic, "a")
     retention = "entity", "retention", "--topic", topic, "--max-age", "24h"
     assert "give --store, or --force" in cli.error(*retention, code=2)
+    lines(cli, "entity", "replicate", "--topic", topic, "--store", url, "--until-caught-up")
     (row,) = lines(cli, *retention, "--store", url)
-    assert (row["partition"], row["segment_files"], row["replicated_to"]) == (0, 0, None)
+    assert (row["partition"], row["segment_files"]) == (0, 0)
+    assert row["replicated_to"] > 0
     (row,) = lines(cli, *retention, "--force")
     assert (row["start_position"], row["held_files"]) == (0, 0)
     assert "'soon' is not a duration" in cli.error(*retention[:-1], "soon", code=2)

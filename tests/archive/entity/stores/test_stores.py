@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from datetime import date
 
 import pytest
 from support.entity.logged import (
@@ -36,7 +35,7 @@ Open = Callable[..., str]
 @pytest.fixture
 def store(store_url: Open) -> Iterator[EntityStore]:
     """A new store whose lock the test holds; segment size 3."""
-    with open_store(store_url("segment_size=3")) as opened, opened.replicating():
+    with open_store(store_url("segment_size=3"), writable=True) as opened, opened.replicating():
         yield opened
 
 
@@ -96,7 +95,7 @@ def test_worked_rows(store_url: Open) -> None:
     url = store_url()
     for name, (size, actions, expected, events) in ROWS.items():
         log = logged(actions)
-        with open_store(f"{url}segment_size={size}") as store, store.replicating():
+        with open_store(f"{url}segment_size={size}", writable=True) as store, store.replicating():
             for topic, batches in {f"{name}, batch": [log], name: [[each] for each in log]}.items():
                 for batch in batches:
                     apply(store, batch, topic)
@@ -138,12 +137,12 @@ def test_head_has_all_fields(store: EntityStore) -> None:
     assert head is not None
     assert (head.partition, head.offset, head.origin) == (0, 4096, "host-ü")
     assert (head.created_ms, head.updated_ms) == (1_700_000_000_123, 1_700_000_000_123)
-    assert (head.expire_after_ns, head.expire_on) == (DAY_NS + 5, date(2023, 11, 15))
+    assert (head.expire_after_ns, head.expires_ms) == (DAY_NS + 5, 1_700_086_400_124)
     apply(store, logged([append(ID, 3, timestamp_ms=1_700_000_000_999)], 8192))
     later = store.head(TOPIC, ID)
     assert later is not None
     assert (later.created_ms, later.updated_ms) == (1_700_000_000_123, 1_700_000_000_999)
-    assert (later.expire_after_ns, later.expire_on) == (None, None)
+    assert (later.expire_after_ns, later.expires_ms) == (None, None)
     assert later.record_id == head.record_id
 
 
@@ -186,9 +185,9 @@ def test_gaps(store: EntityStore) -> None:
 def test_segment_size_is_kept_for_each_journal(store_url: Open) -> None:
     """A store opened with another segment size keeps the size of existing journals."""
     url = store_url("segment_size=3")
-    with open_store(url) as store, store.replicating():
+    with open_store(url, writable=True) as store, store.replicating():
         apply(store, logged([append("old", 1, 2, 3, 4)]))
-    with open_store(url.replace("segment_size=3", "segment_size=100")) as store:
+    with open_store(url.replace("segment_size=3", "segment_size=100"), writable=True) as store:
         with store.replicating():
             apply(store, logged([append("new", *range(1, 8)), append("old", 5, 6, 7)], 640))
             apply(store, logged([delete("old", 5), delete("new", 5)], 6400))
@@ -230,18 +229,26 @@ def test_pointers(store: EntityStore) -> None:
 
 
 def test_expired(store: EntityStore) -> None:
-    """Journals whose day has come are listed, on that day and later."""
-    log = [append(f"e{days}", 1, expire_after_ns=days * DAY_NS) for days in (1, 2, 3)]
+    """Journals that have expired are listed, to the millisecond."""
+    noon_ms, hour_ns = 43_200_000, DAY_NS // 24
+    hours = {"": 3, "e11": 11, "e12": 12, "e13": 13, "e36": 36}
+    log = [
+        append(id, 1, expire_after_ns=count * hour_ns, timestamp_ms=noon_ms)
+        for id, count in hours.items()
+    ]
     apply(store, logged([*log, append("stays", 1)]))
-    assert sorted(id for id, _ in store.expired(TOPIC, date(1970, 1, 3))) == ["e1", "e2"]
-    assert [id for id, _ in store.expired(TOPIC, date(1970, 1, 1))] == []
+    for at in range(0, 60):
+        for ms in (-1, 0):
+            now_ms = noon_ms + at * 3_600_000 + ms
+            expected = sorted(id for id, count in hours.items() if count <= at + ms / 1000)
+            assert sorted(id for id, _ in store.expired(TOPIC, now_ms)) == expected
 
 
 def test_namespaces_are_separate(store_url: Open) -> None:
     """Two namespaces of one store have separate tables and locks."""
     with (
-        open_store(store_url()) as one,
-        open_store(store_url()) as two,
+        open_store(store_url(), writable=True) as one,
+        open_store(store_url(), writable=True) as two,
         one.replicating(),
         two.replicating(),
     ):
@@ -252,7 +259,7 @@ def test_namespaces_are_separate(store_url: Open) -> None:
 def test_one_replicator(store_url: Open) -> None:
     """A second replicator is refused, with the owner's name; after the first it gets the lock."""
     url = store_url()
-    with open_store(url) as one, open_store(url) as two:
+    with open_store(url, writable=True) as one, open_store(url, writable=True) as two:
         with one.replicating():
             refused = pytest.raises(StoreLockedError, match="another replicator has its lock")
             with refused as caught, two.replicating():
@@ -270,18 +277,18 @@ def test_lock_of_a_replicator_that_is_gone(
 ) -> None:
     """A lock expires; that of a process of this host that has ended is taken at once."""
     url = store_url("lease_ms=1000")
-    with open_store(url) as one, open_store(url) as two:
+    with open_store(url, writable=True) as one, open_store(url, writable=True) as two:
         assert one.try_lock(base.REPLICATOR_LOCK) == one.owner
         while two.try_lock(base.REPLICATOR_LOCK) != two.owner:
             time.sleep(0.05)
         with pytest.raises(StoreLockedError):
             one.apply(TOPIC, 0, {}, Pointer(0, 64))
         two.unlock(base.REPLICATOR_LOCK)
-    with open_store(store_url()) as one, open_store(url) as two:
-        host = one.owner.split("/")[0]
-        one.owner = two.owner = f"{host}/{(1 << 22) - 1}/gone"
+    with open_store(store_url(), writable=True) as one, open_store(url, writable=True) as two:
+        space = one.owner.rsplit("/", 2)[0]
+        one.owner = two.owner = f"{space}/{(1 << 22) - 1}/gone"
         two.try_lock(base.REPLICATOR_LOCK)
-        two.owner = f"{host}/1/next"
+        two.owner = f"{space}/1/next"
         assert two.try_lock(base.REPLICATOR_LOCK) == two.owner
 
 
@@ -292,18 +299,18 @@ def test_other_schema_version(store_url: Open, monkeypatch: pytest.MonkeyPatch) 
         module = f"aerotape.archive.entity.stores.{name}.SCHEMA_VERSION"
         monkeypatch.setattr(module, "7")
     monkeypatch.setattr(base, "SCHEMA_VERSION", "7")
-    open_store(url).close()
+    open_store(url, writable=True).close()
     monkeypatch.undo()
-    with pytest.raises(EntityStoreError, match=r"schema version '7': expected '1'"):
-        open_store(url)
+    with pytest.raises(EntityStoreError, match=r"schema version '7': expected '2'"):
+        open_store(url, writable=True)
 
 
 def test_tables_are_created_once(store_url: Open) -> None:
     """A store that is opened again has what it had."""
     url = store_url()
-    with open_store(url) as store, store.replicating():
+    with open_store(url, writable=True) as store, store.replicating():
         apply(store, logged([append(ID, 1)]))
-    with open_store(url) as store:
+    with open_store(url, writable=True) as store:
         assert rows(store) == [(1, 0)]
 
 

@@ -1,0 +1,40 @@
+"""`copy-store`: copy the journals of a topic into another store."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from aerotape.tools._cli.group import Commands, add_command
+from aerotape.tools._cli.output import emit
+from aerotape.tools._entity._common import add_store, add_topic
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "copy-store", _copy_store)
+    add_topic(parser)
+    add_store(parser, "--from", "the store to copy")
+    add_store(parser, "--to", "the store, of any kind, or the namespace that gets the topic")
+
+
+def _copy_store(args: argparse.Namespace) -> None:
+    """Copy the journals of a topic into another store; its replicator then continues there.
+
+    Heads, events, snapshots and pointers are copied. The target must not have the topic. No
+    replicator may run in either namespace. A copy that is interrupted can be repeated.
+    """
+    from aerotape.archive.entity.stores.copying import copy_topic, pointers_of
+    from aerotape.archive.entity.stores.url import open_store
+    from aerotape.archive.entity.topic import check_topic
+
+    topic = check_topic(args.topic)
+    source_url = getattr(args, "from")
+    with open_store(source_url) as source:
+        pointers_of(source, topic)  # else no store is created
+    with (
+        open_store(source_url, writable=True) as source,
+        open_store(args.to, writable=True) as target,
+    ):
+        copied = copy_topic(source, target, topic)
+    emit({"topic": topic, **asdict(copied)}, args)
