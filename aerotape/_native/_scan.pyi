@@ -244,14 +244,53 @@ def entity_journals(
 
     Returns:
         The heads: rows of their first, last and, if it may set an expiry, last append; sequence
-        number, `delete_to`, segment and record id. The events of appends that `single_append`
-        takes apart: row, index of the head, sequence number, tags and payload. The other appends
-        with events to store: row, index of the head, and the last event that is left out.
+        number, `delete_to`, segment (of an id without a capital sigma) and record id. The events of
+        appends that `single_append` takes apart: row, index of the head, sequence number, tags and
+        payload. The other appends with events to store: row, index of the head, and the last event
+        that is left out.
 
     Raises:
         TypeError: a column is missing or has another type.
         ValueError: an action is invalid, or the number of segments is 0.
     """
 
+def check_json(text: bytes, max_depth: int | None = None) -> None:
+    """Check that a text is one JSON value (RFC 8259) in UTF-8.
+
+    Args:
+        text: the text.
+        max_depth: levels of arrays and objects; None: any number.
+
+    Raises:
+        ValueError: it is not, with the place, or it is nested deeper.
+    """
+
+def json_members(text: str) -> dict[str, str]:
+    """Return the members of a JSON object, their values as they are written.
+
+    Args:
+        text: the object; of members with the same name the last one counts.
+
+    Raises:
+        ValueError: the text is not JSON.
+        TypeError: it is another value.
+    """
+
+def json_events(
+    payload: bytes,
+) -> tuple[list[tuple[int, bytes | None, Literal["none", "json", "text"], list[str]]], str | None]:
+    """Read the JSON form of the payload of an append.
+
+    Returns:
+        The events: sequence number, payload, type and tags; a payload in JSON as it is written.
+        The metadata, JSON; None: none.
+
+    Raises:
+        ValueError: the payload does not have this form.
+    """
+
 def string_hash(text: str) -> int:
     """Return Java's `String.hashCode` of a text."""
+
+def lower_case_hash(text: str) -> int:
+    """Return Java's `String.hashCode` of a text in lower case; no sigma is a final one."""

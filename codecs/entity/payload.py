@@ -1,10 +1,12 @@
 """The payload of an append: its events in the JSON or the binary form of kafka-journal.
 
-The JSON form is written when no event has a binary payload. Layout of the binary form, integers
-big endian: version (uint8, 1), number of events (int32); for each event its size (int32), sequence
-number (int64), size of its tags (int32), for each tag its length (int32) and UTF-8; the payload's
-type (uint8: 0 none, 1 binary, 2 JSON, 3 text), its length (int32) and bytes; after the last event
-the metadata in JSON, up to the end. Version 0 is without metadata.
+The JSON form is written when no event has a binary payload, and no payload in JSON has whitespace
+at its ends. Payloads in JSON are checked and never rewritten, neither here nor by stores: what was
+appended is read, byte for byte. Layout of the binary form, integers big endian: version (uint8, 1),
+number of events (int32); for each event its size (int32), sequence number (int64), size of its tags
+(int32), for each tag its length (int32) and UTF-8; the payload's type (uint8: 0 none, 1 binary,
+2 JSON, 3 text), its length (int32) and bytes; after the last event the metadata in JSON, up to the
+end. Version 0 is without metadata.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from aerotape import _native
 from aerotape.codecs.entity.actions import (
     MAX_SEQ_NR,
     Append,
@@ -25,6 +28,9 @@ from aerotape.codecs.entity.actions import (
 from aerotape.codecs.entity.durations import format_expire_after, parse_expire_after
 from aerotape.errors import CodecError
 
+MAX_DEPTH: Final = 500
+"""Levels of arrays and objects in a payload; those who read JSON have limits, from 1000 on."""
+
 _VERSION: Final = 1
 _HEAD: Final = struct.Struct(">Bi")
 _EVENT: Final = struct.Struct(">iqi")
@@ -35,7 +41,8 @@ _CODES: Final = {name: code for code, name in enumerate(_PAYLOAD_TYPES)}
 # Errors of struct, json and str about bytes that are not a payload.
 _FAULTS: Final = (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_raw_decode: Final = json.JSONDecoder().raw_decode
+_SPACE: Final = b" \t\n\r"
+_SHOWN: Final = 100
 
 
 def encode_events(
@@ -52,17 +59,11 @@ def encode_events(
         CodecError: there is no event, they are out of order, or one is invalid.
     """
     check_events(events)
-    for event in events:
-        if (event.payload is None) != (event.payload_type == "none"):
-            raise CodecError(
-                f"event {event.seq_nr} of type {event.payload_type} with payload "
-                f"{event.payload!r}: only type none is without a payload"
-            )
     about = metadata_of(expire_after_ns, metadata)
     try:
-        if "binary" in [event.payload_type for event in events]:
-            return _binary(events, about), PayloadType.BINARY
-        return _json(events, about), PayloadType.JSON
+        if all([_fits_json(event) for event in events]):
+            return _json(events, about), PayloadType.JSON
+        return _binary(events, about), PayloadType.BINARY
     except _FAULTS as error:
         raise CodecError(f"events cannot be encoded: {error}") from error
 
@@ -130,6 +131,30 @@ def check_events(events: Sequence[Event]) -> None:
             raise CodecError(f"event {last} has the tags {event.tags!r}: expected texts")
 
 
+def _fits_json(event: Event) -> bool:
+    """Check the payload of an event; return whether the JSON form can hold it as it is."""
+    payload, kind = event.payload, event.payload_type
+    if payload is None or kind == "none":
+        if payload is not None or kind != "none":
+            raise CodecError(
+                f"event {event.seq_nr} of type {kind} with payload {payload!r}: only type none is "
+                "without a payload"
+            )
+        return True
+    if kind == "binary":
+        return False
+    try:
+        if kind == "json":
+            _native.check_json(payload, MAX_DEPTH)
+            return payload[0] not in _SPACE and payload[-1] not in _SPACE
+        payload.decode()
+    except ValueError as error:
+        raise CodecError(
+            f"event {event.seq_nr} of type {kind} with payload {payload[:_SHOWN]!r}: {error}"
+        ) from None
+    return True
+
+
 def _binary(events: Sequence[Event], about: dict[str, Any]) -> bytes:
     parts = [_HEAD.pack(_VERSION, len(events))]
     for event in events:
@@ -169,8 +194,12 @@ def _from_binary(payload: bytes) -> Events:
             raise CodecError(
                 f"event {seq_nr}: payload type {code} of {length} bytes does not fit its size"
             )
-        content = payload[offset:end] if code else None
-        events.append(Event(seq_nr, content, _PAYLOAD_TYPES[code], tags))
+        content, kind = payload[offset:end] if code else None, _PAYLOAD_TYPES[code]
+        if kind == "json":
+            _native.check_json(payload[offset:end])
+        elif kind == "text":
+            payload[offset:end].decode()
+        events.append(Event(seq_nr, content, kind, tags))
         offset = end
     about = json.loads(payload[offset:]) if version else {}
     return _events(tuple(events), about)
@@ -190,38 +219,31 @@ def _tags(payload: bytes, offset: int, size: int) -> tuple[tuple[str, ...], int]
 
 
 def _json(events: Sequence[Event], about: dict[str, Any]) -> bytes:
-    listed = []
-    for event in events:
-        item: dict[str, Any] = {"seqNr": event.seq_nr, "tags": event.tags}
-        if event.payload_type != "none":
-            content = (event.payload or b"").decode()
-            item["payloadType"] = _PAYLOAD_TYPES[_CODES[event.payload_type]]
-            item["payload"] = _loads(content) if event.payload_type == "json" else content
-        listed.append(item)
-    return _dumps({"events": listed, "metadata": about}).encode()
+    return b'{"events":[%b],"metadata":%b}' % (
+        b",".join([_item(event) for event in events]),
+        _dumps(about).encode() if about else b"{}",
+    )
 
 
-def _loads(text: str) -> Any:
-    """`json.loads`, without its conversions."""
-    text = text.strip(" \t\n\r")
-    value, end = _raw_decode(text)
-    return value if end == len(text) else json.loads(text)  # an error: something follows
+def _item(event: Event) -> bytes:
+    kind, payload = event.payload_type, event.payload
+    tags = _dumps(event.tags).encode() if event.tags else b"[]"
+    if payload is None:
+        return b'{"seqNr":%d,"tags":%b}' % (event.seq_nr, tags)
+    if kind == "text":
+        payload = _dumps(payload.decode()).encode()
+    return b'{"seqNr":%d,"tags":%b,"payloadType":"%b","payload":%b}' % (
+        event.seq_nr,
+        tags,
+        _PAYLOAD_TYPES[_CODES[kind]].encode(),
+        payload,
+    )
 
 
 def _from_json(payload: bytes) -> Events:
-    tree = json.loads(payload)
-    events = []
-    for item in tree["events"]:
-        kind = item.get("payloadType", "json") if "payload" in item else "none"
-        if kind not in ("none", "json", "text"):
-            raise CodecError(f"event {item['seqNr']}: unknown payload type {kind!r}")
-        content = None
-        if kind != "none":
-            value = item["payload"]
-            content = (_dumps(value) if kind == "json" else cast("str", value)).encode()
-        tags = tuple(item.get("tags", ()))
-        events.append(Event(item["seqNr"], content, cast("EventPayloadType", kind), tags))
-    return _events(tuple(events), tree.get("metadata") or {})
+    found, metadata = _native.json_events(payload)
+    events = (Event(seq_nr, content, kind, tuple(tags)) for seq_nr, content, kind, tags in found)
+    return _events(tuple(events), json.loads(metadata or "{}"))
 
 
 def _events(events: tuple[Event, ...], about: dict[str, Any]) -> Events:

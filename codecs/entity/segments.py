@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aerotape import _native
+from aerotape.codecs.entity.lower_case import lower_case_hash
 from aerotape.errors import ConfigurationError
 
 DEFAULT_SEGMENTS: Final = 10_000
@@ -29,7 +29,7 @@ def head_segment(id: str, segments: int = DEFAULT_SEGMENTS) -> int:
     if segments < 1:
         raise ConfigurationError(f"segments={segments}: must be at least 1", "segments")
     # The remainder of a truncating division, without its sign.
-    return abs(_native.string_hash(id.lower())) % segments
+    return abs(lower_case_hash(id)) % segments
 
 
 def event_segment(seq_nr: int, segment_size: int = DEFAULT_SEGMENT_SIZE) -> int:

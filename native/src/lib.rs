@@ -49,7 +49,11 @@ mod _native {
     #[pymodule_export]
     use super::descriptors::find_descriptors;
     #[pymodule_export]
-    use super::entity::{journals::entity_journals, single_append, string_hash};
+    use super::entity::{
+        journals::entity_journals,
+        json::{check_json, json_events, json_members},
+        lower_case_hash, single_append, string_hash,
+    };
     #[pymodule_export]
     use super::format::raft_journal::{
         decode_raft_records, raft_record_schema, scan_raft_records, verify_raft_segments,

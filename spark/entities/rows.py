@@ -17,7 +17,9 @@ from aerotape.archive.entity.stores.rows import (
 )
 from aerotape.archive.entity.transitions import expires_ms
 from aerotape.codecs.entity.actions import Append, Events, PayloadType
+from aerotape.codecs.entity.lower_case import CAPITAL_SIGMA
 from aerotape.codecs.entity.payload import events_of
+from aerotape.codecs.entity.segments import head_segment
 from aerotape.errors import CodecError, EntityError
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ def rows_of(
     found, single = pyarrow.record_batch(found), pyarrow.record_batch(single)
     expiries = found["expiry"].drop_null().to_pylist()
     appends = _decoded(actions, {*expiries, *(row for row, _, _ in others)}, topic)
-    heads = _heads(actions, found, appends, topic, segment_size)
+    heads = _heads(actions, found, appends, topic, segments, segment_size)
     events = [_single_events(actions, found, single, topic, segment_size)]
     if others:
         record_ids = found["record_id"].to_pylist()
@@ -137,7 +139,12 @@ def _decoded(actions: RecordBatch, rows: set[int], topic: str) -> _Decoded:
 
 
 def _heads(
-    actions: RecordBatch, found: RecordBatch, appends: _Decoded, topic: str, segment_size: int
+    actions: RecordBatch,
+    found: RecordBatch,
+    appends: _Decoded,
+    topic: str,
+    segments: int,
+    segment_size: int,
 ) -> RecordBatch:
     first, last = actions.take(found["begin"]), actions.take(found["last"])
     after_ns: list[int | None] = [None] * len(found)
@@ -151,7 +158,7 @@ def _heads(
     columns = {
         "topic": pyarrow.repeat(topic, len(found)),
         "id": first["entityId"].cast("string"),
-        "segment": found["segment"],
+        "segment": _segments(first["entityId"].cast("string"), found["segment"], segments),
         "partition": last["partition"],
         "offset": last["position"],
         "segment_size": pyarrow.repeat(pyarrow.scalar(segment_size, "int32"), len(found)),
@@ -166,6 +173,13 @@ def _heads(
         "origin": _or_null(first["origin"]),
     }
     return pyarrow.record_batch(columns, schema=HEADS)
+
+
+def _segments(ids: Array, found: Array, segments: int) -> Array:
+    """Return the segments of heads; those of ids with a capital sigma are not computed natively."""
+    has_sigma = compute.match_substring(ids, CAPITAL_SIGMA)
+    exact = [head_segment(id, segments) for id in ids.filter(has_sigma).to_pylist()]
+    return compute.replace_with_mask(found, has_sigma, pyarrow.array(exact, "int64"))
 
 
 def _single_events(

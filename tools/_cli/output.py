@@ -21,6 +21,11 @@ from aerotape.formatting import printable
 
 Row = Mapping[str, Any]
 
+
+class Json(str):
+    """JSON on one line, the value of a field of `emit_line`, which prints it as it is."""
+
+
 _COLUMN_GAP: Final = "  "
 _ELLIPSIS: Final = "..."
 # A column that is shortened keeps this width while there are columns to omit.
@@ -78,7 +83,12 @@ def print_section(title: str, row: Row) -> None:
 def emit_line(row: Row | Any, text: str, args: argparse.Namespace) -> None:
     """Print one item of an open-ended stream: a JSON object a line, or `text` for people."""
     if args.json:
-        _print_json(_as_row(row))
+        fields = _as_row(row).items()
+        shown = (
+            f"{_dumps(name)}: {value if type(value) is Json else _dumps(value)}"
+            for name, value in fields
+        )
+        print(f"{{{', '.join(shown)}}}")
     else:
         print(printable(text))
 

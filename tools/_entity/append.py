@@ -6,8 +6,10 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape import _native
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
@@ -59,6 +61,8 @@ def _append(args: argparse.Namespace) -> None:
       payload_type  json, text, binary or none (default: json with a payload, else none)
       tags          a list of texts
 
+    A payload of type json is appended as it is written: numbers keep their digits.
+
     The other fields that `aerotape entity read --json` prints are ignored, so that its lines can be
     appended to another journal.
     """
@@ -86,27 +90,46 @@ def _append(args: argparse.Namespace) -> None:
 
 
 def _given(texts: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the fields of the events; the value of `payload` is JSON, as it is written."""
+    number = 0
     for text in texts:
-        lines = (line for line in sys.stdin if line.strip()) if text == "-" else (text,)
-        for line in lines:
-            fields = _parsed(line, "EVENT")
-            if not isinstance(fields, dict):
-                raise ConfigurationError(f"event {_shown(line)}: expected a JSON object", "EVENT")
-            yield fields
+        for line in (line for line in sys.stdin if line.strip()) if text == "-" else (text,):
+            number += 1
+            yield _fields(line, f"event {number}")
+
+
+def _fields(text: str, name: str) -> dict[str, Any]:
+    with _refused(text, name, "EVENT"):
+        text.encode()
+        members = _native.json_members(text)
+        return {
+            key: value if key == "payload" else json.loads(value)
+            for key, value in members.items()
+            if key not in _IGNORED
+        }
 
 
 def _parsed(text: str, name: str) -> Any:
-    try:
-        text.encode()
+    with _refused(text, name, name):
         value = json.loads(text)
         json.dumps(value, ensure_ascii=False).encode()
+        return value
+
+
+@contextmanager
+def _refused(text: str, name: str, parameter: str) -> Iterator[None]:
+    """Refuse a text that is not JSON, of the parameter or the event `name`."""
+    start = f"{name}: {_shown(text)}"
+    try:
+        yield
     except UnicodeEncodeError:
-        raise ConfigurationError(f"{name}: {_shown(text)} is not UTF-8", name) from None
+        raise ConfigurationError(f"{start} is not UTF-8", parameter) from None
     except ValueError as error:
-        raise ConfigurationError(f"{name}: {_shown(text)} is not JSON: {error}", name) from None
+        raise ConfigurationError(f"{start} is not JSON: {error}", parameter) from None
+    except TypeError as error:
+        raise ConfigurationError(f"{start}: {error}", parameter) from None
     except RecursionError:
-        raise ConfigurationError(f"{name}: {_shown(text)} is nested too deeply", name) from None
-    return value
+        raise ConfigurationError(f"{start} is nested too deeply", parameter) from None
 
 
 def _shown(text: str) -> str:
@@ -117,17 +140,18 @@ def _shown(text: str) -> str:
 def _event(fields: dict[str, Any], number: int) -> Event:
     from aerotape.codecs.entity.actions import Event
 
-    unknown = sorted(set(fields) - {*_KEYS, *_IGNORED})
+    unknown = sorted(set(fields) - set(_KEYS))
     if unknown:
         raise ConfigurationError(f"event with {unknown[0]!r}: expected {', '.join(_KEYS)}", "EVENT")
     kind = fields.get("payload_type", "json" if "payload" in fields else "none")
-    value = fields.get("payload")
+    given: str = fields.get("payload", "null")
     payload: bytes | None = None
     if kind == "json":
-        payload = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        payload = given.encode()
     elif kind in ("text", "binary"):
-        if not isinstance(value, str):
+        if not given.startswith('"'):
             raise ConfigurationError(f"payload of type {kind}: expected a text", "EVENT")
+        value = json.loads(given)
         try:
             payload = value.encode() if kind == "text" else bytes.fromhex(value)
         except ValueError as error:
@@ -136,7 +160,7 @@ def _event(fields: dict[str, Any], number: int) -> Event:
         raise ConfigurationError(
             f"payload_type {kind!r}: expected json, text, binary or none", "EVENT"
         )
-    elif value is not None:
+    elif given != "null":
         raise ConfigurationError("an event of payload_type none has no payload", "EVENT")
     seq_nr, tags = fields.get("seq_nr", number), fields.get("tags", [])
     if type(seq_nr) is not int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.tools._cli.group import Commands
-from aerotape.tools._cli.output import emit_line
+from aerotape.tools._cli.output import Json, emit_line
 from aerotape.tools._entity._common import add_journal_command, journals, seq_nr
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.records import EventRecord
+
+
+# Characters in texts of JSON that control a terminal or begin a line.
+_CONTROL: Final = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
 def add_commands(commands: Commands) -> None:
@@ -25,16 +29,15 @@ def add_commands(commands: Commands) -> None:
 def _read(args: argparse.Namespace) -> None:
     """Print the events of a journal, one a line.
 
-    With --json, the payload of a json event is a JSON value, that of a binary event hexadecimal.
+    With --json, the payload of a binary event is hexadecimal, that of a json event is printed as it
+    was appended, except that its line breaks are spaces and characters that would control a
+    terminal are escaped: the value is the same.
     """
     with journals(args) as entities:
         records = entities.read(args.key, args.from_seq_nr)
         for record in records:
-            row = _row(record)
-            text = row["payload"] if record.event.payload_type != "json" else _text(record)
-            emit_line(
-                row, f"{record.seq_nr} {record.event.payload_type} {text or ''}".rstrip(), args
-            )
+            shown = f"{record.seq_nr} {record.event.payload_type} {_shown(record) or ''}"
+            emit_line(_row(record), shown.rstrip(), args)
 
 
 def _row(record: EventRecord) -> dict[str, Any]:
@@ -54,13 +57,16 @@ def _row(record: EventRecord) -> dict[str, Any]:
     }
 
 
-def _payload(record: EventRecord) -> Any:
-    if record.event.payload is None:
+def _payload(record: EventRecord) -> str | None:
+    shown = _shown(record)
+    if shown is None or record.event.payload_type != "json":
+        return shown
+    one_line = shown.replace("\r", " ").replace("\n", " ")  # in texts they are escaped
+    return Json(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", one_line))
+
+
+def _shown(record: EventRecord) -> str | None:
+    payload = record.event.payload
+    if payload is None:
         return None
-    if record.event.payload_type == "binary":
-        return record.event.payload.hex()
-    return json.loads(_text(record)) if record.event.payload_type == "json" else _text(record)
-
-
-def _text(record: EventRecord) -> str:
-    return (record.event.payload or b"").decode()
+    return payload.hex() if record.event.payload_type == "binary" else payload.decode()

@@ -15,7 +15,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 
-use super::{is_json, single_event, string_hash};
+use super::json::is_json;
+use super::{lower_case_hash, single_event};
 
 const APPEND: i32 = 1;
 const MARK: i32 = 2;
@@ -75,7 +76,7 @@ impl<'a> Actions<'a> {
         let seq_nr = self.lasts.value(row);
         let metadata = self.metadata.value(row);
         let is_single = self.firsts.value(row) == seq_nr && self.forms.value(row) == JSON;
-        if !is_single || !(metadata.is_empty() || is_json(metadata)) {
+        if !is_single || !(metadata.is_empty() || from_utf8(metadata).is_ok_and(is_json)) {
             return None;
         }
         single_event(self.payloads.value(row), u64::try_from(seq_nr).ok()?)
@@ -224,8 +225,8 @@ impl Tables {
         self.seq_nrs.append_value(journal.seq_nr);
         let deleted = Some(journal.deleted).filter(|deleted| *deleted != 0);
         self.delete_tos.append_option(deleted);
-        let hash = string_hash(&id.to_lowercase());
-        self.segments.append_value(i64::from(hash).abs() % segments);
+        let hash = i64::from(lower_case_hash(id));
+        self.segments.append_value(hash.abs() % segments);
         let partition = actions.partitions.value(journal.begin);
         let position = actions.positions.value(journal.begin);
         self.record_ids

@@ -1,17 +1,32 @@
 //! Actions of entities (`codecs/entity/`): the append that a replicator meets most often, taken
-//! apart in one call, journals computed from all their actions, and the hash that segments of heads
-//! are computed with.
+//! apart in one call, payloads in JSON, journals computed from all their actions, and the hash that
+//! segments of heads are computed with.
 
 pub mod journals;
+pub mod json;
+
+use std::ops::RangeInclusive;
 
 use pyo3::prelude::*;
-use serde::de::IgnoredAny;
+
+use json::{SPACE, is_json};
 
 const LENGTH_LENGTH: usize = 4;
 const BEGIN: &[u8] = br#"{"events":[{"seqNr":"#;
 const TAGS: &[u8] = br#","tags":["#;
 const PAYLOAD: &[u8] = br#","payloadType":"json","payload":"#;
 const END: &[u8] = br#"}],"metadata":{}}"#;
+
+/// Capital letters of Unicode versions after 13, that of Java 17, which leaves them as they are.
+const NEW_LETTERS: [RangeInclusive<char>; 7] = [
+    '\u{1c89}'..='\u{1c89}',
+    '\u{2c2f}'..='\u{2c2f}',
+    '\u{a7c0}'..='\u{a7c0}',
+    '\u{a7cb}'..='\u{a7dc}',
+    '\u{10570}'..='\u{10595}',
+    '\u{10d50}'..='\u{10d65}',
+    '\u{16ea0}'..='\u{16eb8}',
+];
 
 /// Origin, version, metadata, tags and payload; `None` and empty metadata: there is none.
 type SingleAppend<'a> = (
@@ -38,8 +53,9 @@ fn not_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn is_json(text: &[u8]) -> bool {
-    serde_json::from_slice::<IgnoredAny>(text).is_ok()
+/// Whether it is a JSON array of texts.
+fn is_texts(tags: &str) -> bool {
+    tags == "[]" || serde_json::from_str::<Vec<String>>(tags).is_ok()
 }
 
 /// The tags, a JSON array, and the payload, JSON, of the only event of an append in JSON, if it is
@@ -54,9 +70,8 @@ fn single_event(payload: &[u8], seq_nr: u64) -> Option<(&str, &str)> {
     let tags = inner.get(TAGS.len() - 1..)?;
     let end = tags.find([']', '{', '}'])? + 1;
     let (tags, inner) = tags.split_at_checked(end)?;
-    let payload = text(inner.as_bytes().strip_prefix(PAYLOAD)?)?;
-    (tags.ends_with(']') && is_json(tags.as_bytes()) && is_json(payload.as_bytes()))
-        .then_some((tags, payload))
+    let payload = text(inner.as_bytes().strip_prefix(PAYLOAD)?)?.trim_matches(SPACE);
+    (is_texts(tags) && is_json(payload)).then_some((tags, payload))
 }
 
 /// See `aerotape/_native/`.
@@ -75,8 +90,28 @@ pub fn single_append(message: &[u8], begin: usize, seq_nr: u64) -> Option<Single
 /// See `aerotape/_native/`.
 #[pyfunction]
 pub fn string_hash(text: &str) -> i32 {
-    text.encode_utf16().fold(0, |hash: i32, unit| {
-        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+    hash(text.chars())
+}
+
+/// See `aerotape/_native/`.
+#[pyfunction]
+pub fn lower_case_hash(text: &str) -> i32 {
+    hash(text.chars().flat_map(|letter| {
+        let is_new = NEW_LETTERS.iter().any(|letters| letters.contains(&letter));
+        let lower = (!is_new).then(|| letter.to_lowercase());
+        lower.into_iter().flatten().chain(is_new.then_some(letter))
+    }))
+}
+
+/// Java's `String.hashCode`: of the UTF-16 of a text.
+fn hash(text: impl Iterator<Item = char>) -> i32 {
+    text.fold(0, |hash: i32, letter| {
+        letter
+            .encode_utf16(&mut [0; 2])
+            .iter()
+            .fold(hash, |hash, unit| {
+                hash.wrapping_mul(31).wrapping_add(i32::from(*unit))
+            })
     })
 }
 

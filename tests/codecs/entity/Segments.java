@@ -1,16 +1,19 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
 import java.util.HexFormat;
 import java.util.Locale;
-import java.util.Scanner;
 
 /** Prints the segments of the ids on standard input (UTF-16, hexadecimal), a line for each. */
 final class Segments
 {
-    public static void main(final String[] args)
+    public static void main(final String[] args) throws IOException
     {
-        final Scanner lines = new Scanner(System.in);
-        while (lines.hasNextLine())
+        final BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        final StringBuilder out = new StringBuilder();
+        for (String text = lines.readLine(); text != null; text = lines.readLine())
         {
-            final byte[] units = HexFormat.of().parseHex(lines.nextLine());
+            final byte[] units = HexFormat.of().parseHex(text);
             final char[] chars = new char[units.length / 2];
             for (int i = 0; i < chars.length; i++)
             {
@@ -22,7 +25,8 @@ final class Segments
             {
                 line.append(Math.abs((long)hash % Integer.parseInt(count))).append(' ');
             }
-            System.out.println(line.toString().trim());
+            out.append(line.toString().trim()).append('\n');
         }
+        System.out.print(out);
     }
 }

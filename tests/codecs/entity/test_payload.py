@@ -12,6 +12,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.entity.json_texts import json_texts
 
 from aerotape.codecs.entity.actions import (
     MAX_SEQ_NR,
@@ -21,7 +22,12 @@ from aerotape.codecs.entity.actions import (
     Events,
     PayloadType,
 )
-from aerotape.codecs.entity.payload import decode_events, encode_events, events_of
+from aerotape.codecs.entity.payload import (
+    MAX_DEPTH,
+    decode_events,
+    encode_events,
+    events_of,
+)
 from aerotape.errors import CodecError
 
 DAY_NS = 86_400_000_000_000
@@ -46,6 +52,12 @@ THREE = (
     Event(2, '{"a":[1,null,"é"]}'.encode(), "json", ("t",)),
     Event(5, b'{"a"', "text"),
 )
+
+
+NOT_JSON = (
+    b"", b" ", b"no json", b"NaN", b"-Infinity", b"1 2", b"[1,]", b"01", b"1.", b"'a'", b'"\n"',
+    b'"\xff"', b'"\xed\xa0\x80"', b'"\\x"', b"\xef\xbb\xbf1", "1".encode("utf-16"), b"[" * 100_000,
+)  # fmt: skip
 
 
 def text(tree: object) -> bytes:
@@ -139,7 +151,9 @@ def test_round_trips(
         [Event(1, tags=(1,))],  # type: ignore[arg-type]
         [Event(1, b"x")],
         [Event(1, None, "text")],
-        [Event(1, b"no json", "json")],
+        *([Event(1, text, "json")] for text in NOT_JSON),
+        *([Event(1, text, "json"), Event(2, b"", "binary")] for text in NOT_JSON),
+        [Event(1, b"\xff", "text"), Event(2, b"", "binary")],
         [Event(1, b"\xff", "text")],
         [Event(1, b"", "xml")],  # type: ignore[arg-type]
     ],
@@ -220,3 +234,59 @@ def test_payload_of_other_events_is_refused() -> None:
     other = Append(id="k", from_seq_nr=1, to_seq_nr=8, payload=payload, payload_type=form)
     with pytest.raises(CodecError, match="1 to 8"):
         events_of(other)
+
+
+@given(json_texts())
+def test_json_is_not_rewritten(payload: bytes) -> None:
+    """A payload in JSON is decoded byte for byte, whatever is beside it."""
+    for others in ((), (Event(2, b"x", "text", ("t",)), Event(3)), (Event(2, b"\xff", "binary"),)):
+        events = (Event(1, payload, "json"), *others)
+        encoded, form = encode_events(events)
+        assert decode_events(encoded, form).events == events
+        is_trimmed = payload == payload.strip(b" \t\r\n")
+        assert (form is PayloadType.JSON) == (is_trimmed and b"\xff" not in encoded)
+        if form is PayloadType.JSON:
+            assert json.loads(encoded)["events"][0]["payload"] == json.loads(payload)
+
+
+@given(json_texts(), st.permutations(["seqNr", "tags", "payloadType", "payload", "other"]))
+def test_json_of_other_writers(payload: bytes, order: list[str]) -> None:
+    """The JSON form may have whitespace anywhere, and fields in any order."""
+    fields = {
+        "seqNr": b"3",
+        "tags": b'[ "t" ]',
+        "payloadType": b'"js\\u006fn"',
+        "payload": payload,
+        "other": b"[{}]",
+    }
+    item = b" ,\n".join(b'\t"%b" : %b' % (name.encode(), fields[name]) for name in order)
+    form = b' {"metadata" : { } , "more": 1, "events"\r: [ {%b } ] }\n' % item
+    events = (Event(3, payload.strip(b" \t\r\n"), "json", ("t",)),)
+    assert decode_events(form, PayloadType.JSON).events == events
+
+
+def test_depth_of_json() -> None:
+    """Payloads have a limit, so that those who parse them need none; decoding them does not."""
+    for begin, end in ((b"[", b"]"), (b'{"a":', b"}")):
+        deepest = begin * MAX_DEPTH + b"1" + end * MAX_DEPTH
+        events = (Event(1, deepest, "json"),)
+        assert decode_events(*encode_events(events)).events == events
+        for depth in (MAX_DEPTH + 1, 100_000):
+            payload = begin * depth + b"1" + end * depth
+            with pytest.raises(CodecError, match="nested deeper than 500 levels"):
+                encode_events([Event(1, payload, "json")])
+            form = b'{"events":[{"seqNr":1,"payload":%b}]}' % payload
+            assert decode_events(form, PayloadType.JSON).events == (Event(1, payload, "json"),)
+    brackets = b'["%b","\\"["]' % (b"[{" * 1000)
+    encode_events([Event(1, brackets, "json")])
+    form = b'{"events":[{"seqNr":1}],"metadata":%b%b}' % (b"[" * 100_000, b"]" * 100_000)
+    with pytest.raises(CodecError, match="damaged"):
+        decode_events(form, PayloadType.JSON)
+    with pytest.raises(CodecError, match="damaged"):
+        decode_events(b"[" * 100_000, PayloadType.JSON)
+
+
+def test_refused_json_is_shown() -> None:
+    """The error has the event, the payload and the place."""
+    with pytest.raises(CodecError, match=r"event 7 .*b'\[1,\]'.*column 4"):
+        encode_events([Event(7, b"[1,]", "json")])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow
 import pytest
+from support.entity.logged import append
 
 from aerotape.codecs.entity import event_segment, head_segment
 from aerotape.errors import ConfigurationError
+from aerotape.spark.entities.rows import ACTIONS, rows_of
 
 IDS = (
     "",
@@ -70,17 +75,60 @@ def test_arguments_out_of_range(seq_nr: int, segment_size: int) -> None:
 @pytest.mark.jvm
 def test_formulas_equal_those_of_a_jvm() -> None:
     """A JVM's String.toLowerCase, String.hashCode and Math.abs give the same segments."""
+    assert of_java(IDS, SEGMENTS) == [[head_segment(id, count) for count in SEGMENTS] for id in IDS]
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("context", ["{}", "A{}Σ", "AΣ{}A"])
+def test_every_character_has_the_segment_of_a_jvm(context: str) -> None:
+    """Each of Unicode's characters: alone, and where a sigma may be final before or after it."""
+    ids = [context.format(chr(code)) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    count = SEGMENTS[-1]
+    theirs = [segment for (segment,) in of_java(ids, [count])]
+    ours = [head_segment(id, count) for id in ids]
+    assert [id for id, one, other in zip(ids, ours, theirs, strict=True) if one != other] == []
+    if context == "{}":
+        assert segments_of_rows(ids, count) == dict(zip(ids, theirs, strict=True))
+
+
+@pytest.mark.jvm
+def test_random_ids_have_the_segments_of_a_jvm(seeds: range) -> None:
+    """Sigmas among letters, digits, punctuation, marks and characters that words ignore."""
+    alphabet = "AbΣΣΣ\u03c3\u03c21.-_:'\" ,#$/%&@|Яİ𐐀😀\n"
+    alphabet += "\u00ad\u0301\u0345\u0964\u200d\u2160\u3099\u30a2\u4e00"
+    for seed in seeds:
+        chance = random.Random(seed)
+        ids = ["".join(chance.choices(alphabet, k=chance.randrange(1, 10))) for _ in range(9_999)]
+        theirs = of_java(ids, SEGMENTS)
+        assert theirs == [[head_segment(id, count) for count in SEGMENTS] for id in ids]
+        last = [each[-1] for each in theirs]
+        assert segments_of_rows(ids, SEGMENTS[-1]) == dict(zip(ids, last, strict=True))
+
+
+def segments_of_rows(ids: Sequence[str], count: int) -> dict[str, int]:
+    """Return the segments that the tables for Spark have."""
+    appended = append("", 1)
+    fields = {
+        "partition": 0, "position": 0, "end_position": 64, "kind": 1, "fromSeqNr": 1, "toSeqNr": 1,
+        "timestampMs": 0, "origin": b"", "writerVersion": b"", "metadata": b"",
+        "payloadType": appended.payload_type.value, "sbe_payload": appended.payload,
+    }  # fmt: skip
+    keys = sorted({id.encode() for id in ids})
+    rows = [{"entityId": key, **fields} for key in keys]
+    heads, _ = rows_of(pyarrow.RecordBatch.from_pylist(rows, ACTIONS), "topic", count, 100)
+    return dict(zip(heads["id"].to_pylist(), heads["segment"].to_pylist(), strict=True))
+
+
+def of_java(ids: Sequence[str], segments: Sequence[int]) -> list[list[int]]:
+    """Return the segments that a JVM computes, for each id and number of segments."""
     java = shutil.which("java")
     assert java is not None
-    program = Path(__file__).parent / "Segments.java"
-    lines = [id.encode("utf-16-be").hex() for id in IDS]
     done = subprocess.run(
-        [java, "-Duser.language=en", program, *map(str, SEGMENTS)],
-        input="\n".join(lines) + "\n",
+        [java, "-Duser.language=en", Path(__file__).parent / "Segments.java", *map(str, segments)],
+        input="".join(f"{id.encode('utf-16-be').hex()}\n" for id in ids),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=True,
     )
-    theirs = [[int(each) for each in line.split()] for line in done.stdout.splitlines()]
-    assert theirs == [[head_segment(id, segments) for segments in SEGMENTS] for id in IDS]
+    return [[int(each) for each in line.split()] for line in done.stdout.splitlines()]

@@ -71,14 +71,7 @@ def test_events_of_standard_input(cli: CommandLine) -> None:
     """Events may come a line each from standard input, with their sequence numbers."""
     order = journal(new_topic())
     events = '{"seq_nr": 2, "payload": 1}\n\n{"seq_nr": 7, "payload": 2}\n'
-    subprocess.run(
-        [sys.executable, "-m", "aerotape", "entity", "append", *order, "-"],
-        input=events.encode(),
-        env=cli.environment,
-        timeout=60,
-        check=True,
-        capture_output=True,
-    )
+    append_lines(cli, order, events.encode())
     assert [each["seq_nr"] for each in lines(cli, "entity", "read", *order)] == [2, 7]
 
 
@@ -88,20 +81,51 @@ def test_appending_what_read_printed(cli: CommandLine) -> None:
     one, other = journal(topic, "one"), journal(topic, "other")
     cli.run("entity", "append", *one, '{"payload": [1], "tags": ["a"]}', '{"payload": null}', "{}")
     printed = cli.run("entity", "read", *one, "--json").stdout
-    subprocess.run(
-        [sys.executable, "-m", "aerotape", "entity", "append", *other, "-"],
-        input=printed,
-        env=cli.environment,
-        timeout=60,
-        check=True,
-        capture_output=True,
-    )
+    append_lines(cli, other, printed)
     names = ("seq_nr", "tags", "payload_type", "payload")
     found, expected = (
         [[each[name] for name in names] for each in lines(cli, "entity", "read", *key)]
         for key in (other, one)
     )
     assert found == expected and len(found) == 3
+
+
+def test_payloads_in_json_are_not_rewritten(cli: CommandLine) -> None:
+    """Payloads are appended and printed as they are written, without line breaks."""
+    topic = new_topic()
+    one, other = journal(topic, "one"), journal(topic, "other")
+    payloads = [
+        '{"price": 2.50, "id":12345678901234567890.123, "a":1, "a":2}',
+        r'["\u00fc \ud800", "ü😀", 1E400, -0.0]',
+    ]
+    cli.run("entity", "append", *one, *(f'{{"payload": {each} }}' for each in payloads))
+    printed = cli.run("entity", "read", *one, "--json").stdout
+    assert all(f'"payload": {each}, "' in printed.decode() for each in payloads)
+    append_lines(cli, other, printed)
+    again = cli.run("entity", "read", *other, "--json").stdout.decode()
+    assert all(f'"payload": {each}, "' in again for each in payloads)
+
+
+def test_a_payload_with_line_breaks_is_one_line(cli: CommandLine) -> None:
+    """Its value can be appended again; characters that control a terminal are escaped."""
+    order, payload = journal(new_topic()), '{"a":\r\n [1,\n2.50],"\x7f\x9b\u2028": "\\n"}'
+    cli.run("entity", "append", *order, f'{{"payload": {payload}}}')
+    printed = cli.run("entity", "read", *order, "--json").stdout
+    assert printed.count(b"\n") == 1
+    assert rb'{"a":   [1, 2.50],"\u007f\u009b\u2028": "\n"}' in printed
+    assert json.loads(printed)["payload"] == json.loads(payload)
+
+
+def append_lines(cli: CommandLine, key: tuple[str, ...], lines: bytes) -> None:
+    """Append events that standard input has, a line each."""
+    subprocess.run(
+        [sys.executable, "-m", "aerotape", "entity", "append", *key, "-"],
+        input=lines,
+        env=cli.environment,
+        timeout=60,
+        check=True,
+        capture_output=True,
+    )
 
 
 def test_an_unknown_topic_is_not_created(cli: CommandLine) -> None:
@@ -150,7 +174,10 @@ def test_errors(cli: CommandLine) -> None:
     """A user's mistakes are one line and exit code 2; refused events are exit code 1."""
     order = journal(new_topic())
     append = ("entity", "append", *order)
-    assert "is not JSON" in cli.error(*append, "{", code=2)
+    assert "event 2: { is not JSON" in cli.error(*append, "{}", "{", code=2)
+    assert "event 1: {} 1 is not JSON: trailing" in cli.error(*append, "{} 1", code=2)
+    assert "is not JSON" in cli.error(*append, '{"payload": NaN}', code=2)
+    assert "is not JSON" in cli.error(*append, '{"payload": 01}', code=2)
     assert "expected a JSON object" in cli.error(*append, "7", code=2)
     assert "payload_type" in cli.error(*append, '{"payload_type": "xml"}', code=2)
     assert "'seqNr'" in cli.error(*append, '{"seqNr": 1}', code=2)
@@ -161,10 +188,14 @@ def test_errors(cli: CommandLine) -> None:
     assert "payload_type none has no payload" in cli.error(
         *append, '{"payload_type": "none", "payload": 1}', code=2
     )
-    assert "not UTF-8" in cli.error(*append, '{"payload": "\\ud800"}', code=2)
+    surrogate = '{"payload": "\\ud800", "payload_type": "text"}'
+    assert "surrogates not allowed" in cli.error(*append, surrogate, code=2)
     no_text = b"\xff".decode(errors="surrogateescape")
     assert "is not UTF-8" in cli.error(*append[:-1], no_text, "{}", code=2)
-    assert "nested too deeply" in cli.error(*append, "[" * 100_000, code=2)
+    assert "is not JSON: EOF" in cli.error(*append, '{"payload": ' + "[" * 100_000, code=2)
+    deep = "[" * 50_000 + "]" * 50_000
+    assert "nested too deeply" in cli.error(*append, f'{{"tags": {deep}}}', code=2)
+    assert "nested deeper than 500 levels" in cli.error(*append, f'{{"payload": {deep}}}')
     assert "expected sequence numbers that rise" in cli.error(*append, '{"seq_nr": 0}')
     assert "rise" in cli.error(*append, '{"seq_nr": 2}', '{"seq_nr": 1}')
     assert "not a topic's name" in cli.error("entity", "purge", *journal("a|b"), code=2)

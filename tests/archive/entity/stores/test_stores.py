@@ -154,6 +154,8 @@ def test_events_are_read_as_appended(store: EntityStore) -> None:
         Event(3, "text ü".encode(), "text", ("z",)),
         Event(5),
         Event(6, b"a\x00b", "text"),  # columns of PostgreSQL's type text have no NUL
+        Event(7, b' {"a": 2.50,\n"a":1e999, "\\ud800":"\\u0000"}\n', "json"),
+        Event(8, b"12345678901234567890.1230", "json"),
     ]
     action = append_events(ID, events, DAY_NS, timestamp_ms=17, origin="o", version="v",
                            metadata={"k": 1})  # fmt: skip
@@ -164,7 +166,7 @@ def test_events_are_read_as_appended(store: EntityStore) -> None:
         (0, 128, 17, "o", "v")
     }
     assert {e.expire_after_ns for e in found} == {DAY_NS}
-    assert [each.metadata for each in found] == [{"k": 1}] * 5
+    assert [each.metadata for each in found] == [{"k": 1}] * 7
 
 
 def test_pages_of_events(store: EntityStore) -> None:
