@@ -88,6 +88,7 @@ public final class RaftJournals {
       case "deleteAfter" -> log.deleteAfter(Long.parseLong(words[1]));
       case "deleteUntil" -> log.deleteUntil(Long.parseLong(words[1]));
       case "flush" -> log.flush();
+      case "reset" -> log.reset(Long.parseLong(words[1]));
       case "commit" -> Release.commit(log);
       case "close" -> Release.close(log);
       case "read" -> read(new File(words[1]), number(words[2]), Long.parseLong(words[3]));
