@@ -1,4 +1,4 @@
-"""Read, verify, import and export raft journals, as Zeebe writes them.
+"""List, show, verify, import and export raft journals, as Zeebe writes them.
 
 Commands that read a journal never change a file of it. The exit code is 3 if damage was found.
 """
@@ -13,7 +13,13 @@ from aerotape.tools._cli.group import add_group
 from aerotape.tools._cli.group import run as run
 
 # The modules of the commands, in the order of the help.
-MODULES: Final = {"list": "list", "verify": "verify", "import": "import_", "export": "export"}
+MODULES: Final = {
+    "list": "list",
+    "show": "show",
+    "verify": "verify",
+    "import": "import_",
+    "export": "export",
+}
 
 
 def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:

@@ -201,10 +201,66 @@ class ConfigurationEntry(Message):
         return cls(timestamp, members, old_members)
 
 
+_META = Struct("<HHHHQQ")
+_META_BLOCK = Struct("<QQ")
+
+
+class Meta(Message):
+    """Template 6, `Meta`."""
+
+    TEMPLATE_ID: ClassVar[int] = 6
+    BLOCK_LENGTH: ClassVar[int] = 16
+    SCHEMA_ID: ClassVar[int] = 8
+    SCHEMA_VERSION: ClassVar[int] = 2
+
+    __match_args__ = ("term", "flushed_index", "voted_for")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        term: int = 0,
+        flushed_index: int | None = None,
+        voted_for: bytes = b"",
+    ) -> None:
+        self.term = term
+        self.flushed_index = flushed_index
+        self.voted_for = voted_for
+
+    def encode(self) -> bytes:
+        try:
+            block = _META.pack(
+                16,
+                6,
+                8,
+                2,
+                self.term,
+                18446744073709551615 if self.flushed_index is None else self.flushed_index,
+            )
+            return block + data_field(self.voted_for)
+        except ENCODE_FAULTS as fault:
+            raise encode_error(self, _META, fault) from None
+
+    @classmethod
+    def decode_body(
+        cls,
+        buffer: Buffer,
+        offset: int = 0,
+        block_length: int = 16,
+        version: int = 2,
+    ) -> Self:
+        end = check_block("Meta", buffer, offset, block_length, 16)
+        (term, flushed_index) = _META_BLOCK.unpack_from(buffer, offset)
+        if flushed_index == 18446744073709551615:
+            flushed_index = None
+        voted_for, _ = read_data(buffer, end, "Meta.voted_for")
+        return cls(term, flushed_index, voted_for)
+
+
 MESSAGES: dict[int, type[Message]] = {
     1: RaftLogEntry,
     2: ApplicationEntry,
     4: ConfigurationEntry,
+    6: Meta,
 }
 
 

@@ -312,6 +312,20 @@ class RaftJournal:
         """Index of the first record; of an empty journal the one that it will have."""
         return self._segments[0].descriptor.index if self._segments else 1
 
+    def last_index(self) -> int:
+        """Return the index of the last record; of an empty journal the one before the first.
+
+        Raises:
+            JournalError, StorageError: as for `records`.
+        """
+        if not self._segments:
+            return self.first_index - 1
+        begin = self._segments[-1].descriptor.index
+        last = begin - 1
+        for columns in self.batches(begin):
+            last = columns.index[-1]
+        return last
+
     def records(self, from_index: int | None = None) -> Iterator[StoredRecord]:
         """Yield the records with their bytes, in the order of their indices.
 

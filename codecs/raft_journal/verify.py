@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from aerotape import _native
+from aerotape.codecs.raft_journal.broker import last_flushed_index, meta_path
 from aerotape.codecs.raft_journal.directory import (
     JournalSegment,
     SegmentPath,
@@ -24,13 +25,14 @@ class Finding:
     """Something in a journal that is not as it must be.
 
     Attributes:
-        segment: name of the segment file.
+        segment: name of the segment file, or of the broker's metadata.
         offset: where in the file, bytes.
         index: the index that the record there should have; None if it is not known.
         problem: the kind: UnknownVersion, InvalidChecksum, InvalidIndex, InvalidAsqn,
             CorruptJournal (bytes that are not what the format requires), InvalidEntry (data that
             is not a raft entry), TrailingBytes (after a raft entry), PositionGap (between
-            application entries), Unreadable (the file).
+            application entries), MissingRecords (after the last one, which the broker has
+            flushed), Unreadable (the file).
         why: the reason, for people.
     """
 
@@ -69,6 +71,9 @@ def verify_journal(
 ) -> JournalCheck:
     """Check every descriptor and record of a journal, several segments at a time.
 
+    If the broker's metadata is in the directory, the journal must have all records up to the last
+    flushed index.
+
     Args:
         directory: the directory.
         name: the journal's name; needed if the directory holds several.
@@ -78,6 +83,10 @@ def verify_journal(
         ConfigurationError: there are several journals, and no name was given.
         StorageError: the directory cannot be read, or holds no journal.
     """
+    directory = Path(directory)
+    name = segment_paths(directory, name)[0].name
+    # A running broker appends: what is flushed now is in the files that are listed after it.
+    flushed = _load_flushed(directory, name)
     files = segment_paths(directory, name)
     loaded = [_load(file) for file in files]
     while loaded and loaded[-1] is None:  # created for later
@@ -91,6 +100,11 @@ def verify_journal(
             joined.add(segment, next(checks))
         else:
             joined.add_damaged(file, segment)
+    # It may have truncated the journal, too, and stores a lower index before it does.
+    again = _load_flushed(directory, name)
+    if isinstance(flushed, int) and isinstance(again, int):
+        flushed = min(flushed, again)
+    joined.add_flushed(files[0], flushed)
     return joined.check
 
 
@@ -114,11 +128,22 @@ def _load(file: SegmentPath) -> JournalSegment | Finding | None:
         return Finding(file.path.name, 0, None, "Unreadable", str(error))
 
 
+def _load_flushed(directory: Path, name: str) -> int | Finding:
+    try:
+        return last_flushed_index(directory, name)
+    except JournalError as error:
+        why, problem = str(error), "CorruptJournal"
+    except StorageError as error:
+        why, problem = str(error), "Unreadable"
+    return Finding(meta_path(directory, name).name, 0, None, problem, why)
+
+
 class _Joined:
     """The checks of segments put together, with what holds from one to the next."""
 
     def __init__(self) -> None:
         self.check = JournalCheck()
+        self._end: tuple[str, int] | None = None
         self._last_asqn = _NO_ASQN
         self._last_highest: int | None = None
 
@@ -172,6 +197,27 @@ class _Joined:
         check.segments += 1
         check.records += found.records
         check.next_index = found.next_index if found.is_complete else None
+        self._end = name, found.end_offset
         self._last_asqn = max(self._last_asqn, found.last_asqn)
         if found.first_lowest is not None or not found.is_complete:
             self._last_highest = found.last_highest if found.is_complete else None
+
+    def add_flushed(self, first: SegmentPath, flushed: int | Finding) -> None:
+        """Add what the broker's metadata says, after all segments."""
+        check = self.check
+        if isinstance(flushed, Finding):
+            check.findings.append(flushed)
+            check.problems += 1
+            return
+        next_index = check.next_index
+        if self._end is None and not check.problems:  # no segment has been used
+            next_index = 1
+        if next_index is None or next_index > flushed:  # None: found damaged already
+            return
+        segment, offset = self._end or (first.path.name, 0)
+        why = (
+            f"the journal ends before index {next_index}, and the broker has flushed records up to "
+            f"{flushed}"
+        )
+        check.findings.append(Finding(segment, offset, next_index, "MissingRecords", why))
+        check.problems += 1

@@ -197,19 +197,11 @@ class JournalWriter(Closing):
             CodecError: its raft entry cannot be written in this format.
             others: as for `append_record`.
         """
-        decoded = decode_record(record)
-        if decoded is None or decoded.length != len(record):
-            raise JournalError(
-                f"{len(record)} bytes are not one record of a journal", index=self.next_index
-            )
-        data = converted_entry(decoded.data, self.format.raft_version)
-        if decoded.version == self.format.journal_version and data == decoded.data:
-            check_index(decoded.index, self.next_index)
-            last_asqn = check_asqn(decoded.asqn, self.last_asqn, decoded.index)
-            self._write(record)
-            self.last_asqn = last_asqn
-        else:
-            self.append_record(decoded.index, decoded.asqn, data)
+        decoded, converted = converted_record(record, self.format)
+        check_index(decoded.index, self.next_index)
+        last_asqn = check_asqn(decoded.asqn, self.last_asqn, decoded.index)
+        self._write(converted)
+        self.last_asqn = last_asqn
 
     def read(self, index: int) -> JournalRecord:
         """Return the record with an index (InvalidIndexError: the journal does not hold it)."""
@@ -364,13 +356,7 @@ class JournalWriter(Closing):
 
     def _roll(self, length: int) -> None:
         """Complete the segment and begin the next one."""
-        room = self.segment_size - len(encode_descriptor(self._descriptor, self.format))
-        if length > room:
-            raise ConfigurationError(
-                f"record {self.next_index} has {length} bytes, and a segment of "
-                f"{self.segment_size} bytes has room for {room}: use larger segments",
-                "segment_size",
-            )
+        check_fits(self.next_index, length, self.segment_size, self.format)
         if self._last_offset:
             self._store_last(self.next_index - 1, self._last_offset)
         os.fdatasync(self._descriptor_number)
@@ -389,6 +375,38 @@ class JournalWriter(Closing):
         return StorageError(
             f"cannot write journal {self.name} in {self.directory}: {error.strerror}",
             self.directory,
+        )
+
+
+def converted_record(
+    record: bytes, journal_format: JournalFormat | None
+) -> tuple[JournalRecord, bytes]:
+    """Decode a whole record, frame included, and return it in a format, too; None: as it is.
+
+    Raises:
+        JournalError: the bytes are not one valid record.
+        CodecError: its raft entry cannot be written in this format.
+    """
+    decoded = decode_record(record)
+    if decoded is None or decoded.length != len(record):
+        raise JournalError(f"{len(record)} bytes are not one record of a journal")
+    if journal_format is None:
+        return decoded, record
+    data = converted_entry(decoded.data, journal_format.raft_version)
+    version = journal_format.journal_version
+    if decoded.version == version and data == decoded.data:
+        return decoded, record
+    return decoded, encode_record(decoded.index, decoded.asqn, data, version)
+
+
+def check_fits(index: int, length: int, segment_size: int, journal_format: JournalFormat) -> None:
+    """Check that a record is not longer than a segment (ConfigurationError); lengths in bytes."""
+    room = segment_size - len(encode_descriptor(Descriptor(1, 1, 1), journal_format))
+    if length > room:
+        raise ConfigurationError(
+            f"record {index} has {length} bytes, and a segment of {segment_size} bytes has room "
+            f"for {room}: use larger segments",
+            "segment_size",
         )
 
 

@@ -22,7 +22,7 @@ from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, note
-from aerotape.tools._journal.arguments import add_journal
+from aerotape.tools._journal.arguments import add_journal, one_journal
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _import_(args: argparse.Namespace) -> int:
         raise ConfigurationError(
             "--segment-length requires --to: a running archive has its own", "--segment-length"
         )
-    source = JournalSource(args.directory, args.name)
+    source = JournalSource(one_journal(args), args.name)
     with Progress(source.length >> 20, f"importing {source.journal.name}", unit="MiB") as bar:
         make = _into_running_archive if args.to is None else _into_directory
         try:

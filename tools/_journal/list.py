@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aerotape.errors import CodecError, JournalError
+from aerotape.errors import JournalError
 from aerotape.tools._cli.arguments import count, identity
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line, note
 from aerotape.tools._cli.times import time_text
-from aerotape.tools._journal.arguments import add_journal
+from aerotape.tools._journal.arguments import add_journal, for_each_journal
+from aerotape.tools._journal.rows import record_row
 
 if TYPE_CHECKING:
-    from aerotape.codecs.raft.entries import Member
     from aerotape.codecs.raft_journal.directory import StoredRecord
 
 _COLUMNS = "{:>12}  {:>12}  {:>8}  {:13}  {:>12}  {:>12}  {:>10}  {}"
@@ -37,59 +38,30 @@ def add_commands(commands: Commands) -> None:
 def _list(args: argparse.Namespace) -> int:
     """List the records of a journal, one a line.
 
-    With --json each line is an object with the serialized raft entry in hexadecimal; the fields of
-    a record whose data is not a raft entry are null. At a damaged record the list ends with an
-    error; `aerotape journal verify` shows all damage.
+    Of a broker's data directory, those of each partition. With --json each line is an object with
+    the serialized raft entry in hexadecimal; the fields of a record whose data is not a raft entry
+    are null. At a damaged record the list ends with an error; `aerotape journal verify` shows all
+    damage.
     """
     from itertools import islice
 
     from aerotape.codecs.raft_journal.directory import RaftJournal
 
-    journal = RaftJournal.open(args.directory, args.name)
-    if not args.json:
-        # Not a table of `emit`, which would hold all rows to align them.
-        print(_COLUMNS.format(*_NAMES))
-    try:
-        for record in islice(journal.records(args.from_index), args.count):
-            row = _row(record)
-            emit_line(row, "" if args.json else _line(record, row), args)
-    except JournalError as error:
-        note(f"{error}; run `aerotape journal verify` for all damage")
-        return EXIT_DATA_SUSPECT
-    return EXIT_OK
-
-
-def _row(record: StoredRecord) -> dict[str, Any]:
-    from aerotape.codecs.raft.entries import ConfigurationEntry, decode_entry
-
-    data = record.data
-    row: dict[str, Any] = {
-        "index": record.index,
-        "asqn": record.asqn,
-        "checksum": record.checksum,
-        "term": record.term,
-        "type": None if record.type is None else record.type.name,
-        "lowest_asqn": record.lowest_asqn,
-        "highest_asqn": record.highest_asqn,
-        "raft_record": data,
-    }
-    if row["type"] == "CONFIGURATION":
+    def read(directory: Path) -> int:
+        journal = RaftJournal.open(directory, args.name)
+        if not args.json:
+            # Not a table of `emit`, which would hold all rows to align them.
+            print(_COLUMNS.format(*_NAMES))
         try:
-            entry = decode_entry(data)
-        except CodecError:  # verify shows why
-            return {**row, "timestamp": None, "members": None, "old_members": None}
-        assert isinstance(entry, ConfigurationEntry)
-        row["timestamp"] = entry.timestamp_ms
-        row["members"] = _members(entry.members)
-        row["old_members"] = None if entry.old_members is None else _members(entry.old_members)
-    return row
+            for record in islice(journal.records(args.from_index), args.count):
+                row = {"journal": journal.name, **record_row(record)}
+                emit_line(row, "" if args.json else _line(record, row), args)
+        except JournalError as error:
+            note(f"{error}; run `aerotape journal verify` for all damage")
+            return EXIT_DATA_SUSPECT
+        return EXIT_OK
 
-
-def _members(members: tuple[Member, ...]) -> list[dict[str, Any]]:
-    return [
-        {"member_id": each.member_id, "type": each.type.name, "updated": each.updated_ms}
-        for each in members
-    ]
+    return for_each_journal(args, read)
 
 
 def _line(record: StoredRecord, row: dict[str, Any]) -> str:

@@ -13,9 +13,46 @@ from aerotape.codecs.raft.origin import Origin
 from aerotape.codecs.raft.record import check_index, decode_record
 from aerotape.codecs.raft_journal.directory import check_name
 from aerotape.context import Closing
-from aerotape.errors import JournalError
+from aerotape.errors import ConfigurationError, JournalError
 
 _BUFFER_LENGTH = 1 << 20
+
+
+class SegmentLayout:
+    """The places of records in the segments that they were imported from.
+
+    Attributes:
+        origin: the segment of the last record; None before the first.
+        end: the offset after it, bytes.
+    """
+
+    def __init__(self) -> None:
+        self.origin: Origin | None = None
+        self.end = 0
+
+    def place(self, index: int, length: int, origin: Origin | None) -> int:
+        """Return the offset of the next record in its segment, bytes.
+
+        Raises:
+            ConfigurationError: its segment is not known, precedes the last record's, or has no
+                room for it.
+        """
+        why = ""
+        if origin is None:
+            why = "it was not imported from a journal"
+        elif self.origin is None or origin.segment_id > self.origin.segment_id:
+            self.end = len(encode_descriptor(Descriptor(1, 1, 1), origin.format))
+        elif origin.segment_id < self.origin.segment_id:
+            why = f"its segment {origin.segment_id} follows segment {self.origin.segment_id}"
+        if origin is None or why or self.end + length > origin.segment_size:
+            raise ConfigurationError(
+                f"record {index} has no place in the segments of the imported journal: "
+                f"{why or 'its segment is full'}; give --segment-size, to divide the records again",
+                "--segment-size",
+            )
+        self.origin = origin
+        self.end += length
+        return self.end - length
 
 
 class RestoredSegments(Closing):
@@ -29,6 +66,7 @@ class RestoredSegments(Closing):
         self._directory = directory
         self._name = check_name(name)
         self._file = -1
+        self._layout = SegmentLayout()
         self._origin: Origin | None = None
         self._descriptor = Descriptor(0, 0, 0)
         self._buffer = bytearray()
@@ -36,11 +74,12 @@ class RestoredSegments(Closing):
         self._last_offset = 0
         self._next_index: int | None = None
 
-    def append(self, record: bytes, origin: Origin) -> None:
+    def append(self, record: bytes, origin: Origin | None) -> None:
         """Append a record.
 
         Raises:
-            JournalError: it is damaged, not the next one, or does not fit in its segment.
+            JournalError: it is damaged, or not the next one.
+            ConfigurationError: it has no place in its segment.
             OSError: a file cannot be written.
         """
         decoded = decode_record(record)
@@ -48,18 +87,13 @@ class RestoredSegments(Closing):
             raise JournalError(f"a message of {len(record)} bytes is not one record of a journal")
         if self._next_index is not None:
             check_index(decoded.index, self._next_index)
+        offset = self._layout.place(decoded.index, len(record), origin)
+        assert origin is not None
         if self._origin is None or origin.segment_id != self._origin.segment_id:
             self._finish_segment()
             self._begin(origin, decoded.index)
-        end = self._written_to + len(self._buffer)
-        if end + len(record) > origin.segment_size:
-            raise JournalError(
-                f"record {decoded.index} does not fit in segment {origin.segment_id} of "
-                f"{origin.segment_size} bytes: give a segment size, to divide the records again",
-                index=decoded.index,
-            )
-        self._last_offset = end
         self._buffer += record
+        self._last_offset = offset
         self._next_index = decoded.index + 1
         if len(self._buffer) >= _BUFFER_LENGTH:
             self._flush()

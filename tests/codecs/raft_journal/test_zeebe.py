@@ -279,7 +279,10 @@ def test_other_damage_ends_reading_where_the_real_reader_ends(
     tmp_path: Path,
     name: str,
 ) -> None:
-    """Frames that are cleared or set after the end, and descriptors that have a checksum."""
+    """Frames that are cleared or set after the end, and descriptors that have a checksum.
+
+    Verify finds a cleared frame where records after it have been flushed.
+    """
     whole = RaftJournal.open(theirs[name]["whole"])
     records, segments = list(whole.records()), whole.segments()
     middle = next(each for each in records if each.segment == segments[1].path)
@@ -308,7 +311,11 @@ def test_other_damage_ends_reading_where_the_real_reader_ends(
         except JournalError as caught:
             error = caught
         findings = verify_journal(folder).findings
-        assert (error is not None, bool(findings)) == (has_error, has_error)
+        assert (error is not None) == has_error
+        if not has_error:
+            # Newer releases flush a journal when they close it.
+            missing = [] if name == "1.0" else ["MissingRecords"]
+            assert [each.problem for each in findings] == missing
         if error is not None:
             assert error.index == findings[0].index == len(read) + 1
         assert read == [each.index for each in read_theirs(releases[name], folder, tmp_path)]

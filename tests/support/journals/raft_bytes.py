@@ -78,6 +78,14 @@ def configuration(
     return message(8, 1, version, struct.pack("<QB", term, 1)) + entry
 
 
+def meta(flushed: int, *, version: int = 1, commit_index: int | None = None) -> bytes:
+    """A broker's metadata of a partition: term 1, no vote; later releases have a commit index."""
+    block = struct.pack("<QQ", 1, flushed)
+    if commit_index is not None:
+        block += struct.pack("<Q", commit_index)
+    return (b"\x01" + message(8, 6, version, block, blob(b""))).ljust(256, b"\0")
+
+
 def record(index: int, asqn: int, entry: bytes, version: int = 1) -> bytes:
     """A record of a journal."""
     data = message(7, 2, version, struct.pack("<Qq", index, asqn), blob(entry))

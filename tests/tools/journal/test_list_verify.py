@@ -50,7 +50,7 @@ def test_list_prints_an_object_a_line(capsys: pytest.CaptureFixture[str], journa
     out, _ = run(capsys, "list", journal, "--json")
     rows = lines(out)
     names = ["index", "asqn", "checksum", "term", "type", "lowest_asqn", "highest_asqn"]
-    assert [list(row)[:8] for row in rows] == [[*names, "raft_record"]] * 6
+    assert [list(row)[:9] for row in rows] == [["journal", *names, "raft_record"]] * 6
     members = [
         {"member_id": "0", "type": "ACTIVE", "updated": 1_700_000_000_000},
         {"member_id": "é", "type": "INACTIVE", "updated": 5},
@@ -59,9 +59,9 @@ def test_list_prints_an_object_a_line(capsys: pytest.CaptureFixture[str], journa
     raft_record = built.initial(1, 2)
     record = built.record(1, -1, raft_record, 2)
     assert initial == {
-        "index": 1, "asqn": -1, "checksum": built.crc32c(record[21:]), "term": 1,
-        "type": "INITIAL", "lowest_asqn": None, "highest_asqn": None,
-        "raft_record": raft_record.hex(),
+        "journal": built.NAME,
+        "index": 1, "asqn": -1, "checksum": built.crc32c(record[21:]), "term": 1, "type": "INITIAL",
+        "lowest_asqn": None, "highest_asqn": None, "raft_record": raft_record.hex(),
     }  # fmt: skip
     assert (joint["type"], joint["timestamp"]) == ("CONFIGURATION", 9)
     assert (joint["members"], joint["old_members"]) == (members, members[:1])
@@ -96,7 +96,7 @@ def test_verify_a_sound_journal(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     built.write_journal(tmp_path, (3, 4, 2))
     for options in ((), ("--json",)):
         out, err = run(capsys, "verify", tmp_path, *options)
-        assert (out, err) == ("", "9 records in 3 segments, no damage\n")
+        assert (out, err) == ("", f"{built.NAME}: 9 records in 3 segments, no damage\n")
 
 
 def test_damage_is_listed_and_is_exit_code_3(

@@ -11,6 +11,17 @@ import io.atomix.raft.storage.serializer.RaftEntrySBESerializer;
 import io.camunda.zeebe.journal.Journal;
 import io.camunda.zeebe.journal.JournalReader;
 import io.camunda.zeebe.journal.JournalRecord;
+import io.camunda.zeebe.protocol.impl.encoding.MsgPackConverter;
+import io.camunda.zeebe.protocol.impl.record.RecordMetadata;
+import io.camunda.zeebe.protocol.impl.record.UnifiedRecordValue;
+import io.camunda.zeebe.protocol.impl.record.value.job.JobRecord;
+import io.camunda.zeebe.protocol.impl.record.value.processinstance.ProcessInstanceCreationRecord;
+import io.camunda.zeebe.protocol.record.RecordType;
+import io.camunda.zeebe.protocol.record.RejectionType;
+import io.camunda.zeebe.protocol.record.ValueType;
+import io.camunda.zeebe.protocol.record.intent.Intent;
+import io.camunda.zeebe.protocol.record.intent.JobIntent;
+import io.camunda.zeebe.protocol.record.intent.ProcessInstanceCreationIntent;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
@@ -64,6 +75,8 @@ public final class RaftJournals {
             Release.configuration(Long.parseLong(words[2]), members(words[3]), members(words[4]));
         log.append(new RaftLogEntry(Long.parseLong(words[1]), entry));
       }
+      case "engine" -> engine(Long.parseLong(words[1]), Long.parseLong(words[2]));
+      case "intents" -> intents();
       case "replicate" ->
           Release.replicate(
               log,
@@ -75,11 +88,86 @@ public final class RaftJournals {
       case "deleteAfter" -> log.deleteAfter(Long.parseLong(words[1]));
       case "deleteUntil" -> log.deleteUntil(Long.parseLong(words[1]));
       case "flush" -> log.flush();
-      case "close" -> log.close();
+      case "reset" -> log.reset(Long.parseLong(words[1]));
+      case "commit" -> Release.commit(log);
+      case "close" -> Release.close(log);
       case "read" -> read(new File(words[1]), number(words[2]), Long.parseLong(words[3]));
       case "seek" -> seek(new File(words[1]), number(words[2]), words[3].split(","));
       case "time" -> time(new File(words[1]), number(words[2]));
       default -> throw new IllegalArgumentException(words[0]);
+    }
+  }
+
+  /** A record of the engine, with its source's position and its key; -1 for none. */
+  record EngineRecord(long source, long key, RecordMetadata metadata, UnifiedRecordValue value) {}
+
+  /** Append a batch of the engine's records, and print what is in each. */
+  private static void engine(final long term, final long position) throws Exception {
+    final List<EngineRecord> records =
+        List.of(
+            new EngineRecord(
+                -1,
+                -1,
+                new RecordMetadata()
+                    .recordType(RecordType.COMMAND)
+                    .valueType(ValueType.PROCESS_INSTANCE_CREATION)
+                    .intent(ProcessInstanceCreationIntent.CREATE),
+                new ProcessInstanceCreationRecord()
+                    .setBpmnProcessId("order")
+                    .setVariables(variables("{\"amount\":12.5,\"items\":[\"pen\",null,true]}"))),
+            new EngineRecord(
+                position,
+                (1L << 51) + 7,
+                new RecordMetadata()
+                    .recordType(RecordType.EVENT)
+                    .valueType(ValueType.JOB)
+                    .intent(JobIntent.CREATED),
+                new JobRecord().setType("payment é").setRetries(3).setVariables(variables("{}"))),
+            new EngineRecord(
+                position + 1,
+                99,
+                new RecordMetadata()
+                    .recordType(RecordType.COMMAND_REJECTION)
+                    .valueType(ValueType.JOB)
+                    .intent(JobIntent.COMPLETE)
+                    .rejectionType(RejectionType.NOT_FOUND)
+                    .rejectionReason("no such job: ü"),
+                new JobRecord()));
+    final UnsafeBuffer batch = new UnsafeBuffer(Release.batch(position, records));
+    final long last = position + records.size() - 1;
+    log.append(new RaftLogEntry(term, Release.application(position, last, batch)));
+    for (final EngineRecord each : records) {
+      OUT.println(
+          String.join(
+              "\t",
+              Long.toString(each.source()),
+              Long.toString(each.key()),
+              each.metadata().getRecordType().name(),
+              each.metadata().getValueType().name(),
+              each.metadata().getIntent().name(),
+              each.metadata().getRejectionType().name(),
+              each.metadata().getRejectionReason(),
+              each.metadata().getBrokerVersion().toString(),
+              each.value().toJson()));
+    }
+  }
+
+  private static DirectBuffer variables(final String json) {
+    return new UnsafeBuffer(MsgPackConverter.convertToMsgPack(json));
+  }
+
+  /** Print each type of value, its number, and the intents by their numbers from 0. */
+  private static void intents() {
+    for (final ValueType type : ValueType.values()) {
+      final List<String> names = new ArrayList<>();
+      for (int number = 0; number < 64; number++) {
+        try {
+          names.add(Intent.fromProtocolValue(type, (short) number).name());
+        } catch (final RuntimeException unknown) {
+          names.add("UNKNOWN");
+        }
+      }
+      OUT.println(type.name() + "\t" + type.value() + "\t" + String.join(",", names));
     }
   }
 

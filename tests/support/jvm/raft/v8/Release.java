@@ -1,22 +1,37 @@
 import io.atomix.raft.cluster.RaftMember;
 import io.atomix.raft.protocol.PersistedRaftRecord;
+import io.atomix.raft.storage.RaftStorage;
 import io.atomix.raft.storage.log.RaftLog;
 import io.atomix.raft.storage.log.RaftLogFlusher;
 import io.atomix.raft.storage.log.entry.ApplicationEntry;
 import io.atomix.raft.storage.log.entry.ConfigurationEntry;
 import io.atomix.raft.storage.log.entry.SerializedApplicationEntry;
+import io.atomix.raft.storage.system.MetaStore;
 import io.camunda.zeebe.journal.Journal;
 import io.camunda.zeebe.journal.JournalMetaStore;
 import io.camunda.zeebe.journal.file.SegmentedJournal;
+import io.camunda.zeebe.logstreams.impl.log.SequencedBatch;
+import io.camunda.zeebe.logstreams.impl.serializer.SequencedBatchSerializer;
+import io.camunda.zeebe.logstreams.log.LogAppendEntry;
+import io.camunda.zeebe.protocol.impl.record.RecordMetadata;
+import io.camunda.zeebe.protocol.impl.record.UnifiedRecordValue;
 import java.io.File;
+import java.io.IOException;
 import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import org.agrona.DirectBuffer;
 
 /** Releases 8.2 and 8.3 of Zeebe; what differs between these is looked up at run time. */
 final class Release {
-  static RaftLog log(final String name, final File folder, final int segmentSize) {
+  private static MetaStore metaStore;
+
+  static RaftLog log(final String name, final File folder, final int segmentSize)
+      throws IOException {
+    final RaftStorage.Builder storage = RaftStorage.builder();
+    metaStore = storage.withDirectory(folder).withPrefix(name).build().openMetaStore();
     return RaftLog.builder()
         .withName(name)
         .withDirectory(folder)
@@ -24,8 +39,18 @@ final class Release {
         .withFreeDiskSpace(1)
         .withJournalIndexDensity(5)
         .withFlusher(RaftLogFlusher.Factory.DIRECT)
-        .withMetaStore(new Flushed(0))
+        .withMetaStore(metaStore)
         .build();
+  }
+
+  /** Flush, which stores the last index. */
+  static void commit(final RaftLog log) {
+    log.flush();
+  }
+
+  static void close(final RaftLog log) {
+    log.close();
+    metaStore.close();
   }
 
   static Journal journal(
@@ -56,6 +81,41 @@ final class Release {
     return ConfigurationEntry.class
         .getConstructor(long.class, Collection.class, Collection.class)
         .newInstance(timestamp, members, oldMembers);
+  }
+
+  /** A batch of the engine's records, as the log storage gets it. */
+  static ByteBuffer batch(final long position, final List<RaftJournals.EngineRecord> records) {
+    final List<LogAppendEntry> entries = new ArrayList<>();
+    for (final RaftJournals.EngineRecord each : records) {
+      final LogAppendEntry entry = LogAppendEntry.of(each.key(), each.metadata(), each.value());
+      final int source = (int) (each.source() - position);
+      entries.add(each.source() < 0 ? entry : new Sourced(entry, source));
+    }
+    final SequencedBatch batch = new SequencedBatch(1_700_000_000_000L, position, -1, entries);
+    return SequencedBatchSerializer.serializeBatch(batch);
+  }
+
+  /** An entry that was caused by another one of its batch. */
+  private record Sourced(LogAppendEntry entry, int sourceIndex) implements LogAppendEntry {
+    @Override
+    public long key() {
+      return entry.key();
+    }
+
+    @Override
+    public RecordMetadata recordMetadata() {
+      return entry.recordMetadata();
+    }
+
+    @Override
+    public UnifiedRecordValue recordValue() {
+      return entry.recordValue();
+    }
+
+    @Override
+    public boolean isProcessed() {
+      return true;
+    }
   }
 
   static Collection<RaftMember> members(final ConfigurationEntry entry) {
