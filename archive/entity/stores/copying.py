@@ -53,7 +53,8 @@ def copy_topic(source: EntityStore, target: EntityStore, topic: str) -> Copied:
         )
     with source.replicating(), target.replicating():
         pointers = pointers_of(source, topic)
-        target.discard_load(topic)
+        if not target.pointers(topic):  # else a replicator has continued
+            target.discard_load(topic)
         if target.pointers(topic) or target.ids(topic, limit=1):
             raise EntityStoreError(
                 f"{target.url}: namespace {target.options.namespace} already has topic {topic}; "

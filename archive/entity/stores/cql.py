@@ -50,11 +50,11 @@ TABLES: Final = (
         topic text, partition int, offset bigint, created timestamp, updated timestamp,
         next_position bigint,
         PRIMARY KEY ((topic, partition)))""",
+    _SNAPSHOT,
     """CREATE TABLE IF NOT EXISTS {keyspace}.setting (
         key text PRIMARY KEY, value text, timestamp timestamp, origin text, metadata text)""",
-    _SNAPSHOT,
 )
-"""Created in this order under the lock `schema`."""
+"""Created in this order under the lock `schema`; with the last one, there are tables."""
 
 MIGRATION: Final = ("ALTER TABLE {keyspace}.metajournal ADD expires bigint", _SNAPSHOT)
 """Changes the tables of version 1."""

@@ -154,6 +154,28 @@ def test_a_target_with_the_topic_is_refused(source: str, target: str) -> None:
         copy(source, target, "none")
 
 
+def test_a_replicator_after_an_interrupted_copy(
+    source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a replicator has stored since an interrupted copy is not removed by another copy."""
+    rows_of = copying._rows
+
+    def interrupted(*arguments: object) -> object:
+        yield from itertools.islice(rows_of(*arguments), 1)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(copying, "_rows", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        copy(source, target)
+    monkeypatch.undo()
+    with open_store(target, writable=True) as store, store.replicating():
+        apply(store, logged([append("Order-7", 1)]))
+    before = contents(target)
+    with pytest.raises(EntityStoreError, match="already has topic orders"):
+        copy(source, target)
+    assert contents(target) == before
+
+
 def test_replicators_are_refused(source: str, target: str) -> None:
     """While a replicator runs in either store, nothing is copied."""
     open_store(target, writable=True).close()

@@ -95,6 +95,18 @@ def test_a_running_replicator_is_not_disturbed(store_url: Open) -> None:
     open_store(url).close()
 
 
+def test_migration_with_other_segments(url: str) -> None:
+    """Tables of version 1 in Cassandra are not migrated with another number of segments."""
+    other = f"{url}segments=51"
+    if url.startswith("cassandra"):
+        with pytest.raises(EntityStoreError, match="with another number of segments than 51"):
+            open_store(other, writable=True)
+        with pytest.raises(EntityStoreError, match="schema version '1'"):
+            open_store(url)
+    open_store(url, writable=True).close()
+    open_store(url).close()
+
+
 def test_segments_of_cassandra(store_url: Open) -> None:
     """Heads would not be found with another number of segments: it is refused."""
     url = store_url("segments=50")

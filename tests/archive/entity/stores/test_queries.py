@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from support.entity.logged import (
@@ -21,7 +22,7 @@ from aerotape.archive.entity.records import Pointer, SnapshotRecord
 from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.stores.sql import SqlStore
 from aerotape.archive.entity.stores.url import open_store
-from aerotape.codecs.entity.actions import Event
+from aerotape.codecs.entity.actions import Action, Event
 from aerotape.codecs.entity.segments import head_segment
 
 ID = "Order-7"
@@ -119,7 +120,7 @@ def test_random_tags(sql_store: SqlStore, seeds: range) -> None:
     for seed in seeds:
         chance, topic, last = random.Random(seed), f"topic-{seed}", dict.fromkeys("abc", 0)
         for batch in range(30):
-            actions = []
+            actions: list[Action] = []
             for _ in range(chance.randrange(1, 8)):
                 id = chance.choice("abc")
                 if (kind := chance.random()) < 0.6:
@@ -170,7 +171,12 @@ def test_snapshots(store: EntityStore) -> None:
         Event(13),
     ]
     for index, event in enumerate(payloads):
-        fields = {"timestamp_ms": 17, "origin": "o", "version": "v", "metadata": {"k": 1}}
+        fields: dict[str, Any] = {
+            "timestamp_ms": 17,
+            "origin": "o",
+            "version": "v",
+            "metadata": {"k": 1},
+        }
         (action,) = logged([append_events(ID, [event], **fields)], 6400 + 64 * index)
         for _ in range(2):
             put_snapshots(store, ID, [action])

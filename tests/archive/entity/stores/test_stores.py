@@ -297,7 +297,7 @@ def test_lock_of_a_replicator_that_is_gone(
 def test_other_schema_version(store_url: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of another version are refused, and both versions named."""
     url = store_url()
-    for name in ("sql", "cassandra"):
+    for name in ("sql", "cassandra_tables"):
         module = f"aerotape.archive.entity.stores.{name}.SCHEMA_VERSION"
         monkeypatch.setattr(module, "7")
     monkeypatch.setattr(base, "SCHEMA_VERSION", "7")
