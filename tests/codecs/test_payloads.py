@@ -260,13 +260,13 @@ def test_damaged_numbers_in_a_schema(schema: Schema) -> None:
         PayloadSchema.from_schema(damaged, "Tick").decode_payloads(pa.array([tick(schema)]))
 
 
-def test_schema_of_two_files(jars: dict[str, Path], tmp_path: Path) -> None:
+def test_schema_of_two_files(tmp_path: Path) -> None:
     """Types may be in a separate file, beside the schema."""
     begin, end = SCHEMA.index("<types>"), SCHEMA.index("</types>") + len("</types>")
     include = '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="types.xml"/>'
     (tmp_path / "types.xml").write_text(SCHEMA[begin:end])
     (tmp_path / "garage.xml").write_text(SCHEMA[:begin] + include + SCHEMA[end:])
-    ticks = PayloadSchema.from_file(tmp_path / "garage.xml", "Tick", sbe_jar=jars["sbe-all"])
+    ticks = PayloadSchema.from_file(tmp_path / "garage.xml", "Tick")
     assert ticks.arrow_schema.names == ["at", "fuel"]
 
 
