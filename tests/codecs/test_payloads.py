@@ -18,21 +18,18 @@ from hypothesis import strategies as st
 from support.builders.payload_schema import BIG_ENDIAN_SCHEMA, SCHEMA
 from support.model.payload_reference import Malformed, Reader
 
-from aerotape.codecs.ir import read_schema
 from aerotape.codecs.payloads import PayloadSchema
-from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.codecs.schema import Group, MessageSchema, Schema
+from aerotape.codecs.schema_files import load_schema
 from aerotape.errors import CodecError, ConfigurationError
 
 
 @pytest.fixture(scope="module", params=["little", "big"])
-def schema(
-    request: pytest.FixtureRequest, jars: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Schema:
+def schema(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Schema:
     """The schema of `payload_schema`, in either byte order."""
     folder = tmp_path_factory.mktemp("payloads")
     (folder / "garage.xml").write_text(SCHEMA if request.param == "little" else BIG_ENDIAN_SCHEMA)
-    return read_schema(run_sbe_tool(folder / "garage.xml", jars["sbe-all"], folder))
+    return load_schema(folder / "garage.xml")
 
 
 class Writer:
