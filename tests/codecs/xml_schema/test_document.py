@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.builders.payload_schema import SCHEMA as GARAGE
 from support.builders.sbe_text import schema_text
 
 from aerotape.codecs.schema import Schema
 from aerotape.codecs.schema_files import load_schema
 from aerotape.codecs.xml_schema.document import MAX_BYTES
-from aerotape.errors import SchemaError
+from aerotape.errors import CodecError, SchemaError
 
 XI = 'xmlns:xi="http://www.w3.org/2001/XInclude"'
 SCHEMA = schema_text(
@@ -176,3 +179,19 @@ def test_many_mistakes(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 1000
     long = f'<type name="{"N" * 5000}" primitiveType="{"P" * 5000}"/>'
     assert len(refusal(tmp_path, SCHEMA.replace("</types>", f"{long}</types>"))) < 700
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(data=st.data())
+def test_damaged_files(tmp_path: Path, data: st.DataObject) -> None:
+    """Changed bytes and noise produce a schema or a CodecError, nothing else."""
+    damaged = bytearray(GARAGE.encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path / "schema.xml"
+    for candidate in (bytes(damaged), data.draw(st.binary(max_size=100))):
+        path.write_bytes(candidate)
+        try:
+            assert isinstance(load_schema(path), Schema)
+        except CodecError:
+            continue
