@@ -34,7 +34,7 @@ def test_store(payloads: list[bytes]) -> None:
     """The replicator stores in SQLite what was appended, and readers get it."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        open_store(f"sqlite:{Path(folder) / 'journals.db'}") as store,
+        open_store(f"sqlite:{Path(folder) / 'journals.db'}", writable=True) as store,
         store.replicating(),
     ):
         apply(store, logged(appends(payloads)))
