@@ -51,6 +51,7 @@ from aerotape.errors import ConfigurationError as ConfigurationError
 from aerotape.errors import EmptyRecordingError as EmptyRecordingError
 from aerotape.errors import EntityError as EntityError
 from aerotape.errors import SequenceConflictError as SequenceConflictError
+from aerotape.errors import JournalChangedError as JournalChangedError
 from aerotape.errors import EntryDigestError as EntryDigestError
 from aerotape.errors import EntryError as EntryError
 from aerotape.errors import EntryFormatError as EntryFormatError

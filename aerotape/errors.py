@@ -516,6 +516,10 @@ class SequenceConflictError(EntityError):
         self.actual = actual
 
 
+class JournalChangedError(EntityError):
+    """A journal was purged or shortened while it was read from a store; what was read has a gap."""
+
+
 class EntityStoreError(AerotapeError):
     """An entity store is gone, refuses a statement, or has another schema version.
 

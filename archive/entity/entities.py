@@ -29,6 +29,7 @@ from aerotape.errors import (
     CodecError,
     ConfigurationError,
     EntityError,
+    JournalChangedError,
     SequenceConflictError,
 )
 
@@ -272,17 +273,24 @@ class Entities(Closing):
         fold = tail.fold
         is_stored = fold.exists and fold.begun_at is None
         if self._store is not None and head is not None and is_stored:
-            now = self._store.head(self.topic, id)
-            if now is None or now.record_id != head.record_id:
-                return  # purged since the call
             from_seq_nr = max(from_seq_nr, fold.deleted + 1)
-            if now.offset < tail.end:
+            is_first = True
+            try:
+                for record in self._store.events(self.topic, id, from_seq_nr, head.record_id):
+                    # Records after the mark may be of a journal that replaced this one.
+                    if from_seq_nr <= record.seq_nr and record.offset < tail.end:
+                        from_seq_nr, is_first = record.seq_nr + 1, False
+                        yield record
+            except JournalChangedError:
+                if is_first:
+                    return  # purged since the call
+                raise
+            if is_first:
+                # The events that precede those in the log may have been deleted since the call.
+                now = self._store.head(self.topic, id)
+                if now is None or now.record_id != head.record_id:
+                    return
                 from_seq_nr = max(from_seq_nr, (now.delete_to or 0) + 1)
-            for record in self._store.events(self.topic, id, from_seq_nr):
-                # Records after the mark may be of a journal that replaced this one.
-                if from_seq_nr <= record.seq_nr and record.offset < tail.end:
-                    from_seq_nr = record.seq_nr + 1
-                    yield record
         yield from tail.events(from_seq_nr)
 
     # -- messages ------------------------------------------------------------------------------

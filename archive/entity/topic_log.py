@@ -166,14 +166,12 @@ class TopicLog(Closing):
         writer = self.writer(id)
         with writer.lock:
             base = writer.known_end.journal(action.id)
-            is_current = base is not None and base.position >= writer.known_end.begin
             end = writer.position
-        if not is_current:
+        if base is None or (base.position < end and self._store is not None):
             # In front of the record, so that the head does not have its effect yet.
             begin, head = self._stored(writer, id, end)
             if base is None or begin > base.position:
                 base = Known(Fold.stored(head), begin)
-        assert base is not None
         place, decided = writer.send(message, action, base)
         writer.await_recorded(place.next_position)
         if decided is not None:

@@ -25,7 +25,12 @@ from aerotape.codecs.entity.segments import (
     head_segment,
 )
 from aerotape.context import Closing
-from aerotape.errors import ConfigurationError, EntityStoreError, StoreLockedError
+from aerotape.errors import (
+    ConfigurationError,
+    EntityStoreError,
+    JournalChangedError,
+    StoreLockedError,
+)
 
 SCHEMA_VERSION: Final = "2"
 """Version of the tables, the setting `schema-version`."""
@@ -35,6 +40,8 @@ MAX_SNAPSHOTS: Final = 10
 """Snapshots of a journal that are kept, the latest."""
 VERSION_SETTING: Final = "schema-version"
 REPLICATOR_LOCK: Final = "replicator"
+PAGE: Final = 512
+"""The number of events that are read from a store at once."""
 _MAX_NUMBER: Final = (1 << 31) - 1
 
 
@@ -97,12 +104,58 @@ class EntityStore(Closing, ABC):
     def heads(self, topic: str, ids: Sequence[str]) -> dict[str, Head]:
         """Return the heads of those of these journals that have one."""
 
-    @abstractmethod
-    def events(self, topic: str, id: str, from_seq_nr: int = 1) -> Iterator[EventRecord]:
-        """Iterate over the events of a journal in order; those of its current incarnation.
+    def events(
+        self, topic: str, id: str, from_seq_nr: int = 1, record_id: str | None = None
+    ) -> Iterator[EventRecord]:
+        """Iterate over the events of a journal in order; those of one incarnation.
 
-        Events up to the head's `delete_to` are left out. Memory is bounded.
+        Events up to the head's `delete_to` are left out. Memory is bounded. A replicator may change
+        the store meanwhile; SQL stores then have no gap in what is returned. Cassandra deletes
+        events before the head shows that.
+
+        Args:
+            topic: the topic's name.
+            id: the entity's id.
+            from_seq_nr: the first event.
+            record_id: the incarnation. Default: the current one.
+
+        Raises:
+            JournalChangedError: the journal was purged, or events after those returned so far were
+                deleted.
         """
+        head = self.head(topic, id)
+        if head is None and record_id is None:
+            return
+        if record_id is None and head is not None:
+            record_id = head.record_id
+        after, is_first = from_seq_nr - 1, True
+        while True:
+            if head is None or head.record_id != record_id:
+                raise JournalChangedError(
+                    f"journal {id!r} of topic {topic} was purged while it was read: read it again",
+                    topic,
+                )
+            deleted = head.delete_to or 0
+            if deleted > after and not is_first:
+                raise JournalChangedError(
+                    f"journal {id!r} of topic {topic} was read up to event {after} when events up "
+                    f"to {deleted} were deleted: read it again",
+                    topic,
+                )
+            after = max(after, deleted)
+            page = self.page(topic, id, head, after)
+            # What is missing in the page was deleted before it was read, so the head shows it now.
+            head = self.head(topic, id)
+            if head is None or head.record_id != record_id or (head.delete_to or 0) > after:
+                continue
+            yield from page
+            if len(page) < PAGE:
+                return
+            after, is_first = page[-1].seq_nr, False
+
+    @abstractmethod
+    def page(self, topic: str, id: str, head: Head, after: int) -> list[EventRecord]:
+        """Return the first `PAGE` events of a journal that follow an event, fewer at its end."""
 
     @abstractmethod
     def pointers(self, topic: str) -> dict[int, Pointer]:

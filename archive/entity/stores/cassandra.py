@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
-from aerotape.archive.entity.stores.base import MAX_SNAPSHOTS
+from aerotape.archive.entity.stores.base import MAX_SNAPSHOTS, PAGE
 from aerotape.archive.entity.stores.cassandra_tables import (
     CONCURRENCY,
     CassandraTables,
@@ -54,24 +54,17 @@ class CassandraStore(CassandraTables):
             rows = [result.one() for result in results]
             return {row.id: head_of_row(row) for row in rows if row is not None}
 
-    def events(self, topic: str, id: str, from_seq_nr: int = 1) -> Iterator[EventRecord]:
-        head = self.head(topic, id)
-        if head is None:
-            return
-        after = max(from_seq_nr - 1, head.delete_to or 0)
-        record_id = UUID(head.record_id)
-        for segment in range(
-            after // head.segment_size, (head.seq_nr - 1) // head.segment_size + 1
-        ):
-            with self._errors():
-                rows = iter(self._run("events", id, topic, segment, after, head.seq_nr))
-            while True:
-                with self._errors():  # the next page may be fetched
-                    row = next(rows, None)
-                if row is None:
-                    break
-                if row.meta_record_id == record_id:
-                    yield event_of_row(row)
+    def page(self, topic: str, id: str, head: Head, after: int) -> list[EventRecord]:
+        record_id, size = UUID(head.record_id), head.segment_size
+        found: list[EventRecord] = []
+        with self._errors():
+            for segment in range(after // size, (head.seq_nr - 1) // size + 1):
+                for row in self._run("events", id, topic, segment, after, head.seq_nr):
+                    if row.meta_record_id == record_id:
+                        found.append(event_of_row(row))
+                        if len(found) == PAGE:
+                            return found
+        return found
 
     def pointer(self, topic: str, partition: int) -> Pointer | None:
         with self._errors():

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from aerotape.archive.entity.stores.base import (
     OLD_SCHEMA_VERSION,
+    PAGE,
     REPLICATOR_LOCK,
     SCHEMA_VERSION,
     VERSION_SETTING,
@@ -198,6 +199,8 @@ class CassandraTables(EntityStore):
     def _add_statements(self, statements: Mapping[str, str]) -> None:
         for name, text in statements.items():
             prepared = self._session.prepare(text.format(keyspace=self.options.namespace))
+            if name == "events":
+                prepared.fetch_size = PAGE
             self._statements[name] = prepared
 
     def _run(self, name: str, *parameters: Any) -> Any:

@@ -13,6 +13,7 @@ from aerotape.archive.entity.records import EventRecord, Head, Pointer, Snapshot
 from aerotape.archive.entity.stores.base import (
     MAX_SNAPSHOTS,
     OLD_SCHEMA_VERSION,
+    PAGE,
     REPLICATOR_LOCK,
     SCHEMA_VERSION,
     VERSION_SETTING,
@@ -37,7 +38,6 @@ from aerotape.archive.entity.stores.rows import (
 from aerotape.archive.entity.stores.tables import MIGRATION, POINTER_COLUMNS, TABLES, TAG_COLUMNS
 from aerotape.archive.entity.transitions import Change
 
-_PAGE: Final = 512
 _HEADS: Final = ", ".join(
     f"coalesce({name}, '')" if name == "origin" else f'"{name}"' for name in READ_HEAD_COLUMNS
 )
@@ -94,7 +94,7 @@ class SqlStore(EntityStore):
         key: tuple[Any, ...] = ("", "", 0)
         sql = (
             f"SELECT {_EVENTS} FROM {self.tables['journal']} WHERE tags IS NOT NULL"
-            f" AND (topic, id, seq_nr) > (?, ?, ?) ORDER BY topic, id, seq_nr LIMIT {_PAGE}"
+            f" AND (topic, id, seq_nr) > (?, ?, ?) ORDER BY topic, id, seq_nr LIMIT {PAGE}"
         )
         while rows := self._query_in(sql, key):
             self._execute_many(
@@ -142,8 +142,8 @@ class SqlStore(EntityStore):
 
     def heads(self, topic: str, ids: Sequence[str]) -> dict[str, Head]:
         found: dict[str, Head] = {}
-        for begin in range(0, len(ids), _PAGE):
-            condition, values = self._among(ids[begin : begin + _PAGE])
+        for begin in range(0, len(ids), PAGE):
+            condition, values = self._among(ids[begin : begin + PAGE])
             found.update(self._heads(topic, f"AND id {condition}", values))
         return found
 
@@ -158,22 +158,14 @@ class SqlStore(EntityStore):
         """Return the condition that an id is one of these, and its parameters."""
         return f"IN ({', '.join('?' * len(ids))})", ids
 
-    def events(self, topic: str, id: str, from_seq_nr: int = 1) -> Iterator[EventRecord]:
-        head = self.head(topic, id)
-        if head is None:
-            return
-        after = max(from_seq_nr - 1, head.delete_to or 0)
+    def page(self, topic: str, id: str, head: Head, after: int) -> list[EventRecord]:
         sql = (
             f"SELECT {_EVENTS} FROM {self.tables['journal']} WHERE topic = ? AND id = ?"
             " AND seq_nr > ? AND meta_record_id = ?"
-            f" ORDER BY seq_nr LIMIT {_PAGE}"
+            f" ORDER BY seq_nr LIMIT {PAGE}"
         )
-        while rows := self._query(sql, (topic, id, after, head.record_id)):
-            for row in rows:
-                yield event_of(EventRow._make(row))
-            if len(rows) < _PAGE:
-                break
-            after = rows[-1][2]
+        rows = self._query(sql, (topic, id, after, head.record_id))
+        return [event_of(EventRow._make(row)) for row in rows]
 
     def pointers(self, topic: str) -> dict[int, Pointer]:
         sql = f'SELECT partition, "offset", next_position FROM {self.tables["pointer2"]}'
@@ -213,7 +205,7 @@ class SqlStore(EntityStore):
 
     def expired(self, topic: str, now_ms: int) -> Iterator[tuple[str, Head]]:
         day, after = expire_on(now_ms).isoformat(), None
-        while found := self._page(topic, after, _PAGE, "AND expire_on <= ?", day):
+        while found := self._page(topic, after, PAGE, "AND expire_on <= ?", day):
             for id, head in found:
                 if head.expires_ms is not None and head.expires_ms <= now_ms:
                     yield id, head
@@ -232,7 +224,7 @@ class SqlStore(EntityStore):
             " AND journal.id = tag.id AND journal.seq_nr = tag.seq_nr"
             " WHERE tag.topic = ? AND tag.tag = ?"
             ' AND (tag.partition, tag."offset", tag.seq_nr) > (?, ?, ?)'
-            f' ORDER BY tag.partition, tag."offset", tag.seq_nr LIMIT {_PAGE}'
+            f' ORDER BY tag.partition, tag."offset", tag.seq_nr LIMIT {PAGE}'
         )
         while rows := self._query(sql, (topic, _indexed(tag), *key)):
             for row in map(EventRow._make, rows):

@@ -20,9 +20,14 @@ class Store(Protocol):
     def head(self, topic: str, id: str) -> Head | None:
         """Return the state of a journal, None when there is none."""
 
-    def events(self, topic: str, id: str, from_seq_nr: int) -> Iterator[EventRecord]:
+    def events(
+        self, topic: str, id: str, from_seq_nr: int, record_id: str
+    ) -> Iterator[EventRecord]:
         """Iterate over the events of a journal, by rising sequence number, in bounded memory.
 
-        Only events of the incarnation that the head has at the call, past its `delete_to` and of
-        at least `from_seq_nr`.
+        Only events of the incarnation, past the `delete_to` of its head and of at least
+        `from_seq_nr`.
+
+        Raises:
+            JournalChangedError: it was purged, or events after those returned so far were deleted.
         """

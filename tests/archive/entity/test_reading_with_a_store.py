@@ -119,9 +119,11 @@ def test_nothing_is_given_before_the_log_is_read(client: aerotape.ArchiveClient)
     class Watched(MemoryStore):
         passes = -1
 
-        def events(self, topic: str, id: str, from_seq_nr: int) -> Iterator[EventRecord]:
+        def events(
+            self, topic: str, id: str, from_seq_nr: int = 1, record_id: str | None = None
+        ) -> Iterator[EventRecord]:
             self.passes = watched.journal.statistics.passes
-            return super().events(topic, id, from_seq_nr)
+            return super().events(topic, id, from_seq_nr, record_id)
 
     store = Watched()
     watched = Replicated(client, store)

@@ -10,6 +10,7 @@ from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity.actions import Append, Delete, Mark, Purge, Snapshot
 from aerotape.codecs.entity.messages import decode
 from aerotape.codecs.entity.payload import events_of
+from aerotape.errors import JournalChangedError
 from support.entity.model import Model
 
 
@@ -47,7 +48,12 @@ class MemoryStore:
             record_id=journal.incarnation,
         )
 
-    def events(self, topic: str, id: str, from_seq_nr: int) -> Iterator[EventRecord]:
+    def events(
+        self, topic: str, id: str, from_seq_nr: int = 1, record_id: str | None = None
+    ) -> Iterator[EventRecord]:
+        journal = self.model.journals.get(id)
+        if record_id is not None and (journal is None or journal.incarnation != record_id):
+            raise JournalChangedError("purged", topic)
         return iter(self.model.read(id, from_seq_nr))
 
     def replicate(

@@ -19,14 +19,14 @@ from support.entity.logged import (
     purge,
 )
 
-from aerotape.archive.entity.records import Pointer
+from aerotape.archive.entity.records import EventRecord, Pointer
 from aerotape.archive.entity.stores import base
 from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.stores.url import open_store
 from aerotape.archive.entity.transitions import LoggedAction
 from aerotape.codecs.entity.actions import Action, Event
 from aerotape.codecs.entity.segments import event_segment
-from aerotape.errors import EntityStoreError, StoreLockedError
+from aerotape.errors import EntityStoreError, JournalChangedError, StoreLockedError
 
 ID = "Order-7"
 Open = Callable[..., str]
@@ -391,3 +391,36 @@ def test_random_histories(store: EntityStore, seeds: range) -> None:
             found = None if head is None else (head.seq_nr, head.delete_to or 0)
             assert found == model.heads.get(id)
             assert [each.seq_nr for each in store.events(topic, id)] == model.read(id)
+
+
+def test_changes_while_events_are_read(store: EntityStore) -> None:
+    """Events are given without a gap; where there would be one, reading ends with an error."""
+    actions = [append(ID, *range(1, 601)), append(ID, *range(601, 1301))]
+    apply(store, logged(actions))
+
+    def begun() -> Iterator[EventRecord]:
+        events = store.events(TOPIC, ID)
+        assert [next(events).seq_nr for _ in range(10)] == list(range(1, 11))
+        return events
+
+    # Events that were given already may be deleted, also up to the end of the page.
+    events = begun()
+    apply(store, logged([delete(ID, 500)], 10_000))
+    assert [each.seq_nr for each in events] == list(range(11, 1301))
+    events = store.events(TOPIC, ID)
+    assert next(events).seq_nr == 501
+    apply(store, logged([delete(ID, 1200)], 20_000))
+    with pytest.raises(JournalChangedError, match="events up to 1200 were deleted"):
+        list(events)
+    assert [each.seq_nr for each in store.events(TOPIC, ID)] == list(range(1201, 1301))
+    apply(store, logged([append(ID, *range(1301, 2001))], 30_000))
+    events = store.events(TOPIC, ID)
+    assert next(events).seq_nr == 1201
+    head = store.head(TOPIC, ID)
+    assert head is not None
+    apply(store, logged([purge(ID), append(ID, 1, 2)], 40_000))
+    with pytest.raises(JournalChangedError, match="was purged while it was read"):
+        list(events)
+    with pytest.raises(JournalChangedError, match="was purged"):
+        list(store.events(TOPIC, ID, 1, head.record_id))
+    assert [each.seq_nr for each in store.events(TOPIC, ID)] == [1, 2]
