@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.entity.partition import Partition
+from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.records import Pointer
 from aerotape.archive.entity.stores.base import REPLICATOR_LOCK, EntityStore
 from aerotape.archive.entity.topic import (
@@ -167,13 +168,17 @@ class Replicator(Closing):
             self._recordings = {part: each.recording_id for part, each in found.items()}
             self._listed_at = now
         for partition, recording_id in self._recordings.items():
-            yield from self._replicate(partition.index, recording_id)
+            yield from self._replicate(partition, recording_id)
 
-    def _replicate(self, index: int, recording_id: int) -> Iterator[Progress]:
+    def _replicate(self, partition: Partition, recording_id: int) -> Iterator[Progress]:
         """Store what has been recorded of a partition since its pointer."""
-        client = self._client
+        client, index = self._client, partition.index
         pointer = self._pointers.get(index)
         end = client.max_recorded_position(recording_id)
+        if partition.is_persistent:
+            # What is not on storage may be lost, and must not be in the store then.
+            confirmed = RecordedPosition(client, partition, recording_id).value()
+            end = end if confirmed is None else min(end, confirmed)
         if pointer is not None and pointer.next_position == end:
             return
         start = client.start_position(recording_id)
@@ -190,8 +195,8 @@ class Replicator(Closing):
         if begin > end:
             raise EntityError(
                 f"partition {index} of topic {self.topic} is replicated up to {begin}, but "
-                f"recording {recording_id} ends at {end}: the store is that of another log; use a "
-                "new namespace",
+                f"recording {recording_id} ends at {end}: the store is that of another log, or "
+                "records were lost; use a new namespace",
                 self.topic,
             )
         if begin == end:

@@ -118,19 +118,9 @@ class TopicLog(Closing):
             self._check_start(writer.partition, begin, 0)
             return begin, head
         if pointer.next_position > end:
-            self._check_pointer(writer, pointer.next_position, end)
+            writer.await_recorded(end)
+            self._check_end(writer, pointer.next_position)
         return pointer.next_position, head
-
-    def _check_pointer(self, writer: PartitionWriter, replicated: int, end: int) -> None:
-        writer.await_recorded(end)
-        recorded = self._client.max_recorded_position(writer.recording_id)
-        if replicated > recorded:
-            raise EntityError(
-                f"{writer.partition} is replicated up to {replicated}, but recording "
-                f"{writer.recording_id} ends at {recorded}: the store is that of another log; use "
-                "a new namespace",
-                self._topic,
-            )
 
     def _check_start(self, partition: Partition, start: int, replicated: int) -> None:
         """Check that a log that begins at `start` continues what is replicated, both in bytes."""
@@ -214,12 +204,23 @@ class TopicLog(Closing):
             return writer
 
     def _check_log(self, writer: PartitionWriter) -> None:
-        start = self._client.start_position(writer.recording_id)
-        if start > 0:
-            index = writer.partition.index
-            pointer = None if self._store is None else self._store.pointer(self._topic, index)
-            replicated = 0 if pointer is None else pointer.next_position
-            self._check_start(writer.partition, start, replicated)
+        """Check that what is replicated is the beginning of the log, which is not shorter."""
+        partition, recording_id = writer.partition, writer.recording_id
+        pointer = None if self._store is None else self._store.pointer(self._topic, partition.index)
+        replicated = 0 if pointer is None else pointer.next_position
+        self._check_start(partition, self._client.start_position(recording_id), replicated)
+        if replicated:
+            self._check_end(writer, replicated)
+
+    def _check_end(self, writer: PartitionWriter, replicated: int) -> None:
+        recorded = self._client.max_recorded_position(writer.recording_id)
+        if replicated > recorded:
+            raise EntityError(
+                f"{writer.partition} is replicated up to {replicated}, but recording "
+                f"{writer.recording_id} ends at {recorded}: the store is that of another log, or "
+                "records were lost in a power cut; use a new namespace",
+                self._topic,
+            )
 
     def close(self) -> None:
         """Close the publications; recordings stop when no other writer is left. Idempotent."""

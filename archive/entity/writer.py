@@ -7,7 +7,6 @@ it after a pause; the recording stops when the last writer closes its publicatio
 from __future__ import annotations
 
 import contextlib
-import struct
 import threading
 import time
 from collections.abc import Callable
@@ -15,9 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape.aeron import Publication
-from aerotape.archive.counters import CounterType
 from aerotape.archive.entity.known_end import Known, KnownEnd
 from aerotape.archive.entity.partition import Partition
+from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.catalog.descriptor import extension_channel
 from aerotape.channel_uri import with_session_id
@@ -103,13 +102,7 @@ class PartitionWriter(Closing):
         self._publication, self.recording_id = self._open()
         self._max_payload_length = self._publication.max_payload_length
         self.max_length = self._publication.max_message_length
-        self._counters = client.aeron.counters()
-        # Of a persistent topic, recorded is what is on storage.
-        is_persistent = partition.is_persistent
-        self._counter_type: int = (
-            CounterType.LEDGER_CONFIRMED if is_persistent else CounterType.RECORDING_POSITION
-        )
-        self._counter_id: int | None = None
+        self._recorded = RecordedPosition(client, partition, self.recording_id)
         self.lock = threading.Lock()
         self.known_end = KnownEnd()
 
@@ -121,7 +114,7 @@ class PartitionWriter(Closing):
             try:
                 publication = self._published(recording)
                 try:
-                    recording_id = self._recorded(publication, recording)
+                    recording_id = self._start_recording(publication, recording)
                     if recording is None:
                         self._check_first(publication, recording_id)
                     return publication, recording_id
@@ -177,7 +170,9 @@ class PartitionWriter(Closing):
             )
         return publication
 
-    def _recorded(self, publication: Publication, recording: RecordingDescriptor | None) -> int:
+    def _start_recording(
+        self, publication: Publication, recording: RecordingDescriptor | None
+    ) -> int:
         """Record the publication unless it is, and return the recording's id."""
         client, stream_id = self._client, self.partition.stream_id
         own = with_session_id(self._channel, publication.session_id)
@@ -317,36 +312,21 @@ class PartitionWriter(Closing):
 
     def _recorded_position(self) -> int:
         """Return how far the recording is, -1 when it is not live."""
-        if self._counter_id is None:
-            self._counter_id = self._find_counter()
-        if self._counter_id is None:  # an archive with another driver, or a stopped recording
-            position = self._client.recording_position(self.recording_id)
-            if self.partition.is_persistent and position != NULL_POSITION:
-                raise EntityError(
-                    f"recording {self.recording_id} of {self.partition} has no confirmed position:"
-                    " topics of type PD_JOURNAL need an aerotape archive on this media driver",
-                    self.partition.topic,
-                )
+        was_found = self._recorded.counter_id is not None
+        position = self._recorded.value()
+        if position is not None:
             return position
-        position = self._counters.value(self._counter_id)
-        if self._is_counter(self._counter_id):
-            return position
-        self._counter_id = None
-        return NULL_POSITION
-
-    def _find_counter(self) -> int | None:
-        archive_id = struct.pack("<q", self._client.archive_id)
-        for row in self._counters.rows(self._counter_type):
-            if row[2][:8] == struct.pack("<q", self.recording_id) and archive_id in row[2]:
-                return row[0]
-        return None
-
-    def _is_counter(self, counter_id: int) -> bool:
-        return (
-            self._counters.state(counter_id) == 1
-            and self._counters.type_id(counter_id) == self._counter_type
-            and self._counters.key(counter_id)[:8] == struct.pack("<q", self.recording_id)
-        )
+        if was_found:
+            return NULL_POSITION
+        # An archive with another driver, or a stopped recording.
+        position = self._client.recording_position(self.recording_id)
+        if self.partition.is_persistent and position != NULL_POSITION:
+            raise EntityError(
+                f"recording {self.recording_id} of {self.partition} has no confirmed position:"
+                " topics of type PD_JOURNAL need an aerotape archive on this media driver",
+                self.partition.topic,
+            )
+        return position
 
     def _check_stopped(self, position: int) -> None:
         stopped_at = self._client.max_recorded_position(self.recording_id)
@@ -363,7 +343,7 @@ class PartitionWriter(Closing):
         """Whether the publication is open and still recorded, as far as is known."""
         if not self._publication.is_connected:
             return False
-        return self._counter_id is None or self._is_counter(self._counter_id)
+        return self._recorded.is_live
 
     def close(self) -> None:
         """Close the publication. Idempotent."""

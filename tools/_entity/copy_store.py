@@ -24,17 +24,9 @@ def _copy_store(args: argparse.Namespace) -> None:
     Heads, events, snapshots and pointers are copied. The target must not have the topic. No
     replicator may run in either namespace. A copy that is interrupted can be repeated.
     """
-    from aerotape.archive.entity.stores.copying import copy_topic, pointers_of
-    from aerotape.archive.entity.stores.url import open_store
+    from aerotape.archive.entity.stores.copying import copy_topic
     from aerotape.archive.entity.topic import check_topic
 
     topic = check_topic(args.topic)
-    source_url = getattr(args, "from")
-    with open_store(source_url) as source:
-        pointers_of(source, topic)  # else no store is created
-    with (
-        open_store(source_url, writable=True) as source,
-        open_store(args.to, writable=True) as target,
-    ):
-        copied = copy_topic(source, target, topic)
+    copied = copy_topic(getattr(args, "from"), args.to, topic)
     emit({"topic": topic, **asdict(copied)}, args)

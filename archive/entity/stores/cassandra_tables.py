@@ -36,7 +36,7 @@ _SEGMENTS_SETTING: Final = "segments"
 _SCHEMA_LOCK: Final = "schema"
 _SCHEMA_WAIT_S: Final = 60.0
 _CONNECT_TIMEOUT_S: Final = 10
-_REQUEST_TIMEOUT_S: Final = 20
+_REQUEST_TIMEOUT_S: Final = 10  # less than the lease of a replicator
 
 
 class CassandraTables(EntityStore):

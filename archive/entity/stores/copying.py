@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from aerotape.archive.entity.records import Pointer
 from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.stores.rows import Rows, row_of_event, row_of_snapshot
 from aerotape.archive.entity.stores.sqlite import SqliteStore
+from aerotape.archive.entity.stores.url import open_store, sqlite_path
 from aerotape.errors import EntityStoreError
 
 _BATCH_ROWS: Final = 512
@@ -31,38 +33,51 @@ class Copied:
     snapshots: int = 0
 
 
-def copy_topic(source: EntityStore, target: EntityStore, topic: str) -> Copied:
-    """Copy heads, events, snapshots and pointers of a topic.
+def copy_topic(source_url: str, target_url: str, topic: str) -> Copied:
+    """Copy heads, events, snapshots and pointers of a topic from one store into another.
 
     The replicator then continues in the target. Both stores are locked meanwhile. A copy that is
     interrupted leaves no pointer, and can be repeated. Memory is bounded.
 
     Args:
-        source: opened writable, for its lock.
-        target: opened writable, without the topic.
+        source_url: the store to copy.
+        target_url: the store, of any kind, without the topic; it is created if it is not there.
         topic: the topic's name.
 
     Raises:
+        ConfigurationError: a URL is invalid, or a driver is not installed.
         StoreLockedError: a replicator is running.
-        EntityStoreError: the source does not have the topic, or the target has it.
+        EntityStoreError: the source does not have the topic, the target has it, or a store cannot
+            be used.
     """
-    files = {each.path for each in (source, target) if isinstance(each, SqliteStore)}
-    if len(files) == 1 and type(source) is type(target):
-        raise EntityStoreError(  # it has one writer
-            f"{source.url}: cannot be copied within one file; copy it into another file", source.url
-        )
-    with source.replicating(), target.replicating():
-        pointers = pointers_of(source, topic)
-        if not target.pointers(topic):  # else a replicator has continued
-            target.discard_load(topic)
-        if target.pointers(topic) or target.ids(topic, limit=1):
-            raise EntityStoreError(
-                f"{target.url}: namespace {target.options.namespace} already has topic {topic}; "
-                "copy it into another namespace",
-                target.url,
+    with open_store(source_url) as source:
+        pointers_of(source, topic)  # else nothing is locked or created
+    with open_store(source_url, writable=True) as source, source.replicating():
+        if (
+            isinstance(source, SqliteStore)
+            and target_url.startswith("sqlite:")
+            and source.path == Path(sqlite_path(target_url)).resolve()
+        ):
+            raise EntityStoreError(  # it has one writer
+                f"{source.url}: cannot be copied within one file; copy it into another file",
+                source.url,
             )
-        copied = Copied()
-        target.load(topic, _batches(source, topic, copied), pointers)
+        with open_store(target_url, writable=True) as target, target.replicating():
+            return _copy(source, target, topic)
+
+
+def _copy(source: EntityStore, target: EntityStore, topic: str) -> Copied:
+    pointers = pointers_of(source, topic)
+    if not target.pointers(topic):  # else a replicator has continued
+        target.discard_load(topic)
+    if target.pointers(topic) or target.ids(topic, limit=1):
+        raise EntityStoreError(
+            f"{target.url}: namespace {target.options.namespace} already has topic {topic}; "
+            "copy it into another namespace",
+            target.url,
+        )
+    copied = Copied()
+    target.load(topic, _batches(source, topic, copied), pointers)
     return copied
 
 

@@ -59,7 +59,7 @@ def open_store(url: str, *, writable: bool = False) -> EntityStore:
     if scheme == "sqlite":
         from aerotape.archive.entity.stores.sqlite import SqliteStore
 
-        path = location.removeprefix("//") if location.startswith("///") else location
+        path = sqlite_path(url)
         if not path:
             raise ConfigurationError(f"store {url!r} has no path: expected sqlite:PATH", "store")
         return SqliteStore(path, StoreOptions(**given), writable=writable)
@@ -94,6 +94,12 @@ def _parameters(query: str) -> list[tuple[str, str]]:
     """Return the names and values of a query. As in libpq's URLs, a plus is not a space."""
     pairs = (each.partition("=") for each in query.split("&") if each)
     return [(unquote(name), unquote(value)) for name, _, value in pairs]
+
+
+def sqlite_path(url: str) -> str:
+    """Return the path in the URL of an SQLite store, perhaps empty."""
+    location = url.partition(":")[2].partition("?")[0]
+    return location.removeprefix("//") if location.startswith("///") else location
 
 
 def without_password(url: str) -> str:

@@ -90,8 +90,7 @@ def test_new_namespace(client: aerotape.ArchiveClient, purged: Purged, tmp_path:
         pytest.raises(EntityError, match="and the store has it up to 0"),
     ):
         journal.read("k")
-    with open_store(purged.url, writable=True) as source, open_store(url, writable=True) as target:
-        copy_topic(source, target, purged.topic)
+    copy_topic(purged.url, url, purged.topic)
     with client.entities(purged.topic, 1, None) as journal, pytest.raises(EntityError):
         journal.pointer("k")
     purged.replicate(url)

@@ -80,8 +80,7 @@ def target(store_url: Open) -> str:
 
 
 def copy(source: str, target: str, topic: str = TOPIC) -> Copied:
-    with open_store(source, writable=True) as one, open_store(target, writable=True) as other:
-        return copy_topic(one, other, topic)
+    return copy_topic(source, target, topic)
 
 
 def contents(url: str, topic: str = TOPIC) -> object:
@@ -210,3 +209,17 @@ def test_the_lock_of_the_source_is_lost(
         copy(source, target)
     with open_store(target) as store:
         assert store.pointers(TOPIC) == {}
+
+
+def test_a_refused_copy_creates_nothing(tmp_path: Path) -> None:
+    """While a replicator runs in the source, or within one file."""
+    source, target = f"sqlite:{tmp_path / 'a.db'}", tmp_path / "b.db"
+    with open_store(source, writable=True) as store, store.replicating():
+        apply(store, logged([append("id", 1)]))
+        with pytest.raises(StoreLockedError):
+            copy(source, f"sqlite:{target}")
+    assert not target.exists()
+    with pytest.raises(EntityStoreError, match="within one file"):
+        copy(source, f"{source}?namespace=x")
+    with pytest.raises(EntityStoreError, match="no tables of namespace x"):
+        open_store(f"{source}?namespace=x")
