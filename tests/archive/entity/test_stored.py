@@ -22,6 +22,7 @@ from support.entity.logged import (
 from aerotape.archive.entity.records import Pointer, Replicated
 from aerotape.archive.entity.stored import StoredEntities
 from aerotape.archive.entity.stores.base import EntityStore
+from aerotape.archive.entity.stores.cassandra_tables import CassandraTables
 from aerotape.archive.entity.stores.sql import SqlStore
 from aerotape.archive.entity.stores.url import open_store
 from aerotape.codecs.entity.actions import Action, Event
@@ -134,6 +135,37 @@ def test_deletes_while_it_is_recovered(store: EntityStore, reader: EntityStore) 
     found, events = stored.recover(ID)
     assert found is not None
     assert (found.seq_nr, list(events)) == (4, [])
+
+
+def test_a_later_snapshot_while_it_is_recovered(store: EntityStore, reader: EntityStore) -> None:
+    """It is an error: Cassandra may already have deleted the events, and the head not changed."""
+    apply(store, logged([append(ID, 1, 2, 3, 4), snapshot(ID, 2)]))
+    _, events = StoredEntities(reader, TOPIC).recover(ID)
+    apply(store, logged([snapshot(ID, 1), snapshot(ID, 2)], 6400))
+    assert [each.seq_nr for each in events] == [3, 4]
+    _, events = StoredEntities(reader, TOPIC).recover(ID)
+    apply(store, logged([snapshot(ID, 3)], 12_800))
+    with pytest.raises(EntityError, match="recover it again"):
+        list(events)
+
+
+def test_snapshots_are_stored_before_events_are_deleted(
+    store: EntityStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Cassandra, which has no transactions; an interrupted batch is repeated."""
+    if not isinstance(store, CassandraTables):
+        pytest.skip("the store has transactions")
+    apply(store, logged([append(ID, 1, 2, 3)]))
+    batch = logged([snapshot(ID, 2), delete(ID, 2)], 6400)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "_deletes", lambda *_: (_ for _ in [1 / 0]))
+        with pytest.raises(ZeroDivisionError):
+            apply(store, batch)
+    assert [each.seq_nr for each in store.snapshots(TOPIC, ID)] == [2]
+    assert [each.seq_nr for each in store.events(TOPIC, ID)] == [1, 2, 3]
+    apply(store, batch)
+    assert [each.seq_nr for each in store.snapshots(TOPIC, ID)] == [2]
+    assert [each.seq_nr for each in store.events(TOPIC, ID)] == [3]
 
 
 def test_reading_during_replication(store: EntityStore, reader: EntityStore, seeds: range) -> None:
