@@ -72,6 +72,7 @@ from aerotape.errors import PersistentSubscriptionError as PersistentSubscriptio
 from aerotape.errors import QualifiedIdError as QualifiedIdError
 from aerotape.errors import ReplayError as ReplayError
 from aerotape.errors import ReplicationConnectionError as ReplicationConnectionError
+from aerotape.errors import SchemaError as SchemaError
 from aerotape.errors import SegmentError as SegmentError
 from aerotape.errors import StorageError as StorageError
 from aerotape.errors import StorageSpaceError as StorageSpaceError

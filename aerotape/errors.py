@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,24 @@ class ClosedError(AerotapeError):
 
 class CodecError(AerotapeError):
     """Bytes are not a valid SBE message (too short, unknown template or schema)."""
+
+
+class SchemaError(CodecError):
+    """An SBE schema in XML has mistakes.
+
+    Attributes:
+        problems: each mistake, with its file, line and element.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        more = ""
+        if len(problems) > 1:
+            more = f" (and {len(problems) - 1} more: aerotape schema --check lists them)"
+        super().__init__(f"{self.problems[0]}{more}")
+
+    def __reduce__(self) -> tuple[type[SchemaError], tuple[tuple[str, ...]]]:
+        return type(self), (self.problems,)
 
 
 class QualifiedIdError(AerotapeError, ValueError):

@@ -17,8 +17,7 @@ import sys
 from pathlib import Path
 
 from aerotape.codecs.emitter import module_source
-from aerotape.codecs.sbe_tool import find_sbe_jar, find_schema_folder
-from aerotape.codecs.schema_files import schema_from_xml
+from aerotape.codecs.sbe_tool import compile_schema, find_sbe_jar, find_schema_folder
 from aerotape.errors import AerotapeError
 
 # Module by schema file.
@@ -48,7 +47,7 @@ def generate_archive_modules(schema_folder: Path, sbe_jar: Path) -> dict[str, st
     sources = {schema_folder / name: module for name, module in MODULES.items()}
     sources |= {OWN_SCHEMAS / name: module for name, module in OWN_MODULES.items()}
     return {
-        module: module_source(schema_from_xml(schema_file, sbe_jar), schema_file.name)
+        module: module_source(compile_schema(schema_file, sbe_jar), schema_file.name)
         for schema_file, module in sources.items()
     }
 
@@ -65,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
             modules = generate_archive_modules(options.schemas or find_schema_folder(), sbe_jar)
             texts = {options.out / name: text for name, text in modules.items()}
         else:
-            schema = schema_from_xml(options.schema, sbe_jar)
+            schema = compile_schema(options.schema, sbe_jar)
             names = f"{options.schema.name} {options.module.name}"
             texts = {options.module: module_source(schema, options.schema.name, names)}
         return _write(texts, check=options.check)
@@ -107,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         "--sbe-jar",
         type=Path,
         metavar="JAR",
-        help="sbe-all jar (default: the newest in $AEROTAPE_JARS or in the known folders)",
+        help="sbe-all jar (default: the newest in $AEROTAPE_JARS, or of `make jars`)",
     )
     parser.add_argument(
         "--out",

@@ -1,9 +1,8 @@
 """Read sbe-tool's intermediate representation (`.sbeir`) into a `Schema`.
 
 sbe-tool writes an `.sbeir` file after it has parsed and checked a schema: every type is resolved,
-every offset computed. Reading it instead of the XML means that the rules of SBE
-(default offsets, inherited presence, null values, includes) are applied by the reference tool and
-not reimplemented here.
+every offset computed. Our own codecs are generated from it, so the rules of SBE are applied by the
+reference tool; schemas of users may be such files too.
 
 The layout is that of the schema `sbe-ir.xml` inside sbe-tool's own jar: one *frame* and then
 *tokens* up to the end of the file, all little endian and without message headers. A frame is
@@ -80,6 +79,7 @@ class Token:
     presence: Presence
     name: str
     const_value: bytes
+    min_value: bytes
     max_value: bytes
     null_value: bytes
     character_encoding: str
@@ -154,7 +154,7 @@ def _read_tokens(ir: bytes) -> tuple[int, int, int, str, list[Token]]:
         start = position
         offset, size, field_id, since, _, signal, kind, order, presence, _ = fixed(_TOKEN)
         strings = [raw() for _ in range(_TOKEN_STRINGS)]
-        name, constant, _, maximum, null, encoding, _, _, _, _, referenced, _ = strings
+        name, constant, minimum, maximum, null, encoding, _, _, _, _, referenced, _ = strings
         try:
             token = Token(
                 offset,
@@ -167,6 +167,7 @@ def _read_tokens(ir: bytes) -> tuple[int, int, int, str, list[Token]]:
                 Presence(presence),
                 text(name),
                 constant,
+                minimum,
                 maximum,
                 null,
                 text(encoding),
@@ -238,6 +239,7 @@ class _Cursor:
         fields, groups, var_data = self.body(Signal.END_GROUP)
         return Group(
             token.name,
+            token.field_id,
             token.version,
             token.size,
             dimensions,
@@ -258,6 +260,7 @@ class _Cursor:
             )
         return VarData(
             token.name,
+            token.field_id,
             token.version,
             length,
             data.offset,
@@ -279,6 +282,7 @@ class _Cursor:
             constant = _enum_constant(kind, token)
         return Field(
             token.name,
+            token.field_id,
             token.offset,
             token.version,
             presence,
@@ -355,6 +359,7 @@ def _encoding(token: Token) -> Encoding:
         length=1 if token.presence is Presence.CONSTANT else token.size // primitive.size,
         presence=token.presence,
         null=primitive.null if null is None else null,
+        minimum=_value(primitive, token.min_value),
         maximum=_value(primitive, token.max_value),
         constant=_value(primitive, token.const_value),
         character_encoding=token.character_encoding,

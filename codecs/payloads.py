@@ -118,24 +118,22 @@ class PayloadSchema:
         enums: EnumColumns = "name",
         sets: SetColumns = "struct",
         error_column: str | None = None,
-        sbe_jar: str | Path | None = None,
     ) -> PayloadSchema:
-        """Read an SBE schema: XML, through sbe-tool, which needs Java and the jar, or `.sbeir`.
+        """Read an SBE schema.
 
         Args:
-            schema_file: the schema.
+            schema_file: the schema, XML or the `.sbeir` file that sbe-tool generates from it.
             template: name or id of one message; all when None.
             enums: columns of enums are names or numbers.
             sets: columns of sets are structs of booleans or numbers.
             error_column: see the class.
-            sbe_jar: `sbe-all-*.jar`; by default searched in the folder $AEROTAPE_JARS, else in
-                this user's Maven and Spark caches.
 
         Raises:
-            CodecError: sbe-tool refuses the schema, or it has no such template.
-            ConfigurationError: schema, jar or Java are missing.
+            SchemaError: the XML has mistakes.
+            CodecError: the schema is not valid, or has no such template.
+            ConfigurationError: the file cannot be read.
         """
-        schema = load_schema(schema_file, sbe_jar)
+        schema = load_schema(schema_file)
         return cls.from_schema(schema, template, enums=enums, sets=sets, error_column=error_column)
 
     @classmethod
@@ -263,7 +261,7 @@ class PayloadSchema:
                 error_column=self.error_column,
             )
         except (OverflowError, TypeError, ValueError) as error:
-            # sbe-tool does not write such numbers, so its file was damaged.
+            # Neither sbe-tool nor the reader of XML has such numbers: an .sbeir file was damaged.
             raise CodecError(f"the schema is damaged: {error}; run sbe-tool again") from None
 
     def __getstate__(self) -> dict[str, object]:

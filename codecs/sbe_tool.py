@@ -1,16 +1,16 @@
-"""Find and run sbe-tool, and find the schemas of Aeron Archive.
-
-Separate from the generator because schemas of users need the tool too, but not Aeron's schemas.
-"""
+"""Find and run sbe-tool, from whose output our codecs are generated, and find Aeron's schemas."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+import tempfile
 import tomllib
 from pathlib import Path
 
+from aerotape.codecs.ir import read_schema
+from aerotape.codecs.schema import Schema
 from aerotape.errors import CodecError, ConfigurationError
 
 # The Aeron sources bundled with the crates that the native core is built from.
@@ -22,40 +22,25 @@ _ROOT = Path(__file__).resolve().parents[1]
 _JARS_IN_CHECKOUT = _ROOT / ".make" / "jars"
 _CARGO_LOCK = _ROOT / "native" / "Cargo.lock"
 
-_SBE_ARTIFACT = "uk.co.real-logic:sbe-all:1.38.1"
-# Excludes the jars of sources and documentation. Ivy adds the group as a prefix.
-_SBE_JAR = re.compile(r"(uk\.co\.real-logic_)?sbe-all-[\d.]+\.jar")
+# Excludes the jars of sources and documentation.
+_SBE_JAR = re.compile(r"sbe-all-[\d.]+\.jar")
 
 
 def find_sbe_jar() -> Path:
-    """Find the newest `sbe-all-*.jar`: in $AEROTAPE_JARS, else in known folders.
-
-    These are the jars of a checkout (`make`), Maven's local repository and the cache of Spark's
-    `spark.jars.packages`.
+    """Find the newest `sbe-all-*.jar`: in $AEROTAPE_JARS, else among the jars of a checkout.
 
     Raises:
         ConfigurationError: no jar was found.
     """
-    named = os.environ.get("AEROTAPE_JARS")
-    folders = [Path(named)] if named else [_JARS_IN_CHECKOUT, *_jar_caches()]
-    for folder in folders:
-        jars = [jar for jar in folder.glob("*sbe-all-*.jar") if _SBE_JAR.fullmatch(jar.name)]
-        if jars:
-            return max(jars, key=_version_in_name)
-    where = f"{named} has no sbe-all-*.jar" if named else "no sbe-all-*.jar found"
-    raise ConfigurationError(
-        f"{where}, which is required (sbe-tool) to read an XML schema: get it with `mvn "
-        f"dependency:get -Dartifact={_SBE_ARTIFACT}`, or put it into the folder AEROTAPE_JARS; "
-        "or use the .sbeir file that sbe-tool writes with -Dsbe.generate.ir=true, which requires "
-        "neither the jar nor Java",
-        "AEROTAPE_JARS",
-    )
-
-
-def _jar_caches() -> list[Path]:
-    home = Path.home()
-    maven = sorted(home.glob(".m2/repository/uk/co/real-logic/sbe-all/*"), key=_version_in_name)
-    return [*reversed(maven), *sorted(home.glob(".ivy2*/jars"))]
+    folder = Path(os.environ.get("AEROTAPE_JARS") or _JARS_IN_CHECKOUT)
+    jars = [jar for jar in folder.glob("sbe-all-*.jar") if _SBE_JAR.fullmatch(jar.name)]
+    if not jars:
+        raise ConfigurationError(
+            f"{folder} has no sbe-all-*.jar (sbe-tool): run make jars, or put it into the folder "
+            "AEROTAPE_JARS",
+            "AEROTAPE_JARS",
+        )
+    return max(jars, key=_version_in_name)
 
 
 def find_schema_folder() -> Path:
@@ -77,6 +62,12 @@ def find_schema_folder() -> Path:
             "of Aeron's archive schemas with --schemas"
         )
     return found[0].parent
+
+
+def compile_schema(schema_file: Path, sbe_jar: Path) -> Schema:
+    """Read an XML schema through sbe-tool. Arguments and errors as for `run_sbe_tool`."""
+    with tempfile.TemporaryDirectory(prefix="aerotape-sbe-") as folder:
+        return read_schema(run_sbe_tool(schema_file, sbe_jar, Path(folder)))
 
 
 def run_sbe_tool(schema_file: Path, sbe_jar: Path, output_folder: Path) -> Path:

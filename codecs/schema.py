@@ -1,8 +1,9 @@
 """The tree of an SBE schema, every type resolved and every offset known.
 
-`codecs/ir.py` builds it from sbe-tool's output; `codecs/emitter.py` writes Python modules from it,
-and `codecs/payload_plan.py` compiles it for the decoder of users' payloads. Offsets and sizes are
-in bytes; the names are those of the SBE specification. Descriptions and semantic types are omitted.
+`codecs/xml_schema/` builds it from XML and `codecs/ir.py` from sbe-tool's output;
+`codecs/emitter.py` writes Python modules from it, and `codecs/payload_plan.py` compiles it for the
+decoder of users' payloads. Offsets and sizes are in bytes; the names are those of the SBE
+specification. Descriptions and semantic types are omitted.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class Encoding:
     length: int
     presence: Presence
     null: Scalar
+    minimum: Scalar | None
     maximum: Scalar | None
     constant: Scalar | None
     character_encoding: str
@@ -179,6 +181,7 @@ class Field:
     """
 
     name: str
+    id: int
     offset: int
     since_version: int
     presence: Presence
@@ -196,6 +199,7 @@ class VarData:
     """
 
     name: str
+    id: int
     since_version: int
     length: Encoding
     header_size_bytes: int
@@ -219,6 +223,7 @@ class Group:
     """
 
     name: str
+    id: int
     since_version: int
     block_length: int
     dimensions: Composite

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
-from aerotape.codecs.ir import read_schema
-from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
+from aerotape.codecs.ir import parse_schema
 from aerotape.codecs.schema import Schema
-from aerotape.errors import ConfigurationError
+from aerotape.codecs.xml_schema.document import MAX_BYTES
+from aerotape.codecs.xml_schema.reader import read_xml
+from aerotape.errors import CodecError, ConfigurationError
 from aerotape.url_path import UrlPath
 
 # After the schema id, sbe-tool writes the version of its representation, which is 0: XML does not
@@ -18,64 +19,49 @@ from aerotape.url_path import UrlPath
 _IR_VERSION: Final = slice(4, 8)
 
 
-def load_schema(
-    schema_file: str | Path,
-    sbe_jar: str | Path | None = None,
-    storage: StorageOptions = NO_OPTIONS,
-) -> Schema:
-    """Read a schema, XML (through sbe-tool) or `.sbeir`, detected by content.
+def load_schema(schema_file: str | Path, storage: StorageOptions = NO_OPTIONS) -> Schema:
+    """Read a schema, XML or `.sbeir`, detected by content.
+
+    Files that an XML schema includes are in its folder or below it.
 
     Args:
         schema_file: a path, or the URL of a file in remote storage.
-        sbe_jar: as for `schema_from_xml`.
         storage: options of the remote storage.
 
     Raises:
-        CodecError: sbe-tool rejects it; it accepts XML only in files named `.xml`.
-        ConfigurationError: the file cannot be read; for XML: the jar or Java are missing.
+        SchemaError: the XML has mistakes.
+        CodecError: the `.sbeir` file is not valid; or the schema is too large.
+        ConfigurationError: the file cannot be read.
         StorageError: the remote storage cannot be accessed.
     """
     source = parse_location(schema_file, "schema")
-    if not isinstance(source, UrlPath):
-        return _load(source, sbe_jar)
-    from aerotape.catalog.remote.object_folder import ObjectFolder
-
     try:
-        content = ObjectFolder(UrlPath(source.parent), storage).read(source.name)
-    except FileNotFoundError:
-        raise ConfigurationError(
-            f"cannot read the SBE schema {source}: no such file", "schema"
-        ) from None
-    with tempfile.TemporaryDirectory(prefix="aerotape-sbe-") as folder:
-        copy = Path(folder) / source.name
-        copy.write_bytes(content)
-        return _load(copy, sbe_jar)
-
-
-def _load(source: Path, sbe_jar: str | Path | None) -> Schema:
-    try:
-        with source.open("rb") as file:
-            head = file.read(8)
-        if head[_IR_VERSION] == bytes(4):
-            return read_schema(source)
+        read = _reader(source.parent, storage)
+        content = read(source.name)
     except OSError as error:
+        reason = error.strerror or "no such file"
         raise ConfigurationError(
-            f"cannot read the SBE schema {source}: {error.strerror}", "schema"
+            f"cannot read the SBE schema {source}: {reason}", "schema"
         ) from error
-    return schema_from_xml(source, sbe_jar)
+    if len(content) > MAX_BYTES:
+        raise CodecError(f"{source}: the schema is larger than {MAX_BYTES >> 20} MiB")
+    if content[_IR_VERSION] == bytes(4):
+        try:
+            return parse_schema(content)
+        except CodecError as error:
+            raise CodecError(f"{source}: {error}") from None
+    return read_xml(source, content, read)
 
 
-def schema_from_xml(schema_file: str | Path, sbe_jar: str | Path | None = None) -> Schema:
-    """Read an XML schema through sbe-tool, which needs Java and its jar.
+def _reader(folder: Path, storage: StorageOptions) -> Callable[[str], bytes]:
+    """Return the function that reads a file of the folder, as `read_xml` needs it."""
+    if isinstance(folder, UrlPath):
+        from aerotape.catalog.remote.object_folder import ObjectFolder
 
-    Args:
-        schema_file: the schema; files that it includes are in the same folder.
-        sbe_jar: `sbe-all-*.jar`; found by `find_sbe_jar` if None.
+        return ObjectFolder(folder, storage).read
 
-    Raises:
-        CodecError: sbe-tool rejects the schema.
-        ConfigurationError: schema, jar or Java are missing.
-    """
-    jar = find_sbe_jar() if sbe_jar is None else Path(sbe_jar)
-    with tempfile.TemporaryDirectory(prefix="aerotape-sbe-") as folder:
-        return read_schema(run_sbe_tool(Path(schema_file), jar, Path(folder)))
+    def read(name: str) -> bytes:
+        with (folder / name).open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+
+    return read

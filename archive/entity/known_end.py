@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from copy import copy
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from aerotape.archive.entity.fold import Effect, Fold
 
@@ -70,23 +70,31 @@ class KnownEnd:
             self.begin = place.offset
             self._changed.clear()
         id = action.id
-        changed_at = self._changed.get(id, -1)
+        known = next(
+            (each for each in (self._folds.get(id), base) if self._is_valid(id, each)), None
+        )
         self._changed[id] = place.offset
-        known = self._folds.get(id)
-        if known is None or known.position < self.begin:
-            known = base
-            if known is None or known.position < self.begin or changed_at >= known.position:
-                return None
+        if known is None:
+            return None
         effect = known.fold.apply(action, place.offset)
         self._store(id, known.fold, place.next_position)
         return effect, known.fold.last
+
+    def _is_valid(self, id: bytes, known: Known | None) -> TypeGuard[Known]:
+        """Whether a journal is known, and unchanged from there to the end of the run."""
+        return (
+            known is not None
+            and known.position >= self.begin
+            and known.position > self._changed.get(id, -1)
+        )
 
     def journal(self, id: bytes) -> Known | None:
         """Return what is known of a journal, to fold what follows over it; None: nothing."""
         known = self._folds.get(id)
         if known is None:
             return None
-        return Known(copy(known.fold), known.position)
+        position = self.end if self._is_valid(id, known) else known.position
+        return Known(copy(known.fold), position)
 
     def learn(self, id: bytes, fold: Fold, position: int) -> None:
         """Store a journal as it is at a position, bytes."""

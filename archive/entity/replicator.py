@@ -159,7 +159,7 @@ class Replicator(Closing):
     # -- a round -------------------------------------------------------------------------------
 
     def _round(self, must_exist: bool) -> Iterator[Progress]:
-        self._ensure_open()
+        self._ensure_open(must_exist)
         now = time.monotonic()
         if now >= self._listed_at + _LIST_S or must_exist:
             find = existing_recordings_of if must_exist else recordings_of
@@ -248,15 +248,17 @@ class Replicator(Closing):
 
     # -- connections ---------------------------------------------------------------------------
 
-    def _ensure_open(self) -> None:
+    def _ensure_open(self, must_exist: bool) -> None:
         if self._open is not None:
             return
         with ExitStack() as stack:
+            self._client = stack.enter_context(self._connect())
+            if must_exist:  # else a store would be created for a mistyped topic
+                existing_recordings_of(self.topic, self._client.list_recordings())
             self._store = stack.enter_context(self._open_store())
             # The lock survives a lost connection: it stays that of this replicator.
             self._owner = self._store.owner = self._owner or self._store.owner
             stack.enter_context(self._store.replicating())
-            self._client = stack.enter_context(self._connect())
             self._pointers = self._store.pointers(self.topic)
             self._recordings, self._listed_at = {}, 0.0
             self._renew_at = 0.0

@@ -19,8 +19,8 @@ from aerotape.spark.source.options import STORAGE_PREFIX
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SCHEMA_FILE: Final = Path(codecs.__file__).parent / "schemas" / "entity.sbeir"
-"""The schema of actions as sbe-tool compiled it: reading it needs no Java."""
+SCHEMA_FILE: Final = Path(codecs.__file__).parent / "schemas" / "entity.xml"
+"""The SBE schema of actions."""
 
 COLUMNS: Final = (
     "recording_id", "position", "end_position", "timestampMs", "fromSeqNr", "toSeqNr", "kind",

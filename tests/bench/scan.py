@@ -32,7 +32,6 @@ from bench.running import Report, memory_folder, options_parser
 from market_data import Quote
 
 from aerotape.codecs.payloads import PayloadSchema
-from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
 from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._bench.offline import scan
 from aerotape.tools._bench.written import counting_payload, frame_bytes, write_recording
@@ -83,11 +82,11 @@ QUOTE_COLUMNS = (
 )  # fmt: skip
 
 
-def measure(case: Case, archive_dir: Path, ir: Path, rounds: int) -> dict[str, Any]:
+def measure(case: Case, archive_dir: Path, rounds: int) -> dict[str, Any]:
     """Read the recording of a case repeatedly; return the values of its row."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     recording = open_directory(archive_dir).recording(0)
-    schema = PayloadSchema.from_file(ir, "Quote") if case.quotes else None
+    schema = PayloadSchema.from_file(SCHEMA, "Quote") if case.quotes else None
     arguments: dict[str, Any] = {"checksum": case.checksum, "columns": case.columns}
     if schema is not None:
         arguments |= {"schema": schema, "columns": case.columns or QUOTE_COLUMNS}
@@ -156,12 +155,10 @@ def main() -> int:
     if options.measure:
         index, where = options.measure
         case = CASES[int(index)]
-        ir = Path(where) / "quotes.sbeir"
-        print(json.dumps(measure(case, Path(where) / "archive", ir, options.rounds)))
+        print(json.dumps(measure(case, Path(where) / "archive", options.rounds)))
         return 0
     report = Report("scan", LINE, as_json=options.json)
     with memory_folder() as folder:
-        shutil.copy(run_sbe_tool(SCHEMA, find_sbe_jar(), folder), folder / "quotes.sbeir")
         report.say("| what | message | M messages/s | GB/s | memory |")
         report.say("| --- | --- | --- | --- | --- |")
         for case in CASES:

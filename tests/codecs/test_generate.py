@@ -13,8 +13,8 @@ from support.builders.sbe_text import schema_text, var_data
 
 from aerotape.codecs import generate, sbe_tool
 from aerotape.codecs.emitter import module_source
+from aerotape.codecs.sbe_tool import compile_schema
 from aerotape.codecs.schema import Schema
-from aerotape.codecs.schema_files import schema_from_xml
 from aerotape.errors import CodecError, ConfigurationError
 
 TYPES = (
@@ -48,7 +48,7 @@ def schema_of(folder: Path, jar: Path, *messages: str, byte_order: str = "little
     )
     identity = 'package="test" id="7" version="3"'
     path.write_text(schema_text(identity, types=TYPES, messages=elements, byte_order=byte_order))
-    return schema_from_xml(path, jar)
+    return compile_schema(path, jar)
 
 
 def test_committed_modules_are_up_to_date(
@@ -180,7 +180,7 @@ def test_missing_requirements_are_reported(
 ) -> None:  # fmt: skip
     """A missing schema, jar, crate or Java is a one-line error with the remedy."""
     with pytest.raises(ConfigurationError, match=r"missing\.xml: no such file"):
-        schema_from_xml(tmp_path / "missing.xml", jars["sbe-all"])
+        compile_schema(tmp_path / "missing.xml", jars["sbe-all"])
     monkeypatch.setenv("CARGO_HOME", str(tmp_path))
     with pytest.raises(ConfigurationError, match="run cargo fetch"):
         sbe_tool.find_schema_folder()

@@ -18,21 +18,18 @@ from hypothesis import strategies as st
 from support.builders.payload_schema import BIG_ENDIAN_SCHEMA, SCHEMA
 from support.model.payload_reference import Malformed, Reader
 
-from aerotape.codecs.ir import read_schema
 from aerotape.codecs.payloads import PayloadSchema
-from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.codecs.schema import Group, MessageSchema, Schema
+from aerotape.codecs.schema_files import load_schema
 from aerotape.errors import CodecError, ConfigurationError
 
 
 @pytest.fixture(scope="module", params=["little", "big"])
-def schema(
-    request: pytest.FixtureRequest, jars: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Schema:
+def schema(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Schema:
     """The schema of `payload_schema`, in either byte order."""
     folder = tmp_path_factory.mktemp("payloads")
     (folder / "garage.xml").write_text(SCHEMA if request.param == "little" else BIG_ENDIAN_SCHEMA)
-    return read_schema(run_sbe_tool(folder / "garage.xml", jars["sbe-all"], folder))
+    return load_schema(folder / "garage.xml")
 
 
 class Writer:
@@ -260,13 +257,13 @@ def test_damaged_numbers_in_a_schema(schema: Schema) -> None:
         PayloadSchema.from_schema(damaged, "Tick").decode_payloads(pa.array([tick(schema)]))
 
 
-def test_schema_of_two_files(jars: dict[str, Path], tmp_path: Path) -> None:
+def test_schema_of_two_files(tmp_path: Path) -> None:
     """Types may be in a separate file, beside the schema."""
     begin, end = SCHEMA.index("<types>"), SCHEMA.index("</types>") + len("</types>")
     include = '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="types.xml"/>'
     (tmp_path / "types.xml").write_text(SCHEMA[begin:end])
     (tmp_path / "garage.xml").write_text(SCHEMA[:begin] + include + SCHEMA[end:])
-    ticks = PayloadSchema.from_file(tmp_path / "garage.xml", "Tick", sbe_jar=jars["sbe-all"])
+    ticks = PayloadSchema.from_file(tmp_path / "garage.xml", "Tick")
     assert ticks.arrow_schema.names == ["at", "fuel"]
 
 

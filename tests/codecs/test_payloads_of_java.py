@@ -89,13 +89,13 @@ def test_every_field(text: str, jars: dict[str, Path], tmp_path: Path) -> None:
     encoded = encode_with_java(schema_file, "CarWriter", jars["sbe-all"], tmp_path / "stubs")
     payloads = [*encoded, None]
 
-    schema = PayloadSchema.from_file(schema_file, "Car", sbe_jar=jars["sbe-all"])
+    schema = PayloadSchema.from_file(schema_file, "Car")
     batch = schema.decode_payloads(pa.array(payloads, pa.binary()))
     batch.validate(full=True)
     nothing = dict.fromkeys(FULL)
     assert batch.to_pylist() == [FULL, SPARSE, nothing, nothing, nothing]
 
-    schema = PayloadSchema.from_file(schema_file, sbe_jar=jars["sbe-all"])
+    schema = PayloadSchema.from_file(schema_file)
     batch = schema.decode_payloads(pa.array(payloads, pa.binary()))
     batch.validate(full=True)
     tick = {"at": -1_234_567_890_123, "fuel": "ELECTRIC"}

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from support.jvm.java import ROOT
 
-from aerotape.codecs.sbe_tool import run_sbe_tool
-
 nbformat = pytest.importorskip("nbformat")
 EXAMPLES = ROOT / "examples"
 NOTEBOOK = EXAMPLES / "recordings.ipynb"
@@ -41,14 +39,6 @@ def test_it_is_committed_without_outputs() -> None:
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert len(code) > 5
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
-
-
-def test_its_schema_is_what_sbe_tool_makes_of_the_xml(
-    jars: dict[str, Path], tmp_path: Path
-) -> None:
-    """The .sbeir file next to the notebook is generated from the .xml file."""
-    generated = run_sbe_tool(EXAMPLES / "market.xml", jars["sbe-all"], tmp_path)
-    assert generated.read_bytes() == (EXAMPLES / "market.sbeir").read_bytes()
 
 
 @pytest.mark.slow

@@ -104,6 +104,11 @@ def seq_nr(text: str) -> int:
     return integer(text, 1, (1 << 63) - 1)
 
 
+def last_seq_nr(text: str) -> int:
+    """Parse the last sequence number of a journal: 0 without one."""
+    return integer(text, 0, (1 << 63) - 2)
+
+
 def age_ns(text: str) -> int:
     """Parse a time since an append, into nanoseconds."""
     from aerotape.codecs.entity.durations import parse_expire_after

@@ -13,9 +13,11 @@ from aerotape import _native
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
-from aerotape.tools._entity._common import add_journal_command, age_ns, journals
+from aerotape.tools._entity._common import add_journal_command, age_ns, journals, last_seq_nr
 
 if TYPE_CHECKING:
+    from aerotape.archive.entity.entities import Entities
+    from aerotape.archive.entity.writer import RecordPosition
     from aerotape.codecs.entity.actions import Event
 
 _KEYS: Final = ("seq_nr", "tags", "payload_type", "payload")
@@ -48,6 +50,12 @@ def add_commands(commands: Commands) -> None:
         type=age_ns,
         help="the journal may be purged after so long without an append: '1 day', '90 minutes'",
     )
+    parser.add_argument(
+        "--expect",
+        metavar="N",
+        type=last_seq_nr,
+        help="fail unless the journal's last event is N, 0: unless there is no journal",
+    )
     save = add_journal_command(commands, "save-snapshot", _save_snapshot)
     save.add_argument(
         "snapshot", metavar="SNAPSHOT", help="the snapshot as JSON; -: a line of standard input"
@@ -61,7 +69,8 @@ def _append(args: argparse.Namespace) -> None:
 
     An event is a JSON object, like {"seq_nr": 1, "payload": {"price": 3}}, with
 
-      seq_nr        its sequence number; without one in any event: after the last event
+      seq_nr        its sequence number; without one in any event: after the last event, also if
+                    others append at the same time
       payload       any JSON value; a text for the types text and binary (in hexadecimal)
       payload_type  json, text, binary or none (default: json with a payload, else none)
       tags          a list of texts
@@ -73,15 +82,18 @@ def _append(args: argparse.Namespace) -> None:
     """
     given = list(_given(args.events))
     metadata = _metadata(args)
+    numbered = ["seq_nr" in fields for fields in given]
+    if any(numbered) and not all(numbered):
+        raise ConfigurationError("some events have a seq_nr and others not", "EVENT")
+
     with journals(args, may_be_new=True) as entities:
-        numbered = ["seq_nr" in fields for fields in given]
-        if any(numbered) and not all(numbered):
-            raise ConfigurationError("some events have a seq_nr and others not", "EVENT")
-        first = 1 if all(numbered) else (entities.pointer(args.key) or 0) + 1
-        events = [_event(fields, number) for number, fields in enumerate(given, first)]
-        place = entities.append(
-            args.key, events, expire_after_ns=args.expire_after, metadata=metadata
-        )
+        if all(numbered) and args.expect is None:
+            events = [_event(fields, 0) for fields in given]
+            place = entities.append(
+                args.key, events, expire_after_ns=args.expire_after, metadata=metadata
+            )
+        else:
+            events, place = _append_after(entities, given, metadata, args)
     emit(
         {
             "topic": args.topic,
@@ -92,6 +104,29 @@ def _append(args: argparse.Namespace) -> None:
         },
         args,
     )
+
+
+def _append_after(
+    entities: Entities, given: list[dict[str, Any]], metadata: Any, args: argparse.Namespace
+) -> tuple[list[Event], RecordPosition]:
+    """Append after the event --expect, or after the last one, again if others were faster."""
+    from aerotape.errors import SequenceConflictError
+
+    last = (entities.pointer(args.key) or 0) if args.expect is None else args.expect
+    while True:
+        events = [_event(fields, number) for number, fields in enumerate(given, last + 1)]
+        try:
+            return events, entities.append(
+                args.key,
+                events,
+                expect=last,
+                expire_after_ns=args.expire_after,
+                metadata=metadata,
+            )
+        except SequenceConflictError as error:
+            if args.expect is not None:
+                raise
+            last = error.actual
 
 
 def _save_snapshot(args: argparse.Namespace) -> None:

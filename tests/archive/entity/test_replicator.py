@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from support.stores.postgresql import PostgresqlServer
 import aerotape
 from aerotape.archive.entity.entities import Entities
 from aerotape.archive.entity.partition import Partition
-from aerotape.archive.entity.records import Pointer
+from aerotape.archive.entity.records import Head, Pointer
 from aerotape.archive.entity.replicator import Progress, Replicator
 from aerotape.archive.entity.retention import purge_expired
 from aerotape.archive.entity.stores.base import EntityStore
@@ -346,11 +346,16 @@ def test_stores_are_closed_on_errors(
 
     def open_it() -> EntityStore:
         opened.append(open_store(sqlite_url, writable=True))
+        opened[-1].heads = refused  # type: ignore[method-assign]
         return opened[-1]
 
-    with closing(Replicator(topic, archive.connect, open_it)) as one, pytest.raises(EntityError):
-        list(one.run(until_caught_up=True))
+    def refused(topic: str, ids: Sequence[str]) -> dict[str, Head]:
+        raise EntityError("refused", topic)
+
     with client.entities(topic) as journal:
         journal.append("id", events(1))
-        assert [each.events for each in replicate(archive, topic, sqlite_url)] == [1]
+        with closing(Replicator(topic, archive.connect, open_it)) as one:
+            with pytest.raises(EntityError, match="refused"):
+                list(one.run(until_caught_up=True))
+            assert [each.events for each in replicate(archive, topic, sqlite_url)] == [1]
     assert len(opened) == 1

@@ -61,7 +61,7 @@ def next_positions(store: EntityStore, topic: str) -> list[int]:
 def test_retention(archive: ServedArchive, client: aerotape.ArchiveClient, tmp_path: Path) -> None:
     """Old segments are purged, never past the pointer unless forced."""
     topic, url = new_topic(), f"sqlite:{tmp_path / 'entities.db'}"
-    with open_store(url) as store, client.entities(topic, 1, store) as journal:
+    with open_store(url, writable=True) as store, client.entities(topic, 1, store) as journal:
         fill(journal, ["id"], 1)
         with pytest.raises(ConfigurationError, match="no store"):
             retain(client, topic, [], 1)
@@ -105,7 +105,7 @@ class Rig:
             for count, url in enumerate(self.urls[:2]):
                 fill(journal, IDS, 1 + 60 * count)
                 replicate(archive, self.topic, url)
-        stores = [stack.enter_context(open_store(url)) for url in self.urls]
+        stores = [stack.enter_context(open_store(url, writable=True)) for url in self.urls]
         self.slow, self.fast, self.new = stores
 
     def retain(self, *stores: EntityStore, force: bool = False) -> list[PartitionPurge]:

@@ -12,7 +12,6 @@ from support.builders.payload_schema import BIG_ENDIAN_SCHEMA
 from support.builders.segment_builder import SegmentBuilder
 from support.jvm.java_payloads import encode_with_java
 
-from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.replay.offline.directory import open_directory
 
 if TYPE_CHECKING:
@@ -44,12 +43,6 @@ def xml(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("schema") / "orders.xml"
     path.write_text(SCHEMA)
     return path
-
-
-@pytest.fixture(scope="module")
-def ir(xml: Path, jars: dict[str, Path]) -> Path:
-    """Its intermediate representation, by sbe-tool."""
-    return run_sbe_tool(xml, jars["sbe-all"], xml.parent)
 
 
 def load(spark: SparkSession, archive_dir: Path, **options: Any) -> DataFrame:
@@ -89,10 +82,10 @@ def test_fields_are_columns(
     assert (row.n, row.fills) == (len(chosen), sum(len(order.fills) for order in chosen))
 
 
-def test_columns_and_options(spark: SparkSession, archive_dir: Path, ir: Path) -> None:
+def test_columns_and_options(spark: SparkSession, archive_dir: Path, xml: Path) -> None:
     """Columns of both kinds by name, enums and sets as numbers, other messages as nulls."""
     table = load(
-        spark, archive_dir, schema=ir, template="1", streamId=1002, others="NULL", enums="number",
+        spark, archive_dir, schema=xml, template="1", streamId=1002, others="NULL", enums="number",
         sets="number", columns="side,orderId,conditions,stream_id",
     )  # fmt: skip
     assert table.dtypes == [
@@ -105,9 +98,9 @@ def test_columns_and_options(spark: SparkSession, archive_dir: Path, ir: Path) -
     assert rows == [*expected, nothing]
 
 
-def test_a_user_schema(spark: SparkSession, archive_dir: Path, ir: Path) -> None:
+def test_a_user_schema(spark: SparkSession, archive_dir: Path, xml: Path) -> None:
     """`spark.read.schema(...)` may name typed columns, with other nullability."""
-    reader = spark.read.format("aerotape").options(schema=str(ir), template="Order")
+    reader = spark.read.format("aerotape").options(schema=str(xml), template="Order")
     ddl = (
         "fills array<struct<quantity:int>>, recording_id long, position long, "
         "conditions struct<hidden:boolean,postOnly:boolean>"
@@ -121,7 +114,7 @@ def test_a_user_schema(spark: SparkSession, archive_dir: Path, ir: Path) -> None
         reader.schema("price int").load(str(archive_dir)).collect()
 
 
-def test_malformed_payloads(spark: SparkSession, ir: Path, tmp_path: Path) -> None:
+def test_malformed_payloads(spark: SparkSession, xml: Path, tmp_path: Path) -> None:
     """Modes apply to payloads too, with and without a checksum."""
     builder = SegmentBuilder()
     for payload in (Order(1).encode(), Order(2).encode()[:-1], Order(3).encode()):
@@ -130,7 +123,7 @@ def test_malformed_payloads(spark: SparkSession, ir: Path, tmp_path: Path) -> No
     bad = builder.messages[1].position
 
     def orders(**options: Any) -> DataFrame:
-        return load(spark, tmp_path, schema=ir, template="Order", **options)
+        return load(spark, tmp_path, schema=xml, template="Order", **options)
 
     with pytest.raises(Exception, match=rf"recording 0, position {bad}: the payload does not"):
         orders().collect()
@@ -144,11 +137,11 @@ def test_malformed_payloads(spark: SparkSession, ir: Path, tmp_path: Path) -> No
 
 
 def test_streaming_queries_have_typed_columns(
-    spark: SparkSession, archive_dir: Path, ir: Path, tmp_path: Path
+    spark: SparkSession, archive_dir: Path, xml: Path, tmp_path: Path
 ) -> None:
     """A streaming query returns the rows of a batch query."""
     pytest.importorskip("pyspark.sql.streaming.datasource")
-    options = {"schema": str(ir), "template": "Order", "columns": "orderId,fills,recording_id"}
+    options = {"schema": str(xml), "template": "Order", "columns": "orderId,fills,recording_id"}
     stream = spark.readStream.format("aerotape").options(**options).load(str(archive_dir))
     query = (
         stream.writeStream.format("memory")
@@ -172,16 +165,15 @@ def test_every_kind_of_field(spark: SparkSession, jars: dict[str, Path], tmp_pat
     with all templates or one."""
     xml = tmp_path / "garage.xml"
     xml.write_text(BIG_ENDIAN_SCHEMA)
-    schema = run_sbe_tool(xml, jars["sbe-all"], tmp_path)
     builder = SegmentBuilder()
     for payload in encode_with_java(xml, "CarWriter", jars["sbe-all"], tmp_path / "stubs"):
         builder.message(payload)
     add_recording(tmp_path, builder)
     recording = open_directory(tmp_path).recording(0)
     for template, count in (("Car", 2), (None, 4)):
-        options = {"schema": str(schema)} | ({"template": template} if template else {})
+        options = {"schema": str(xml)} | ({"template": template} if template else {})
         rows = load(spark, tmp_path, **options).orderBy("position").collect()
-        expected = recording.to_arrow(schema=schema, template=template).to_pylist()
+        expected = recording.to_arrow(schema=xml, template=template).to_pylist()
         assert len(rows) == count
         assert [plain(row.asDict(recursive=True)) for row in rows] == expected
 

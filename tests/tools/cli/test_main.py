@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from support.builders.mark_files import leave
+from support.builders.sbe_text import schema_text
 
 from aerotape import __version__
 from aerotape.catalog.file.catalog import Catalog
@@ -228,6 +229,7 @@ def test_bugs_are_not_hidden(install: Install) -> None:
         (["archive", "--print-config"], {"aerotape.archive.archive"}),
         (["tool", "{dir}", "pid"], {"aerotape._native", "aerotape.tools._tool.writing.verify"}),
         (["tool", "{dir}", "describe"], {"aerotape.replay.offline.table"}),
+        (["schema", "{dir}/schema.xml"], {"aerotape._native", "aerotape.codecs.payloads"}),
         (["-c", "import aerotape.archive.archive"], {"aerotape.replay", "shutil"}),
     ],
 )
@@ -237,6 +239,8 @@ def test_a_start_loads_only_what_it_needs(
     """Modules that load slowly and are rarely needed are loaded only when they are used."""
     leave(tmp_path)
     Catalog.open(tmp_path, create=True).close()
+    schema = schema_text('package="p" id="1"', types="", messages='<sbe:message name="M" id="1"/>')
+    (tmp_path / "schema.xml").write_text(schema)
     slow = {"asyncio", "concurrent.futures", "hashlib", "json"}
     slow |= {"subprocess", "urllib.request", "pyarrow", "pyspark", "aerotape.spark"}
     command = [each.format(dir=tmp_path) for each in arguments]

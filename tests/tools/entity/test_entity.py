@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,35 @@ def test_errors(cli: CommandLine) -> None:
     assert "rise" in cli.error(*append, '{"seq_nr": 2}', '{"seq_nr": 1}')
     assert "not a topic's name" in cli.error("entity", "purge", *journal("a|b"), code=2)
     assert "not between" in cli.error("entity", "delete", *order, "--to", 0, code=2)
+
+
+def test_expected_number(cli: CommandLine) -> None:
+    """An append with --expect fails, and changes nothing, if the journal has another last event."""
+    topic = new_topic()
+    order = journal(topic)
+    cli.run("entity", "append", *order, "{}", "--expect", 0)
+    for expect in (0, 2):
+        failed = cli.error("entity", "append", *order, "{}", "--expect", expect)
+        assert f"ends with event 1, not with {expect}" in failed
+    done = cli.json("entity", "append", *order, "{}", "{}", "--expect", 1)
+    assert (done["from_seq_nr"], done["to_seq_nr"]) == (2, 3)
+    failed = cli.error("entity", "append", *order, '{"seq_nr": 9}', "--expect", 3)
+    assert "with expect=3 they begin with 4" in failed
+    assert cli.json("entity", "pointer", *order)["seq_nr"] == 3
+
+
+def test_concurrent_appends_without_numbers(cli: CommandLine) -> None:
+    """Commands that append at the same time all append after the last event."""
+    order = journal(new_topic())
+    cli.run("entity", "append", *order, "{}")
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: cli.json("entity", "append", *order, "{}", "{}"), range(12)))
+    acknowledged = sorted(
+        number for each in done for number in (each["from_seq_nr"], each["to_seq_nr"])
+    )
+    assert acknowledged == list(range(2, 26))
+    read = lines(cli, "entity", "read", *order)
+    assert [each["seq_nr"] for each in read] == list(range(1, 26))
 
 
 def test_snapshots(cli: CommandLine, tmp_path: Path) -> None:

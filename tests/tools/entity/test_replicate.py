@@ -99,12 +99,22 @@ def test_unusable_stores(
     cli: CommandLine, store: str, code: int, text: str, tmp_path: Path
 ) -> None:
     """A store that cannot be used is an error with its URL, without its password."""
+    topic = new_topic()
+    append(cli, topic, "a")
     store = store.replace("x.db", str(tmp_path / "x.db"))
     error = cli.error(
-        "entity", "replicate", "--topic", "t", "--store", store, "--until-caught-up", code=code
+        "entity", "replicate", "--topic", topic, "--store", store, "--until-caught-up", code=code
     )
     assert text in error
     assert "secret" not in error
+
+
+def test_mistyped_topic(cli: CommandLine, tmp_path: Path) -> None:
+    """No store is created for a topic that does not exist."""
+    store = f"sqlite:{tmp_path / 'x.db'}"
+    replicate = "entity", "replicate", "--topic", "t", "--store", store, "--until-caught-up"
+    assert "topic t has no recording: check its name" in cli.error(*replicate)
+    assert not (tmp_path / "x.db").exists()
 
 
 def test_only_the_replicator_creates_a_store(cli: CommandLine, url: str, tmp_path: Path) -> None:
