@@ -1,4 +1,4 @@
-"""Append to, read, delete and purge journals of entities.
+"""Append to, read, delete and purge journals of entities, and save snapshots.
 
 A topic is a set of recordings of a running archive. A journal is the events of one entity of the
 topic, by sequence number.
@@ -18,6 +18,8 @@ MODULES: Final = {
     "append": "append",
     "read": "read",
     "pointer": "journal",
+    "save-snapshot": "append",
+    "snapshot": "read",
     "delete": "journal",
     "purge": "journal",
     "replicate": "replicate",

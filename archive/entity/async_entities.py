@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from aerotape.archive.entity.entities import Entities
 from aerotape.archive.entity.log import LogStatistics
-from aerotape.archive.entity.records import EventRecord
+from aerotape.archive.entity.records import EventRecord, SnapshotRecord
 from aerotape.archive.entity.writer import RecordPosition
-from aerotape.codecs.entity.actions import Event
+from aerotape.codecs.entity.actions import Event, EventPayloadType
 from aerotape.context import AsyncClosing
 
 # Events that a thread takes from a journal at a time.
@@ -68,6 +68,20 @@ class AsyncEntities(AsyncClosing):
         """As `Entities.append_many`."""
         return await asyncio.to_thread(self._entities.append_many, appends)
 
+    async def save_snapshot(
+        self,
+        id: str,
+        seq_nr: int,
+        payload: bytes | None,
+        payload_type: EventPayloadType = "binary",
+        *,
+        metadata: Any = None,
+    ) -> RecordPosition:
+        """As `Entities.save_snapshot`."""
+        return await asyncio.to_thread(
+            self._entities.save_snapshot, id, seq_nr, payload, payload_type, metadata=metadata
+        )
+
     async def delete(self, id: str, to_seq_nr: int) -> RecordPosition | None:
         """As `Entities.delete`."""
         return await asyncio.to_thread(self._entities.delete, id, to_seq_nr)
@@ -80,18 +94,36 @@ class AsyncEntities(AsyncClosing):
         """As `Entities.pointer`."""
         return await asyncio.to_thread(self._entities.pointer, id)
 
+    async def snapshot(self, id: str) -> SnapshotRecord | None:
+        """As `Entities.snapshot`."""
+        return await asyncio.to_thread(self._entities.snapshot, id)
+
+    async def recover(
+        self, id: str
+    ) -> tuple[SnapshotRecord | None, AsyncGenerator[EventRecord, None]]:
+        """As `Entities.recover`."""
+        snapshot, records = await asyncio.to_thread(self._entities.recover, id)
+        return snapshot, _events(records)
+
     async def read(self, id: str, from_seq_nr: int = 1) -> AsyncGenerator[EventRecord, None]:
         """As `Entities.read`; it begins with the first event that is awaited."""
         records = await asyncio.to_thread(self._entities.read, id, from_seq_nr)
-        try:
-            while batch := await asyncio.to_thread(lambda: list(islice(records, _BATCH))):
-                for record in batch:
-                    yield record
-        finally:
-            # A cancelled read may still run in its thread, which then ends the generator.
-            with contextlib.suppress(ValueError):
-                await asyncio.to_thread(records.close)
+        async with contextlib.aclosing(_events(records)) as events:
+            async for record in events:
+                yield record
 
     async def close(self) -> None:
         """As `Entities.close`."""
         await asyncio.to_thread(self._entities.close)
+
+
+async def _events(records: Generator[EventRecord, None, None]) -> AsyncGenerator[EventRecord, None]:
+    """Iterate over events that a thread reads, a batch at a time."""
+    try:
+        while batch := await asyncio.to_thread(lambda: list(islice(records, _BATCH))):
+            for record in batch:
+                yield record
+    finally:
+        # A cancelled read may still run in its thread, which then ends the generator.
+        with contextlib.suppress(ValueError):
+            await asyncio.to_thread(records.close)

@@ -11,7 +11,8 @@ from aerotape import __version__
 from aerotape.archive.entity.fold import Effect
 from aerotape.archive.entity.log import DEFAULT_BUFFER_LENGTH, Tail
 from aerotape.archive.entity.partition import Partition
-from aerotape.archive.entity.records import EventRecord, Head
+from aerotape.archive.entity.records import EventRecord, Head, SnapshotRecord
+from aerotape.archive.entity.stored import stored_events, stored_snapshot
 from aerotape.archive.entity.stores.store import Store
 from aerotape.archive.entity.topic import (
     MAX_PARTITIONS,
@@ -20,7 +21,7 @@ from aerotape.archive.entity.topic import (
 )
 from aerotape.archive.entity.topic_log import TopicLog
 from aerotape.archive.entity.writer import PartitionWriter, RecordPosition
-from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Event
+from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Event, EventPayloadType
 from aerotape.codecs.entity.messages import encode_fields
 from aerotape.codecs.entity.payload import encode_events
 from aerotape.codecs.journal_type import JOURNAL_TYPES, JournalType
@@ -29,7 +30,6 @@ from aerotape.errors import (
     CodecError,
     ConfigurationError,
     EntityError,
-    JournalChangedError,
     SequenceConflictError,
 )
 
@@ -184,6 +184,47 @@ class Entities(Closing):
             writer.await_recorded(end)
         return places
 
+    def save_snapshot(
+        self,
+        id: str,
+        seq_nr: int,
+        payload: bytes | None,
+        payload_type: EventPayloadType = "binary",
+        *,
+        metadata: Any = None,
+    ) -> RecordPosition:
+        """Save the state of an entity after one of its events; the events stay as they are.
+
+        Deleting events does not delete it, purging the journal does. Stores retain the latest ten.
+
+        Args:
+            id: the entity's id.
+            seq_nr: the last event that is in the state, at most the journal's last one.
+            payload: the state; in UTF-8 for the types "json" and "text", None for "none".
+            payload_type: what the payload is.
+            metadata: of the record, any JSON value.
+
+        Returns:
+            The place of the record.
+
+        Raises:
+            EntityError: there is no journal or it ends at a lower number, and nothing was saved;
+                an argument is invalid; or as `append`.
+            AeronTimeoutError: as `append`.
+        """
+        refused = f"cannot save a snapshot of {id!r} after event {seq_nr}"
+        if seq_nr < 1:
+            raise EntityError(f"{refused}: sequence numbers begin at 1", self.topic)
+        event = Event(seq_nr, payload, payload_type)
+        message, action = self._append_message(
+            ActionKind.SNAPSHOT, id, [event], None, metadata, None
+        )
+        place, effect, last = self._log.decided(id, message, action)
+        if effect is not Effect.SNAPSHOT:
+            has = f"its journal ends with event {last}" if last else "it has no journal"
+            raise EntityError(f"{refused}: {has}", self.topic)
+        return place
+
     def delete(self, id: str, to_seq_nr: int) -> RecordPosition | None:
         """Delete the events of a journal up to a sequence number, at most those that exist.
 
@@ -252,6 +293,39 @@ class Entities(Closing):
         tail, head = self._view(id)
         return self._events(id, tail, head, max(from_seq_nr, 1))
 
+    def snapshot(self, id: str) -> SnapshotRecord | None:
+        """Return the snapshot with the highest sequence number, the last one if several have it.
+
+        Returns:
+            The snapshot; None when the journal, if any, has none.
+
+        Raises:
+            EntityError: as `read`.
+            AeronTimeoutError: as `read`.
+        """
+        return self._snapshot(id, *self._view(id))
+
+    def recover(self, id: str) -> tuple[SnapshotRecord | None, Generator[EventRecord, None, None]]:
+        """Return the latest snapshot, and an iterator over the events after it, as `read`.
+
+        If meanwhile such events are deleted from the store, a later snapshot is saved there or the
+        journal is purged, the iterator raises an error at the end: recover it again then.
+
+        Args:
+            id: the entity's id.
+
+        Returns:
+            The snapshot, and the events after it; None, and all events.
+
+        Raises:
+            EntityError: as `read`; by the iterator, if the events may be incomplete.
+            AeronTimeoutError: as `read`.
+        """
+        tail, head = self._view(id)
+        snapshot = self._snapshot(id, tail, head)
+        after = 0 if snapshot is None else snapshot.seq_nr
+        return snapshot, self._events(id, tail, head, after + 1, is_whole=True)
+
     def pointer(self, id: str) -> int | None:
         """Return the last sequence number of a journal, None when there is no journal.
 
@@ -268,30 +342,28 @@ class Entities(Closing):
         )
 
     def _events(
-        self, id: str, tail: Tail, head: Head | None, from_seq_nr: int
+        self,
+        id: str,
+        tail: Tail,
+        head: Head | None,
+        from_seq_nr: int,
+        is_whole: bool = False,
     ) -> Generator[EventRecord, None, None]:
-        fold = tail.fold
-        is_stored = fold.exists and fold.begun_at is None
-        if self._store is not None and head is not None and is_stored:
-            from_seq_nr = max(from_seq_nr, fold.deleted + 1)
-            is_first = True
-            try:
-                for record in self._store.events(self.topic, id, from_seq_nr, head.record_id):
-                    # Records after the mark may be of a journal that replaced this one.
-                    if from_seq_nr <= record.seq_nr and record.offset < tail.end:
-                        from_seq_nr, is_first = record.seq_nr + 1, False
-                        yield record
-            except JournalChangedError:
-                if is_first:
-                    return  # purged since the call
-                raise
-            if is_first:
-                # The events that precede those in the log may have been deleted since the call.
-                now = self._store.head(self.topic, id)
-                if now is None or now.record_id != head.record_id:
-                    return
-                from_seq_nr = max(from_seq_nr, (now.delete_to or 0) + 1)
-        yield from tail.events(from_seq_nr)
+        following: int | None = from_seq_nr
+        if self._store is not None and head is not None:
+            first = max(from_seq_nr, tail.fold.deleted + 1)
+            following = yield from stored_events(
+                self._store, self.topic, id, head, first, tail.end, is_whole=is_whole
+            )
+        if following is not None:
+            yield from tail.events(following)
+
+    def _snapshot(self, id: str, tail: Tail, head: Head | None) -> SnapshotRecord | None:
+        found = [tail.snapshot()]
+        if self._store is not None and head is not None:
+            found.append(stored_snapshot(self._store, self.topic, id, head))
+        snapshots = [each for each in found if each is not None]
+        return max(snapshots, key=lambda each: (each.seq_nr, each.offset), default=None)
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -322,7 +394,8 @@ class Entities(Closing):
             )
             return message, ActionHeader(kind, id.encode(), first, last, now_ms)
         except CodecError as error:
-            raise EntityError(f"cannot append to {id!r}: {error}", self.topic) from error
+            what = "save a snapshot of" if kind is ActionKind.SNAPSHOT else "append to"
+            raise EntityError(f"cannot {what} {id!r}: {error}", self.topic) from error
 
     def _message(
         self, kind: ActionKind, id: str, to_seq_nr: int = 0, mark_id: str = ""

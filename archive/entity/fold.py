@@ -11,7 +11,7 @@ Spark's tables, which begin without a head.
 | delete up to d | begins one that ends at d, all deleted | deletes its events up to d |
 | purge | nothing | deletes it |
 | conditional purge | nothing | deletes it if its last change is at the position given |
-| snapshot | nothing | is stored |
+| snapshot of n | nothing | is stored if n is at most its last |
 | mark | nothing | nothing |
 
 *Its last* is its last sequence number, or the last deleted one if that is higher. A conditional
@@ -107,7 +107,9 @@ class Fold:
         ):
             self.exists = False
             return Effect.PURGED
-        return Effect.SNAPSHOT if kind is ActionKind.SNAPSHOT else Effect.NONE
+        if kind is ActionKind.SNAPSHOT and action.to_seq_nr <= self.last:
+            return Effect.SNAPSHOT
+        return Effect.NONE
 
     def _append(self, first: int, last: int, offset: int) -> Effect:
         if not self.exists:

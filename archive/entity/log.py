@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.entity.fold import Effect, Fold
 from aerotape.archive.entity.partition import Partition
-from aerotape.archive.entity.records import EventRecord
+from aerotape.archive.entity.records import EventRecord, SnapshotRecord
 from aerotape.codecs.entity.actions import ActionHeader, Append
-from aerotape.codecs.entity.messages import Selector, decode, is_mark
+from aerotape.codecs.entity.messages import Selector, decode, is_mark, read_header
 from aerotape.codecs.entity.payload import events_of
 from aerotape.errors import CodecError, EntityError, InvalidPositionError
 
@@ -50,7 +50,6 @@ class Tail:
         id: the entity's id in UTF-8.
         fold: the journal; after `scan` with what the end of the log changes.
         effect: of the entity's last action in it.
-        snapshot: message and position of its last snapshot that counts; None: none.
         end: the position of the mark, bytes.
         marks_from: from here up to the mark `scan` found only marks.
     """
@@ -74,7 +73,6 @@ class Tail:
         self.id = selector.key
         self.fold = fold
         self.effect = Effect.NONE
-        self.snapshot: tuple[int, bytes] | None = None
         self.marks_from = end
         self._client = client
         self._partition = partition
@@ -86,6 +84,8 @@ class Tail:
         # Appends that count; None: more than may be buffered.
         self._appends: list[tuple[int, bytes]] | None = []
         self._buffered = 0
+        # Of its snapshots, the latest: sequence number, position and message.
+        self._snapshot: tuple[int, int, bytes] | None = None
         # The first of them, and the journal in front of it.
         self._first: tuple[int, Fold] | None = None
 
@@ -105,9 +105,10 @@ class Tail:
                 self._buffer(offset, message)
             elif effect is Effect.PURGED:
                 self._appends, self._buffered, self._first = [], 0, None
-                self.snapshot = None
+                self._snapshot = None
             elif effect is Effect.SNAPSHOT:
-                self.snapshot = offset, message
+                found = read_header(message).to_seq_nr, offset, message
+                self._snapshot = found if self._snapshot is None else max(self._snapshot, found)
             if self._first is None:
                 before = copy(self.fold)
 
@@ -132,6 +133,16 @@ class Tail:
                 if record.seq_nr > last:
                     last = record.seq_nr
                     yield record
+
+    def snapshot(self) -> SnapshotRecord | None:
+        """Return the snapshot in the log with the highest sequence number, the last of these."""
+        if self._snapshot is None:
+            return None
+        _, offset, message = self._snapshot
+        action = decode(message)
+        assert isinstance(action, Append)
+        (record,) = self._records(action, offset)
+        return SnapshotRecord.of(record)
 
     def _each_append(self) -> Iterator[tuple[int, bytes]]:
         if self._appends is not None:

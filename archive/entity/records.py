@@ -43,6 +43,18 @@ class Pointer(NamedTuple):
     next_position: int
 
 
+class Replicated(NamedTuple):
+    """How far a partition of a topic is replicated, and since when.
+
+    Attributes:
+        next_position: records at lower positions are in the store, bytes.
+        updated_ms: when the store got the last of them, milliseconds since the epoch.
+    """
+
+    next_position: int
+    updated_ms: int
+
+
 class Head(NamedTuple):
     """The state of one journal in a store.
 
@@ -131,3 +143,18 @@ class SnapshotRecord:
     origin: str = ""
     version: str = ""
     metadata: Any = None
+
+    @classmethod
+    def of(cls, record: EventRecord) -> SnapshotRecord:
+        """Return the snapshot that a record has as its one event."""
+        return cls(
+            record.seq_nr,
+            record.event.payload,
+            record.event.payload_type,
+            record.partition,
+            record.offset,
+            record.timestamp_ms,
+            record.origin,
+            record.version,
+            record.metadata,
+        )

@@ -66,16 +66,16 @@ class TopicLog(Closing):
                 the last record is the one that it has seen last.
 
         Returns:
-            The end of the log, and the head in the store.
+            The end of the log, and the head of this journal in the store, None if it is not there.
 
         Raises:
             EntityError: the log is damaged, or purged where it is not replicated.
             AeronTimeoutError: the archive does not respond.
         """
         writer = self.writer(id)
+        # First the store: what its head has, also a purge, precedes the end of the log then.
+        begin, head = self._stored(writer, id, writer.position)
         end = writer.end_of_log(mark)
-        # Meanwhile the mark is being recorded.
-        begin, head = self._stored(writer, id, end)
         tail = self._tail(writer, id, Fold.stored(head), end)
         known_end = writer.known_end
         with writer.lock:
@@ -86,7 +86,7 @@ class TopicLog(Closing):
         with writer.lock:
             known_end.extend_back(tail.marks_from, end)
             known_end.learn(tail.id, copy(tail.fold), end)
-        return tail, head
+        return tail, head if tail.fold.begun_at is None and tail.fold.exists else None
 
     def _tail(self, writer: PartitionWriter, id: str, fold: Fold, end: int) -> Tail:
         return Tail(

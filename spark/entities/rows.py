@@ -1,28 +1,41 @@
-"""Rows of heads and events from all actions of some entities, as stores have them."""
+"""Rows of heads, events and snapshots from all actions of some entities, as stores have them."""
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow
 from pyarrow import compute
 
 from aerotape import _native
+from aerotape.archive.entity.fold import Effect, Fold
+from aerotape.archive.entity.stores.base import MAX_SNAPSHOTS
 from aerotape.archive.entity.stores.rows import (
     EVENT_COLUMNS,
     HEAD_COLUMNS,
+    SNAPSHOT_COLUMNS,
     append_rows,
     expire_on,
+    snapshot_row,
 )
 from aerotape.archive.entity.transitions import expires_ms
-from aerotape.codecs.entity.actions import Append, Events, PayloadType
+from aerotape.codecs.entity.actions import (
+    ActionHeader,
+    ActionKind,
+    Append,
+    Events,
+    PayloadType,
+)
 from aerotape.codecs.entity.lower_case import CAPITAL_SIGMA
 from aerotape.codecs.entity.payload import events_of
 from aerotape.codecs.entity.segments import head_segment
 from aerotape.errors import CodecError, EntityError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyarrow import Array, RecordBatch
 
 _TYPES: Final = dict.fromkeys(("partition", "segment_size"), pyarrow.int32()) | dict.fromkeys(
@@ -41,6 +54,7 @@ def _schema(columns: tuple[str, ...]) -> pyarrow.Schema:
 
 HEADS: Final = _schema(HEAD_COLUMNS)
 EVENTS: Final = _schema(EVENT_COLUMNS)
+SNAPSHOTS: Final = _schema(SNAPSHOT_COLUMNS)
 ACTIONS: Final = pyarrow.schema(
     {
         "entityId": pyarrow.binary(),
@@ -63,11 +77,12 @@ ACTIONS: Final = pyarrow.schema(
 
 def rows_of(
     actions: RecordBatch, topic: str, segments: int, segment_size: int
-) -> tuple[RecordBatch, list[RecordBatch]]:
-    """Return the heads and the events of entities.
+) -> tuple[RecordBatch, list[RecordBatch], RecordBatch]:
+    """Return the heads, the events and the snapshots of entities.
 
     Most appends are decoded natively, column by column. Those in other forms than the usual one,
-    for example with several or with binary events, are decoded as the replicator does.
+    for example with several or with binary events, and snapshots are decoded as the replicator
+    does.
 
     Args:
         actions: all actions of these entities, with the schema `ACTIONS`, sorted by id and
@@ -88,26 +103,67 @@ def rows_of(
     appends = _decoded(actions, {*expiries, *(row for row, _, _ in others)}, topic)
     heads = _heads(actions, found, appends, topic, segments, segment_size)
     events = [_single_events(actions, found, single, topic, segment_size)]
+    record_ids = found["record_id"].to_pylist()
     if others:
-        record_ids = found["record_id"].to_pylist()
         rows: list[tuple[Any, ...]] = []
         for row, head, after in others:
-            append, place, of_append = appends[row]
-            common = (
-                *place,
-                append.timestamp_ms,
-                append.origin or None,
-                append.version or None,
-                record_ids[head],
-            )
-            key = topic, append.id
-            rows += append_rows(key, common, append.metadata, of_append, after, segment_size)
-        columns = zip(*rows, strict=True) if rows else [()] * len(EVENTS)
-        events.append(pyarrow.record_batch([list(each) for each in columns], schema=EVENTS))
-    return heads, events
+            rows += _rows(topic, appends[row], record_ids[head], after, segment_size)
+        events.append(_batch(rows, EVENTS))
+    snapshots = []
+    for head, saved in _saved(actions, found["begin"].to_pylist()):
+        decoded = _decoded(actions, set(saved), topic)
+        for row in saved:
+            (event,) = _rows(topic, decoded[row], record_ids[head], 0, segment_size)
+            snapshots.append(snapshot_row(event))
+    return heads, events, _batch(snapshots, SNAPSHOTS)
 
 
 _Decoded = dict[int, tuple[Append, tuple[int, int], Events]]
+
+
+def _rows(
+    topic: str,
+    decoded: tuple[Append, tuple[int, int], Events],
+    record_id: str,
+    after: int,
+    segment_size: int,
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the events of an append that follow event `after`."""
+    append, place, events = decoded
+    writer = append.origin or None, append.version or None
+    common = (*place, append.timestamp_ms, *writer, record_id)
+    yield from append_rows((topic, append.id), common, append.metadata, events, after, segment_size)
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: pyarrow.Schema) -> RecordBatch:
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    return pyarrow.record_batch([list(each) for each in columns], schema=schema)
+
+
+def _saved(actions: RecordBatch, begins: list[int]) -> Iterator[tuple[int, list[int]]]:
+    """Yield the heads that have snapshots, and the rows of those that stores retain.
+
+    Args:
+        begins: for each head, the row of the action that began its journal.
+    """
+    is_snapshot = compute.equal(actions["kind"], ActionKind.SNAPSHOT.value)
+    rows = compute.indices_nonzero(is_snapshot).to_pylist()
+    ids = actions["entityId"]
+    last: dict[int, int] = {}
+    for row in rows:
+        head = bisect_right(begins, row) - 1
+        if head >= 0 and ids[begins[head]] == ids[row]:
+            last[head] = row
+    for head, end in last.items():
+        fold, saved = Fold(), dict[int, int]()
+        of_journal = actions.slice(begins[head], end + 1 - begins[head])
+        names = "kind", "entityId", "fromSeqNr", "toSeqNr", "timestampMs", "position"
+        columns = (of_journal[name].to_pylist() for name in names)
+        for row, (kind, *fields, offset) in enumerate(zip(*columns, strict=True), begins[head]):
+            action = ActionHeader(ActionKind(kind), *fields)
+            if fold.apply(action, offset) is Effect.SNAPSHOT:
+                saved[action.to_seq_nr] = row
+        yield head, [saved[number] for number in sorted(saved, reverse=True)[:MAX_SNAPSHOTS]]
 
 
 def _decoded(actions: RecordBatch, rows: set[int], topic: str) -> _Decoded:

@@ -1,4 +1,4 @@
-"""The batch replicator: heads, events and pointers of a topic, computed from all its actions.
+"""The batch replicator: the tables of a topic, computed from all its actions.
 
 The result equals what the replicator stores from the same log. Spark sorts the actions by entity
 and position; then each task goes from actions to Parquet files in one pass, without returning
@@ -28,7 +28,7 @@ from aerotape.spark.tables.writer import STAGED_FOLDER
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TABLES: Final = ("metajournal", "journal", "pointer2")
+_TABLES: Final = ("metajournal", "journal", "snapshot", "pointer2")
 _POINTERS: Final = "partition int, offset bigint, next_position bigint"
 
 
@@ -39,11 +39,13 @@ class EntityTables:
     Attributes:
         metajournal: heads.
         journal: events.
+        snapshot: the latest snapshots of each entity, at most ten.
         pointer2: for each partition `topic`, `partition`, `offset` and `next_position`.
     """
 
     metajournal: DataFrame
     journal: DataFrame
+    snapshot: DataFrame
     pointer2: DataFrame
 
 
@@ -109,7 +111,7 @@ def read_tables(spark: SparkSession, folder: str | os.PathLike[str]) -> EntityTa
     """Return the tables in a folder that `write_tables` has written."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from aerotape.spark.entities.rows import EVENTS, HEADS
+    from aerotape.spark.entities.rows import EVENTS, HEADS, SNAPSHOTS
 
     def read(name: str, schema: Any) -> DataFrame:
         return spark.read.schema(schema).parquet(f"{os.fspath(folder).rstrip('/')}/{name}")
@@ -117,6 +119,7 @@ def read_tables(spark: SparkSession, folder: str | os.PathLike[str]) -> EntityTa
     return EntityTables(
         read("metajournal", from_arrow_schema(HEADS)),
         read("journal", from_arrow_schema(EVENTS)),
+        read("snapshot", from_arrow_schema(SNAPSHOTS)),
         read("pointer2", f"topic string, {_POINTERS}"),
     )
 

@@ -1,4 +1,4 @@
-"""A Spark task that writes heads and events: from Arrow to Parquet in one process."""
+"""A Spark task that writes heads, events and snapshots: from Arrow to Parquet in one process."""
 
 from __future__ import annotations
 
@@ -46,30 +46,32 @@ class WriteTask:
         import pyarrow
         from pyspark import TaskContext
 
-        from aerotape.spark.entities.rows import ACTIONS, EVENTS, HEADS, rows_of
+        from aerotape.spark.entities.rows import ACTIONS, EVENTS, HEADS, SNAPSHOTS, rows_of
 
         context = TaskContext.get()
         assert context is not None
+        schemas = {"metajournal": HEADS, "journal": EVENTS, "snapshot": SNAPSHOTS}
         # Two attempts of a task, one perhaps still running, must not share a file.
         staged = f"{STAGED_FOLDER}/{uuid.uuid4().hex}"
         ends = []
         try:
             with ExitStack() as stack:
-                add_heads, add_events = (
+                add_heads, add_events, add_snapshots = (
                     stack.enter_context(_file(self.store, f"{staged}/{table}", schema))
-                    for table, schema in (("metajournal", HEADS), ("journal", EVENTS))
+                    for table, schema in schemas.items()
                 )
                 for batch in whole_entities(each.cast(ACTIONS) for each in batches):
-                    heads_of, events_of = rows_of(
+                    heads_of, events_of, snapshots_of = rows_of(
                         batch, self.topic, self.segments, self.segment_size
                     )
                     add_heads(heads_of)
                     for rows in events_of:
                         add_events(rows)
+                    add_snapshots(snapshots_of)
                     ends.append(_ends(pyarrow.table(batch)))
         except AerotapeError as error:
             raise error.with_traceback(None) from None  # Spark would print the traceback
-        for table in ("metajournal", "journal"):
+        for table in schemas:
             name = f"{table}/part-{context.partitionId():05}.parquet"
             self.store.move(f"{staged}/{table}", name)
         for end in ends:

@@ -8,12 +8,16 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from aerotape.codecs.journal_type import JOURNAL_TYPES
+from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import channel, integer
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.group import Commands, add_command
+from aerotape.tools._cli.output import note
+from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.entities import Entities
+    from aerotape.archive.entity.stored import StoredEntities
 
 
 def add_journal_command(
@@ -51,6 +55,15 @@ def add_journal_command(
     )
     add_connection_options(parser)
     return parser
+
+
+def add_store_only(parser: argparse.ArgumentParser) -> None:
+    """Add the option of a command that can read without an archive."""
+    parser.add_argument(
+        "--store-only",
+        action="store_true",
+        help="read only from --store, which needs no archive; what is not replicated is missing",
+    )
 
 
 def add_topic(parser: argparse.ArgumentParser) -> None:
@@ -130,3 +143,29 @@ def journals(args: argparse.Namespace, *, may_be_new: bool = False) -> Iterator[
         yield stack.enter_context(
             client.entities(topic, args.partitions, store, type=args.type, channel=args.channel)
         )
+
+
+@contextmanager
+def readable_journals(args: argparse.Namespace) -> Iterator[Entities | StoredEntities]:
+    """Open the topic of a command with `add_store_only` for reading.
+
+    With --store-only, a note says how old the answer may be.
+    """
+    if not args.store_only:
+        with journals(args) as entities:
+            yield entities
+        return
+    if args.store is None:
+        raise ConfigurationError("--store-only: there is no store; give --store", "--store-only")
+    from aerotape.archive.entity.stored import StoredEntities
+    from aerotape.archive.entity.stores.url import open_store
+
+    with open_store(args.store) as store:
+        stored = StoredEntities(store, args.topic)
+        replicated = stored.replicated_to()
+        oldest = min(replicated, key=lambda index: replicated[index].updated_ms)
+        note(
+            f"topic {args.topic} as replicated at {time_text(replicated[oldest].updated_ms)} "
+            f"(partition {oldest}, the oldest of {len(replicated)}): newer records may be missing"
+        )
+        yield stored

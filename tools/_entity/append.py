@@ -1,4 +1,4 @@
-"""`append`: append events to a journal."""
+"""`append` and `save-snapshot`: append events to a journal, and save the state after one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SHOWN: Final = 100
 
 
 def add_commands(commands: Commands) -> None:
-    """Add the command."""
+    """Add the commands."""
     parser = add_journal_command(commands, "append", _append)
     parser.add_argument(
         "events",
@@ -56,7 +56,12 @@ def add_commands(commands: Commands) -> None:
         type=last_seq_nr,
         help="fail unless the journal's last event is N, 0: unless there is no journal",
     )
-    parser.add_argument("--metadata", metavar="JSON", help="metadata of the record")
+    save = add_journal_command(commands, "save-snapshot", _save_snapshot)
+    save.add_argument(
+        "snapshot", metavar="SNAPSHOT", help="the snapshot as JSON; -: a line of standard input"
+    )
+    for each in (parser, save):
+        each.add_argument("--metadata", metavar="JSON", help="metadata of the record")
 
 
 def _append(args: argparse.Namespace) -> None:
@@ -76,7 +81,7 @@ def _append(args: argparse.Namespace) -> None:
     appended to another journal.
     """
     given = list(_given(args.events))
-    metadata = None if args.metadata is None else _parsed(args.metadata, "--metadata")
+    metadata = _metadata(args)
     numbered = ["seq_nr" in fields for fields in given]
     if any(numbered) and not all(numbered):
         raise ConfigurationError("some events have a seq_nr and others not", "EVENT")
@@ -122,6 +127,32 @@ def _append_after(
             if args.expect is not None:
                 raise
             last = error.actual
+
+
+def _save_snapshot(args: argparse.Namespace) -> None:
+    """Save the state of an entity after an event; `aerotape entity snapshot` prints the latest.
+
+    A snapshot is a JSON object, like {"seq_nr": 3, "payload": {"open": 40}}, with the fields of an
+    event (see `aerotape entity append --help`) without tags; seq_nr, the last event that is in the
+    state, is required.
+    """
+    given = list(_given([args.snapshot]))
+    if len(given) != 1 or "seq_nr" not in given[0] or "tags" in given[0]:
+        raise ConfigurationError(
+            f"{_shown(args.snapshot)}: expected one object with a seq_nr and without tags",
+            "SNAPSHOT",
+        )
+    state = _event(given[0], 0)
+    metadata = _metadata(args)
+    with journals(args) as entities:
+        place = entities.save_snapshot(
+            args.key, state.seq_nr, state.payload, state.payload_type, metadata=metadata
+        )
+    emit({"topic": args.topic, "key": args.key, "seq_nr": state.seq_nr, **place._asdict()}, args)
+
+
+def _metadata(args: argparse.Namespace) -> Any:
+    return None if args.metadata is None else _parsed(args.metadata, "--metadata")
 
 
 def _given(texts: list[str]) -> Iterator[dict[str, Any]]:

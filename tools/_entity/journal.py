@@ -6,12 +6,18 @@ import argparse
 
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
-from aerotape.tools._entity._common import add_journal_command, journals, seq_nr
+from aerotape.tools._entity._common import (
+    add_journal_command,
+    add_store_only,
+    journals,
+    readable_journals,
+    seq_nr,
+)
 
 
 def add_commands(commands: Commands) -> None:
     """Add the commands."""
-    add_journal_command(commands, "pointer", _pointer)
+    add_store_only(add_journal_command(commands, "pointer", _pointer))
     delete = add_journal_command(commands, "delete", _delete)
     delete.add_argument(
         "--to",
@@ -26,7 +32,7 @@ def add_commands(commands: Commands) -> None:
 
 def _pointer(args: argparse.Namespace) -> None:
     """Print the last sequence number of a journal; none when there is no journal."""
-    with journals(args) as entities:
+    with readable_journals(args) as entities:
         last = entities.pointer(args.key)
     emit({"topic": args.topic, "key": args.key, "seq_nr": last}, args)
 

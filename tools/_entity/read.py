@@ -1,4 +1,4 @@
-"""`read`: print the events of a journal."""
+"""`read` and `snapshot`: print the events of a journal, and its latest snapshot."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import Json, emit_line
-from aerotape.tools._entity._common import add_journal_command, journals, seq_nr
+from aerotape.tools._entity._common import (
+    add_journal_command,
+    add_store_only,
+    readable_journals,
+    seq_nr,
+)
 
 if TYPE_CHECKING:
-    from aerotape.archive.entity.records import EventRecord
-
+    from aerotape.archive.entity.records import EventRecord, SnapshotRecord
+    from aerotape.codecs.entity.actions import Event
 
 # Characters in texts of JSON that control a terminal or begin a line.
 _CONTROL: Final = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
 def add_commands(commands: Commands) -> None:
-    """Add the command."""
+    """Add the commands."""
     parser = add_journal_command(commands, "read", _read)
     parser.add_argument(
         "--from", dest="from_seq_nr", metavar="N", type=seq_nr, default=1, help="the first event"
     )
+    add_store_only(parser)
+    add_store_only(add_journal_command(commands, "snapshot", _snapshot))
 
 
 def _read(args: argparse.Namespace) -> None:
@@ -33,40 +40,64 @@ def _read(args: argparse.Namespace) -> None:
     was appended, except that its line breaks are spaces and characters that would control a
     terminal are escaped: the value is the same.
     """
-    with journals(args) as entities:
-        records = entities.read(args.key, args.from_seq_nr)
-        for record in records:
-            shown = f"{record.seq_nr} {record.event.payload_type} {_shown(record) or ''}"
-            emit_line(_row(record), shown.rstrip(), args)
+    with readable_journals(args) as entities:
+        for record in entities.read(args.key, args.from_seq_nr):
+            event = record.event
+            row = {
+                "seq_nr": event.seq_nr,
+                "tags": list(event.tags),
+                **_payload(event),
+                **_about(record),
+                "payload_metadata": record.payload_metadata,
+                "expire_after_ns": record.expire_after_ns,
+            }
+            emit_line(row, _text(event), args)
 
 
-def _row(record: EventRecord) -> dict[str, Any]:
+def _snapshot(args: argparse.Namespace) -> None:
+    """Print the latest snapshot of a journal as `read` prints an event; nothing if it has none.
+
+    `aerotape entity save-snapshot` accepts the line that is printed with --json.
+    """
+    from aerotape.codecs.entity.actions import Event
+
+    with readable_journals(args) as entities:
+        record = entities.snapshot(args.key)
+    if record is not None:
+        event = Event(record.seq_nr, record.payload, record.payload_type)
+        row = {"seq_nr": record.seq_nr, **_payload(event), **_about(record)}
+        emit_line(row, _text(event), args)
+
+
+def _about(record: EventRecord | SnapshotRecord) -> dict[str, Any]:
+    """Return what is shown of the record that has an event or a snapshot."""
     return {
-        "seq_nr": record.seq_nr,
-        "tags": list(record.event.tags),
-        "payload_type": record.event.payload_type,
-        "payload": _payload(record),
         "timestamp_ms": record.timestamp_ms,
         "partition": record.partition,
         "offset": record.offset,
         "origin": record.origin or None,
         "version": record.version or None,
         "metadata": record.metadata,
-        "payload_metadata": record.payload_metadata,
-        "expire_after_ns": record.expire_after_ns,
     }
 
 
-def _payload(record: EventRecord) -> str | None:
-    shown = _shown(record)
-    if shown is None or record.event.payload_type != "json":
+def _text(event: Event) -> str:
+    return f"{event.seq_nr} {event.payload_type} {_shown(event) or ''}".rstrip()
+
+
+def _payload(event: Event) -> dict[str, Any]:
+    return {"payload_type": event.payload_type, "payload": _one_line(event)}
+
+
+def _one_line(event: Event) -> str | None:
+    shown = _shown(event)
+    if shown is None or event.payload_type != "json":
         return shown
     one_line = shown.replace("\r", " ").replace("\n", " ")  # in texts they are escaped
     return Json(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", one_line))
 
 
-def _shown(record: EventRecord) -> str | None:
-    payload = record.event.payload
-    if payload is None:
+def _shown(event: Event) -> str | None:
+    if event.payload is None:
         return None
-    return payload.hex() if record.event.payload_type == "binary" else payload.decode()
+    return event.payload.hex() if event.payload_type == "binary" else event.payload.decode()

@@ -14,7 +14,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
+from aerotape.archive.entity.records import (
+    EventRecord,
+    Head,
+    Pointer,
+    Replicated,
+    SnapshotRecord,
+)
 from aerotape.archive.entity.stores.owner import new_owner
 from aerotape.archive.entity.stores.rows import Rows
 from aerotape.archive.entity.transitions import Change
@@ -166,6 +172,10 @@ class EntityStore(Closing, ABC):
         return self.pointers(topic).get(partition)
 
     @abstractmethod
+    def replicated(self, topic: str) -> dict[int, Replicated]:
+        """Return how far a topic's partitions are replicated, and since when."""
+
+    @abstractmethod
     def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
         """Return the pointer of a partition and the head of a journal.
 
@@ -309,6 +319,14 @@ class EntityStore(Closing, ABC):
                 f"{self.url} is opened for reading: cannot be changed; open it with writable=True",
                 self.url,
             )
+
+    def no_topic(self, topic: str) -> EntityStoreError:
+        """Return the error that the store does not have a topic."""
+        return EntityStoreError(
+            f"{self.url}: namespace {self.options.namespace} has no topic {topic}; its topics are: "
+            f"{', '.join(self.topics()) or 'none'}",
+            self.url,
+        )
 
     def missing(self) -> EntityStoreError:
         """Return the error that there is nothing to read."""

@@ -1,7 +1,8 @@
 """A store in Cassandra with kafka-journal's tables; needs the extra `aerotape[cassandra]`.
 
-There are no transactions. A batch is stored in an order in which it can be repeated: deleted and
-inserted events, heads, then the pointer.
+There are no transactions. A batch is stored in an order in which it can be repeated: snapshots,
+deleted and inserted events, heads, then the pointer. Snapshots precede deleted events, so that a
+reader that misses some of these finds the state in which they are.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
 
-from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
+from aerotape.archive.entity.records import (
+    EventRecord,
+    Head,
+    Pointer,
+    Replicated,
+    SnapshotRecord,
+)
 from aerotape.archive.entity.stores.base import MAX_SNAPSHOTS, PAGE
 from aerotape.archive.entity.stores.cassandra_tables import (
     CONCURRENCY,
@@ -23,6 +30,7 @@ from aerotape.archive.entity.stores.cql_rows import (
     event_parameters,
     head_of_row,
     head_parameters,
+    milliseconds,
     snapshot_of_row,
     snapshot_parameters,
 )
@@ -75,6 +83,14 @@ class CassandraStore(CassandraTables):
         with self._errors():
             return {
                 row.partition: Pointer(row.offset, row.next_position)
+                for row in self._run("pointers")
+                if row.topic == topic
+            }
+
+    def replicated(self, topic: str) -> dict[int, Replicated]:
+        with self._errors():
+            return {
+                row.partition: Replicated(row.next_position, milliseconds(row.updated))
                 for row in self._run("pointers")
                 if row.topic == topic
             }
@@ -132,15 +148,19 @@ class CassandraStore(CassandraTables):
         with self._errors():
             self._renew()
             changed = [(id, change) for id, change in changes.items() if not change.is_empty]
-            self._run_all(
-                each for id, change in changed for each in self._deletes(topic, id, change)
-            )
             rows = Rows()
+            snapshots: list[tuple[Any, ...]] = []
             for id, change in changed:
                 if change.head is not None:
                     rows.events.extend(event_rows(topic, change))
-                    rows.snapshots.extend(snapshot_rows(topic, change))
+                    # A purge deletes those that are there.
+                    added = rows.snapshots if change.is_purged else snapshots
+                    added.extend(snapshot_rows(topic, change))
                     rows.heads.append((id, change.head))
+            self._put_snapshots(topic, snapshots)
+            self._run_all(
+                each for id, change in changed for each in self._deletes(topic, id, change)
+            )
             self._put(topic, rows)
             statement = self._statements["delete_head"]
             self._run_all(
@@ -183,19 +203,23 @@ class CassandraStore(CassandraTables):
                 after = found[-1][0]
 
     def _put(self, topic: str, rows: Rows) -> None:
-        """Store events and snapshots, then heads; keep the latest snapshots."""
+        """Store events and snapshots, then heads."""
         self._run_all(self._event_statements(rows.events))
-        statement = self._statements["put_snapshot"]
-        self._run_all((statement, snapshot_parameters(row)) for row in rows.snapshots)
-        for id in {row[1] for row in rows.snapshots}:
-            found = list(self._run("old_snapshot", topic, id, MAX_SNAPSHOTS + 1))
-            if len(found) > MAX_SNAPSHOTS:
-                self._run("delete_old_snapshots", topic, id, found[-1].seq_nr)
+        self._put_snapshots(topic, rows.snapshots)
         statement = self._statements["put_head"]
         self._run_all(
             (statement, head_parameters(topic, id, self.segment_of(id), head, self._driver.util))
             for id, head in rows.heads
         )
+
+    def _put_snapshots(self, topic: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Store snapshots; keep the latest."""
+        statement = self._statements["put_snapshot"]
+        self._run_all((statement, snapshot_parameters(row)) for row in rows)
+        for id in {row[1] for row in rows}:
+            found = list(self._run("old_snapshot", topic, id, MAX_SNAPSHOTS + 1))
+            if len(found) > MAX_SNAPSHOTS:
+                self._run("delete_old_snapshots", topic, id, found[-1].seq_nr)
 
     def _deletes(self, topic: str, id: str, change: Change) -> Iterator[tuple[Any, Any]]:
         before = change.before

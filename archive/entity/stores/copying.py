@@ -85,11 +85,7 @@ def pointers_of(store: EntityStore, topic: str) -> dict[int, Pointer]:
     """Return the pointers of a topic (EntityStoreError: the store does not have it)."""
     if pointers := store.pointers(topic):
         return pointers
-    raise EntityStoreError(
-        f"{store.url}: namespace {store.options.namespace} has no topic {topic}; its topics are: "
-        f"{', '.join(store.topics()) or 'none'}",
-        store.url,
-    )
+    raise store.no_topic(topic)
 
 
 def _batches(source: EntityStore, topic: str, copied: Copied) -> Iterator[Rows]:

@@ -83,7 +83,7 @@ READS: Final = {
     "snapshots": f"SELECT {_SNAPSHOTS} FROM {{keyspace}}.snapshot WHERE topic = ? AND id = ?",
     "pointer": "SELECT offset, next_position FROM {keyspace}.pointer2"
     " WHERE topic = ? AND partition = ?",
-    "pointers": "SELECT topic, partition, offset, next_position FROM {keyspace}.pointer2",
+    "pointers": "SELECT topic, partition, offset, next_position, updated FROM {keyspace}.pointer2",
 }
 """Prepared when a store is opened."""
 

@@ -46,8 +46,8 @@ def head_of_row(row: Any) -> Head:
         expire_after_ns=None if after is None else after.days * _DAY_NS + after.nanoseconds,
         expires_ms=expires,
         record_id=str(row.record_id),
-        created_ms=_milliseconds(row.created),
-        updated_ms=_milliseconds(row.updated),
+        created_ms=milliseconds(row.created),
+        updated_ms=milliseconds(row.updated),
         origin=row.origin or "",
     )
 
@@ -61,7 +61,7 @@ def event_parameters(row: EventRow) -> tuple[Any, ...]:
 def event_of_row(row: Any) -> EventRecord:
     """Return the event of a row with EVENT_COLUMNS."""
     tags = json.dumps(sorted(row.tags)) if row.tags else None
-    time_ms, record_id = _milliseconds(row.timestamp), str(row.meta_record_id)
+    time_ms, record_id = milliseconds(row.timestamp), str(row.meta_record_id)
     fields = (*row[:6], time_ms, *row[7:9], record_id, tags, *row[11:])
     return event_of(EventRow._make(fields))
 
@@ -74,11 +74,11 @@ def snapshot_parameters(row: tuple[Any, ...]) -> tuple[Any, ...]:
 def snapshot_of_row(row: Any) -> SnapshotRecord:
     """Return the snapshot of a row with SNAPSHOT_COLUMNS."""
     fields = list(row)
-    fields[_TIMESTAMP] = _milliseconds(row.timestamp)
+    fields[_TIMESTAMP] = milliseconds(row.timestamp)
     fields[_RECORD_ID] = str(row.meta_record_id)
     return snapshot_of(fields)
 
 
-def _milliseconds(when: datetime) -> int:
+def milliseconds(when: datetime) -> int:
     """Return milliseconds since the epoch of a time in UTC as the driver returns it."""
     return round(when.replace(tzinfo=UTC).timestamp() * 1000)

@@ -102,7 +102,7 @@ def snapshot_rows(topic: str, change: Change) -> list[tuple[Any, ...]]:
     if head is None:
         return []
     rows = (
-        _snapshot_row(row)
+        snapshot_row(row)
         for action in change.snapshots
         for row in _action_rows(topic, action, head.record_id, 0, head.segment_size)
     )
@@ -139,7 +139,7 @@ def _action_rows(
     )
 
 
-def _snapshot_row(row: Sequence[Any]) -> tuple[Any, ...]:
+def snapshot_row(row: Sequence[Any]) -> tuple[Any, ...]:
     """Return the row of a snapshot, from that of an event."""
     return (*row[:3], *row[4:10], *row[11:])
 
@@ -248,18 +248,7 @@ def event_of(row: EventRow) -> EventRecord:
 
 def snapshot_of(row: Sequence[Any]) -> SnapshotRecord:
     """Return the snapshot of a row, in the order of SNAPSHOT_COLUMNS."""
-    of_event = event_of(EventRow._make((*row[:3], 0, *row[3:9], None, *row[9:])))
-    return SnapshotRecord(
-        of_event.seq_nr,
-        of_event.event.payload,
-        of_event.event.payload_type,
-        of_event.partition,
-        of_event.offset,
-        of_event.timestamp_ms,
-        of_event.origin,
-        of_event.version,
-        of_event.metadata,
-    )
+    return SnapshotRecord.of(event_of(EventRow._make((*row[:3], 0, *row[3:9], None, *row[9:]))))
 
 
 def row_of_event(topic: str, id: str, head: Head, record: EventRecord) -> tuple[Any, ...]:
@@ -282,7 +271,7 @@ def row_of_snapshot(topic: str, id: str, head: Head, record: SnapshotRecord) -> 
         record.version,
         record.metadata,
     )
-    return _snapshot_row(row_of_event(topic, id, head, of_event))
+    return snapshot_row(row_of_event(topic, id, head, of_event))
 
 
 def _metadata(metadata: Any, events: Events) -> str | None:

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
+from aerotape.archive.entity.records import (
+    EventRecord,
+    Head,
+    Pointer,
+    Replicated,
+    SnapshotRecord,
+)
 from aerotape.archive.entity.stores.base import (
     MAX_SNAPSHOTS,
     OLD_SCHEMA_VERSION,
@@ -171,6 +177,11 @@ class SqlStore(EntityStore):
         sql = f'SELECT partition, "offset", next_position FROM {self.tables["pointer2"]}'
         rows = self._query(f"{sql} WHERE topic = ?", (topic,))
         return {partition: Pointer(*fields) for partition, *fields in rows}
+
+    def replicated(self, topic: str) -> dict[int, Replicated]:
+        sql = f"SELECT partition, next_position, updated FROM {self.tables['pointer2']}"
+        rows = self._query(f"{sql} WHERE topic = ?", (topic,))
+        return {partition: Replicated(*fields) for partition, *fields in rows}
 
     def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
         pointers = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from aerotape.archive.entity.records import EventRecord, Head, Pointer
+from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
 
 
 class Store(Protocol):
@@ -30,4 +30,10 @@ class Store(Protocol):
 
         Raises:
             JournalChangedError: it was purged, or events after those returned so far were deleted.
+        """
+
+    def snapshot(self, topic: str, id: str) -> SnapshotRecord | None:
+        """Return the snapshot with the highest sequence number; None: there is none.
+
+        Only of the incarnation that the head has at the call.
         """

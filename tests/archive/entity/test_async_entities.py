@@ -44,6 +44,12 @@ def test_all_operations(archive: ServedArchive) -> None:
             with pytest.raises(EntityError):
                 await journal.append("k", [])
             assert journal.statistics.passes > 0
+            await journal.save_snapshot(ids[1], 3, b"state", metadata=1)
+            found = await journal.snapshot(ids[1])
+            assert found is not None and (found.payload, found.metadata) == (b"state", 1)
+            snapshot, records = await journal.recover(ids[1])
+            assert snapshot == found
+            assert [record.seq_nr async for record in records] == [4]
         with pytest.raises(EntityError, match="closed"):
             await journal.append("k", events(1))
 

@@ -19,4 +19,4 @@ def test_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
         client = served.connect()
         monkeypatch.setattr(aerotape, "connect", lambda: client)
         exec(compile(example, "entities.md", "exec"), {})
-    assert capsys.readouterr().out.splitlines() == ["40", "3", "[4]"]
+    assert capsys.readouterr().out.splitlines() == ["40", "3", "{'open': 40} [4]"]

@@ -13,7 +13,8 @@ from support.entity.topics import events, new_topic
 
 import aerotape
 from aerotape.archive.entity.entities import Entities
-from aerotape.archive.entity.records import EventRecord
+from aerotape.archive.entity.records import EventRecord, SnapshotRecord
+from aerotape.errors import EntityError
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -46,7 +47,9 @@ class History:
 
     def step(self) -> None:
         journal, id = self.chance.choice(self.writers), self.chance.choice(IDS)
-        kind = self.chance.choice(["append"] * 6 + ["delete"] * 3 + ["purge"] + ["close"])
+        kind = self.chance.choice(
+            ["append"] * 6 + ["delete"] * 3 + ["snapshot"] * 3 + ["purge"] + ["close"]
+        )
         if kind == "append":
             self.append(journal, id)
         elif kind == "delete":
@@ -55,6 +58,8 @@ class History:
             assert (written is not None) == (id in self.model.journals)
             if written is not None:
                 self.model.delete(id, to)
+        elif kind == "snapshot":
+            self.save_snapshot(journal, id)
         elif kind == "purge":
             journal.purge(id)
             self.model.purge(id)
@@ -82,6 +87,29 @@ class History:
             is_conditional=is_conditional,
         )
 
+    def save_snapshot(self, journal: Entities, id: str) -> None:
+        last = self.model.pointer(id)
+        seq_nr = max(1, (last or 0) - self.chance.choice([0, 0, 1, 2, 5, -1]))
+        payload = self.chance.randbytes(3)
+        try:
+            place = journal.save_snapshot(id, seq_nr, payload)
+        except EntityError as error:
+            assert last is None or seq_nr > last
+            assert (f"ends with event {last}" if last else "has no journal") in str(error)
+            return
+        assert self.model.save_snapshot(
+            id, SnapshotRecord(seq_nr, payload, "binary", place.partition, place.offset, 0)
+        )
+
+    def check_snapshot(self, journal: Entities, id: str) -> None:
+        expected = self.model.snapshot(id)
+        found, events = journal.recover(id)
+        assert journal.snapshot(id) == found
+        assert same(found) == same(expected)
+        after = 0 if expected is None else expected.seq_nr
+        read = [each.event for each in events]
+        assert read == [each.event for each in self.model.read(id, after + 1)]
+
     def check(self) -> None:
         journal, id = self.chance.choice(self.writers), self.chance.choice(IDS)
         begin = self.chance.choice([1, 1, 3, 10])
@@ -89,10 +117,18 @@ class History:
         expected = self.model.read(id, begin)
         assert read == [(each.event, each.partition, each.offset) for each in expected]
         assert journal.pointer(id) == self.model.pointer(id)
+        self.check_snapshot(journal, id)
 
     def close(self) -> None:
         for journal in self.writers:
             journal.close()
+
+
+def same(snapshot: SnapshotRecord | None) -> object:
+    """Return what snapshots that are equal have in common: not the time and the writer."""
+    if snapshot is None:
+        return None
+    return snapshot.seq_nr, snapshot.payload, snapshot.partition, snapshot.offset
 
 
 @pytest.mark.parametrize("stored", [False, True])

@@ -54,7 +54,7 @@ def test_tables_for_spark(payloads: list[bytes]) -> None:
         }
         for at, each in enumerate(appends(payloads))
     ]  # fmt: skip
-    _, batches = rows_of(pyarrow.RecordBatch.from_pylist(actions, ACTIONS), TOPIC, 1, 100)
+    _, batches, _ = rows_of(pyarrow.RecordBatch.from_pylist(actions, ACTIONS), TOPIC, 1, 100)
     rows = [EventRow(**row) for batch in batches for row in batch.to_pylist()]
     found = {each.seq_nr: each.event.payload for each in map(event_of, rows)}
     assert [found[number] for number in sorted(found)] == payloads

@@ -147,27 +147,6 @@ def test_log_is_not_read_when_all_is_replicated(topic: Replicated) -> None:
     assert topic.journal.statistics.passes == 0
 
 
-def test_log_is_not_read_when_the_mark_is_replicated(client: aerotape.ArchiveClient) -> None:
-    """If even the mark is replicated, the log is not read."""
-
-    class Fast(MemoryStore):
-        def pointer(self, topic: str, partition: int) -> Pointer | None:
-            (recording,) = recordings_of(topic, client.list_recordings()).values()
-            end = sent[-1]
-            while client.recording_position(recording.recording_id) <= end:
-                pass  # the mark is not recorded yet
-            self.replicate(client, topic)
-            return super().pointer(topic, partition)
-
-    fast = Replicated(client, Fast())
-    with client.entities(fast.journal.topic, 1) as writer:
-        sent = [writer.append("k", events(1, 2)).next_position]
-    assert fast.read() == [1, 2]
-    assert fast.store.pointers[0].offset >= sent[-1]
-    assert fast.journal.statistics.passes == 0
-    assert fast.journal.statistics.records == 0
-
-
 def test_one_pass_over_the_end_of_the_log(topic: Replicated) -> None:
     """A read looks once at each record past the pointer, and at none before it."""
     topic.journal.append_many(("other", events(number)) for number in range(1, 31))

@@ -115,7 +115,7 @@ def segments_of_rows(ids: Sequence[str], count: int) -> dict[str, int]:
     }  # fmt: skip
     keys = sorted({id.encode() for id in ids})
     rows = [{"entityId": key, **fields} for key in keys]
-    heads, _ = rows_of(pyarrow.RecordBatch.from_pylist(rows, ACTIONS), "topic", count, 100)
+    heads, _, _ = rows_of(pyarrow.RecordBatch.from_pylist(rows, ACTIONS), "topic", count, 100)
     return dict(zip(heads["id"].to_pylist(), heads["segment"].to_pylist(), strict=True))
 
 

@@ -15,15 +15,21 @@ import pytest
 from pyspark.errors import PySparkException
 from support.daemon.served import connect, launch
 from support.entity.built_topic import build_topic
-from support.entity.logged import DAY_NS, append, append_events, delete, mark, purge
+from support.entity.logged import DAY_NS, append, append_events, delete, mark, purge, save
 from support.entity.model import Model
 
 from aerotape import _native
 from aerotape.archive.entity.records import EventRecord
 from aerotape.archive.entity.replicator import Replicator
-from aerotape.archive.entity.stores.rows import EVENT_COLUMNS, HEAD_COLUMNS, EventRow, event_of
+from aerotape.archive.entity.stores.rows import (
+    EVENT_COLUMNS,
+    HEAD_COLUMNS,
+    SNAPSHOT_COLUMNS,
+    EventRow,
+    event_of,
+)
 from aerotape.archive.entity.stores.url import open_store
-from aerotape.codecs.entity.actions import Action, Append, Delete, Event, Purge
+from aerotape.codecs.entity.actions import Action, Append, Delete, Event, Purge, Snapshot
 from aerotape.codecs.entity.payload import events_of
 from aerotape.errors import ConfigurationError, EntityError
 from aerotape.spark.entities.actions import COLUMNS, read_actions, with_partitions
@@ -83,6 +89,10 @@ def random_actions(chance: random.Random, count: int) -> list[Action]:
         elif kind < 0.93:
             actions.append(purge(id))
             last[id] = 0
+        elif kind < 0.98:
+            seq_nr = max(1, last[id] - chance.choice((-1, 0, 0, 1, 5)))
+            state = replace(chance.choice(PAYLOADS), seq_nr=seq_nr, tags=())
+            actions.append(save(id, state, metadata=chance.choice((None, [1])), origin="host"))
         else:
             actions.append(mark(id))
     return actions
@@ -110,6 +120,7 @@ def check_equal(tables: EntityTables, path: Path) -> None:
     """Check that tables are those of an SQLite store."""
     assert rows(tables.metajournal, HEAD_COLUMNS) == stored(path, "metajournal", HEAD_COLUMNS)
     assert rows(tables.journal, EVENT_COLUMNS) == stored(path, "journal", EVENT_COLUMNS)
+    assert rows(tables.snapshot, SNAPSHOT_COLUMNS) == stored(path, "snapshot", SNAPSHOT_COLUMNS)
     pointer = ("topic", "partition", "offset", "next_position")
     assert rows(tables.pointer2, pointer) == stored(path, "pointer2", pointer)
 
@@ -119,6 +130,8 @@ def model_of(actions: list[Action]) -> Model:
     model = Model()
     for action in actions:
         match action:
+            case Snapshot():
+                pass
             case Append():
                 events = events_of(action).events
                 model.append(action.id, [EventRecord(event, 0, 0, 0) for event in events])

@@ -68,10 +68,19 @@ def purge_unchanged(id: str, last_change: int) -> Purge:
 
 def snapshot(id: str, seq_nr: int) -> Snapshot:
     """Return a snapshot of the entity after an event."""
-    events = [Event(seq_nr, b'{"state":1}', "json")]
-    payload, payload_type = encode_events(events)
+    return save(id, Event(seq_nr, b'{"state":1}', "json"))
+
+
+def save(id: str, state: Event, **fields: Any) -> Snapshot:
+    """Return a snapshot with the payload of an event."""
+    payload, payload_type = encode_events([state])
     return Snapshot(
-        id=id, from_seq_nr=seq_nr, to_seq_nr=seq_nr, payload=payload, payload_type=payload_type
+        id=id,
+        from_seq_nr=state.seq_nr,
+        to_seq_nr=state.seq_nr,
+        payload=payload,
+        payload_type=payload_type,
+        **fields,
     )
 
 

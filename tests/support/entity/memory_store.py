@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import aerotape
-from aerotape.archive.entity.records import EventRecord, Head, Pointer
+from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity.actions import Append, Delete, Mark, Purge, Snapshot
 from aerotape.codecs.entity.messages import decode
@@ -56,6 +56,9 @@ class MemoryStore:
             raise JournalChangedError("purged", topic)
         return iter(self.model.read(id, from_seq_nr))
 
+    def snapshot(self, topic: str, id: str) -> SnapshotRecord | None:
+        return self.model.snapshot(id)
+
     def replicate(
         self, client: aerotape.ArchiveClient, topic: str, limit: int | None = None
     ) -> None:
@@ -74,7 +77,11 @@ class MemoryStore:
     def apply(self, partition: int, offset: int, message: bytes) -> None:
         """Apply one record."""
         action = decode(message)
-        if isinstance(action, Mark | Snapshot):
+        if isinstance(action, Mark):
+            return
+        if isinstance(action, Snapshot):
+            (record,) = records_of(partition, offset, action)
+            self.model.save_snapshot(action.id, SnapshotRecord.of(record))
             return
         if isinstance(action, Append):
             self.model.append(

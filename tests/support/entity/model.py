@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from aerotape.archive.entity.records import EventRecord
+from aerotape.archive.entity.records import EventRecord, SnapshotRecord
 
 
 @dataclass
 class Journal:
-    """What the model has of one entity: sequence numbers of the last event and the last deleted."""
+    """What the model has of one entity: sequence numbers of the last event and the last deleted.
+
+    `snapshots` has those that were saved, by the last event in each.
+    """
 
     seq_nr: int
     delete_to: int = 0
     events: dict[int, EventRecord] = field(default_factory=dict)
+    snapshots: dict[int, SnapshotRecord] = field(default_factory=dict)
     incarnation: str = field(default_factory=lambda: uuid4().hex)
 
 
@@ -40,6 +44,18 @@ class Model:
         journal.delete_to = max(journal.delete_to, min(to, max(journal.seq_nr, journal.delete_to)))
         for seq_nr in [each for each in journal.events if each <= journal.delete_to]:
             del journal.events[seq_nr]
+
+    def save_snapshot(self, id: str, snapshot: SnapshotRecord) -> bool:
+        """Save a snapshot; return whether it was accepted."""
+        journal = self.journals.get(id)
+        if journal is None or snapshot.seq_nr > max(journal.seq_nr, journal.delete_to):
+            return False
+        journal.snapshots[snapshot.seq_nr] = snapshot
+        return True
+
+    def snapshot(self, id: str) -> SnapshotRecord | None:
+        journal = self.journals.get(id)
+        return journal.snapshots[max(journal.snapshots)] if journal and journal.snapshots else None
 
     def purge(self, id: str) -> None:
         self.journals.pop(id, None)

@@ -117,10 +117,12 @@ def test_a_payload_with_line_breaks_is_one_line(cli: CommandLine) -> None:
     assert json.loads(printed)["payload"] == json.loads(payload)
 
 
-def append_lines(cli: CommandLine, key: tuple[str, ...], lines: bytes) -> None:
-    """Append events that standard input has, a line each."""
+def append_lines(
+    cli: CommandLine, key: tuple[str, ...], lines: bytes, command: str = "append"
+) -> None:
+    """Append events, or save a snapshot, that standard input has, a line each."""
     subprocess.run(
-        [sys.executable, "-m", "aerotape", "entity", "append", *key, "-"],
+        [sys.executable, "-m", "aerotape", "entity", command, *key, "-"],
         input=lines,
         env=cli.environment,
         timeout=60,
@@ -230,3 +232,52 @@ def test_concurrent_appends_without_numbers(cli: CommandLine) -> None:
     assert acknowledged == list(range(2, 26))
     read = lines(cli, "entity", "read", *order)
     assert [each["seq_nr"] for each in read] == list(range(1, 26))
+
+
+def test_snapshots(cli: CommandLine, tmp_path: Path) -> None:
+    """A snapshot is saved and printed, from the log and from a store; its line can be saved."""
+    topic = new_topic()
+    order, other = journal(topic), journal(topic, "other")
+    save = ("entity", "save-snapshot", *order)
+    assert "has no recording" in cli.error(*save, '{"seq_nr": 1}')
+    for key in (order, other):
+        cli.run("entity", "append", *key, "{}", "{}", "{}")
+    assert cli.run("entity", "snapshot", *order).stdout == b""
+    saved = cli.json(*save, '{"seq_nr": 2, "payload": {"n": 2.50}}', "--metadata", "[1]")
+    assert (saved["topic"], saved["key"], saved["seq_nr"]) == (topic, "order-1", 2)
+    printed = cli.run("entity", "snapshot", *order, "--json").stdout
+    assert b'"payload": {"n": 2.50}' in printed
+    (found,) = lines(cli, "entity", "snapshot", *order)
+    assert (found["seq_nr"], found["offset"], found["metadata"]) == (2, saved["offset"], [1])
+    append_lines(cli, other, printed, "save-snapshot")
+    assert cli.run("entity", "snapshot", *other).stdout == b'2 json {"n": 2.50}\n'
+    cli.run(*save, '{"seq_nr": 3, "payload": "00ff", "payload_type": "binary"}')
+    assert cli.run("entity", "snapshot", *order).stdout == b"3 binary 00ff\n"
+    assert "ends with event 3" in cli.error(*save, '{"seq_nr": 4}')
+    for text in ("{}", '{"seq_nr": 1, "tags": []}'):
+        assert "expected one object with a seq_nr" in cli.error(*save, text, code=2)
+    assert "is not JSON" in cli.error(*save, "{", code=2)
+
+
+def test_store_only(cli: CommandLine, tmp_path: Path) -> None:
+    """With --store-only no archive is needed; a note says how old the answer may be."""
+    topic = new_topic()
+    order = journal(topic)
+    store = ("--store", f"sqlite:{tmp_path / 'journals.db'}")
+    cli.run("entity", "append", *order, "{}", "{}")
+    cli.run("entity", "save-snapshot", *order, '{"seq_nr": 1, "payload": 7}')
+    cli.run("entity", "replicate", "--topic", topic, *store, "--until-caught-up")
+    cli.run("entity", "append", *order, "{}")
+    nowhere = cli.environment | {"AERON_DIR": str(tmp_path / "none")}
+    expected = {"read": b"1 none\n2 none\n", "snapshot": b"1 json 7\n"}
+    for command in ("read", "snapshot", "pointer"):
+        stored = ("entity", command, *order, *store, "--store-only")
+        done = cli.run(*stored, "--aeron-dir", tmp_path / "none", env=nowhere)
+        assert f"topic {topic} as replicated at 2".encode() in done.stderr
+        assert b"(partition 0, the oldest of 1): newer records may be missing" in done.stderr
+        if command in expected:
+            assert done.stdout == expected[command]
+    assert cli.json(*stored)["seq_nr"] == 2
+    assert "no store; give --store" in cli.error("entity", "read", *order, "--store-only", code=2)
+    unknown = ("entity", "read", *journal("unknown"), *store, "--store-only")
+    assert f"has no topic unknown; its topics are: {topic}" in cli.error(*unknown)

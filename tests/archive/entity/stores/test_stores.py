@@ -17,6 +17,7 @@ from support.entity.logged import (
     logged,
     mark,
     purge,
+    snapshot,
 )
 
 from aerotape.archive.entity.records import EventRecord, Pointer
@@ -54,52 +55,76 @@ def aggregate(
     return None if head is None else (head.seq_nr, head.delete_to, head.segment_size)
 
 
-ROWS: dict[str, tuple[int, list[Action], tuple[int, int | None, int], list[tuple[int, int]]]] = {
-    "one segment": (5, [append(ID, 1, 2, 3)], (3, None, 5), [(1, 0), (2, 0), (3, 0)]),
+ROWS: dict[
+    str, tuple[int, list[Action], tuple[int, int | None, int], list[tuple[int, int]], list[int]]
+] = {
+    "one segment": (5, [append(ID, 1, 2, 3)], (3, None, 5), [(1, 0), (2, 0), (3, 0)], []),
     "two segments": (
         3,
         [append(ID, 1, 2, 3), append(ID, 4, 5)],
         (5, None, 3),
         [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)],
+        [],
     ),
     "deleted to 2": (
         3,
         [append(ID, 1, 2, 3, 4, 5), delete(ID, 2)],
         (5, 2, 3),
         [(3, 0), (4, 1), (5, 1)],
+        [],
     ),
     "all preserved, snapshot of 5": (
         3,
-        [append(ID, 1, 2, 3, 4, 5)],
+        [append(ID, 1, 2, 3, 4, 5), snapshot(ID, 5)],
         (5, None, 3),
         [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)],
+        [5],
     ),
-    "zero state": (3, [append(ID, 1, 2, 3, 4, 5), delete(ID, 5)], (5, 5, 3), []),
-    "zero state, snapshot of 5": (3, [append(ID, 1, 2, 3), append(ID, 4, 5), delete(ID, 5)],
-                                  (5, 5, 3), []),
-    "zero state, snapshots of 2 and 5": (
+    "zero state": (3, [append(ID, 1, 2, 3, 4, 5), delete(ID, 5)], (5, 5, 3), [], []),
+    "zero state, snapshot of 5": (
         3,
-        [append(ID, 1, 2, 3), delete(ID, 2), append(ID, 4, 5), delete(ID, 5)],
+        [append(ID, 1, 2, 3), append(ID, 4, 5), snapshot(ID, 5), delete(ID, 5)],
         (5, 5, 3),
         [],
+        [5],
     ),
-}  # fmt: skip
+    "zero state, snapshots of 2 and 5": (
+        3,
+        [
+            append(ID, 1, 2, 3),
+            snapshot(ID, 2),
+            delete(ID, 2),
+            append(ID, 4, 5),
+            delete(ID, 5),
+            snapshot(ID, 5),
+        ],
+        (5, 5, 3),
+        [],
+        [5, 2],
+    ),
+}
 
 
 def test_worked_rows(store_url: Open) -> None:
-    """The seven rows of the design: heads and (seqNr, segment) of events.
+    """The seven rows of the design: heads, (seqNr, segment) of events, and snapshots.
 
-    In one batch and one by one. Snapshots are the user's: they are independent of deletion and not
-    in these tables.
+    In one batch, one by one, and each one repeated.
     """
     url = store_url()
-    for name, (size, actions, expected, events) in ROWS.items():
+    for name, (size, actions, expected, events, snapshots) in ROWS.items():
         log = logged(actions)
         with open_store(f"{url}segment_size={size}", writable=True) as store, store.replicating():
-            for topic, batches in {f"{name}, batch": [log], name: [[each] for each in log]}.items():
+            for topic, batches in {
+                f"{name}, batch": [log],
+                name: [[each] for each in log],
+                f"{name}, repeated": [[each] for each in log for _ in range(2)],
+            }.items():
                 for batch in batches:
                     apply(store, batch, topic)
                 assert (aggregate(store, ID, topic), rows(store, ID, topic)) == (expected, events)
+                assert [each.seq_nr for each in store.snapshots(topic, ID)] == snapshots
+                apply(store, logged([purge(ID)], 6400), topic)
+                assert store.snapshots(topic, ID) == []
 
 
 def test_transitions(store: EntityStore) -> None:
@@ -322,7 +347,8 @@ def random_log(random: random.Random, keys: int, count: int) -> list[LoggedActio
     actions: list[Action] = []
     for _ in range(count):
         id = f"k{random.randrange(keys)}"
-        kind = random.choices(("append", "delete", "purge", "mark"), (6, 3, 1, 1))[0]
+        kinds = ("append", "delete", "snapshot", "purge", "mark")
+        kind = random.choices(kinds, (6, 3, 3, 1, 1))[0]
         if kind == "append":
             first = last.get(id, 0) + random.choice((1, 1, 1, 2))
             numbers = range(first, first + random.randrange(1, 6))
@@ -332,6 +358,8 @@ def random_log(random: random.Random, keys: int, count: int) -> list[LoggedActio
             to = random.randrange(1, 30)
             actions.append(delete(id, to))
             last.setdefault(id, to)
+        elif kind == "snapshot":
+            actions.append(snapshot(id, max(1, last.get(id, 0) - random.randrange(-1, 8))))
         elif kind == "purge":
             actions.append(purge(id))
             last.pop(id, None)
@@ -341,11 +369,12 @@ def random_log(random: random.Random, keys: int, count: int) -> list[LoggedActio
 
 
 class Model:
-    """The journals of all keys as two dictionaries."""
+    """The journals of all keys as dictionaries; snapshots as offsets by sequence number."""
 
     def __init__(self) -> None:
         self.heads: dict[str, tuple[int, int]] = {}
         self.events: dict[str, list[int]] = {}
+        self.snapshots: dict[str, dict[int, int]] = {}
 
     def apply(self, log: list[LoggedAction]) -> None:
         for each in log:
@@ -363,8 +392,11 @@ class Model:
                     if id in self.heads:
                         to = max(deleted, min(to, seq_nr))
                     self.heads[id] = (max(seq_nr, to), to)
+                case "SNAPSHOT" if header.to_seq_nr <= seq_nr:
+                    self.snapshots.setdefault(id, {})[header.to_seq_nr] = each.offset
                 case "PURGE":
                     self.heads.pop(id, None)
+                    self.snapshots.pop(id, None)
                     self.events.pop(id, None)
 
     def read(self, id: str) -> list[int]:
@@ -391,6 +423,8 @@ def test_random_histories(store: EntityStore, seeds: range) -> None:
             found = None if head is None else (head.seq_nr, head.delete_to or 0)
             assert found == model.heads.get(id)
             assert [each.seq_nr for each in store.events(topic, id)] == model.read(id)
+            latest = sorted(model.snapshots.get(id, {}).items(), reverse=True)[:10]
+            assert [(each.seq_nr, each.offset) for each in store.snapshots(topic, id)] == latest
 
 
 def test_changes_while_events_are_read(store: EntityStore) -> None:
