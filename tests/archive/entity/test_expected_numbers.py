@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from support.daemon.archives import KINDS, ServedArchive, serve
@@ -13,7 +13,11 @@ from support.entity.topics import events, new_topic, numbers
 
 import aerotape
 from aerotape.archive.entity.entities import Entities
+from aerotape.archive.entity.topic import recordings_of
+from aerotape.codecs.entity import Event
+from aerotape.codecs.entity.actions import ActionKind
 from aerotape.errors import EntityError, SequenceConflictError
+from aerotape.frame_header import HEADER_LENGTH
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -106,7 +110,7 @@ def test_concurrent_writers(archive: ServedArchive) -> None:
         last = dict.fromkeys(ids, 0)
         for _ in range(60):
             id = chance.choice(ids)
-            event = aerotape.codecs.entity.Event(last[id] + 1, name.encode(), "text")
+            event = Event(last[id] + 1, name.encode(), "text")
             try:
                 journal.append(id, [event], expect=last[id])
             except SequenceConflictError as error:
@@ -157,6 +161,67 @@ def test_with_a_store_that_lags(client: aerotape.ArchiveClient) -> None:
             assert other.statistics.passes <= 1
         assert passes <= 2
         assert conflict(writer, "k", 1) == 4
+
+
+def test_a_change_while_another_thread_reads(
+    archive: ServedArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An append by another thread, during a read that finds only marks, is not forgotten."""
+    with (
+        archive.connect() as first,
+        archive.connect() as second,
+        first.entities(new_topic()) as one,
+        second.entities(one.topic) as two,
+    ):
+        one.append("b", events(1), expect=0)
+        one.append("a", events(1), expect=0)
+        assert two.pointer("c") is None  # its mark ends the run of known records
+        writer = one._log.writer("b")
+        end_of_log = writer.end_of_log
+
+        def end_of_log_and_append(mark: Callable[[], bytes]) -> int:
+            end = end_of_log(mark)
+            one.append("a", events(2))
+            return end
+
+        with monkeypatch.context() as patch:
+            patch.setattr(writer, "end_of_log", end_of_log_and_append)
+            assert one.pointer("b") == 1
+        with pytest.raises(SequenceConflictError) as caught:
+            one.append("a", events(2), expect=1)
+        assert caught.value.actual == 2
+        one.append("a", events(3), expect=2)
+        assert numbers(two.read("a")) == [1, 2, 3]
+
+
+def test_a_log_that_is_purged_after_a_journal_was_known(archive: ServedArchive) -> None:
+    """An append is decided though the log is purged from where its writer knew the journal."""
+    topic, store = new_topic(), MemoryStore()
+    channel = "aeron:ipc?term-length=64k"
+    with (
+        archive.connect() as first,
+        archive.connect() as second,
+        first.entities(topic, 1, store, channel=channel) as one,
+        second.entities(topic, 1, store, channel=channel) as two,
+    ):
+        # Records of 512 bytes fill terms without padding, so that the run has all of them.
+        assert one.append("a", filling(one, 1), expect=0).next_position == 512
+        (recording,) = recordings_of(topic, first.list_recordings()).values()
+        length = recording.segment_file_length
+        one.append_many(("b", filling(one, number + 1)) for number in range(2 * length // 512))
+        store.replicate(first, topic)
+        assert first.purge_segments(recording.recording_id, length) >= 1
+        two.append("b", events(10_000))
+        one.append("a", events(2), expect=1)
+        assert numbers(two.read("a")) == [1, 2]
+
+
+def filling(journal: Entities, seq_nr: int) -> list[Event]:
+    """Return an event whose append has 512 bytes in the log, with an id of one letter."""
+    message, _ = journal._append_message(
+        ActionKind.CONDITIONAL_APPEND, "a", [Event(seq_nr, b"", "binary")], None, None, None
+    )
+    return [Event(seq_nr, bytes(512 - HEADER_LENGTH - len(message)), "binary")]
 
 
 def test_purge_of_an_unchanged_journal(client: aerotape.ArchiveClient) -> None:

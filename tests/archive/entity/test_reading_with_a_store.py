@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from support.daemon.archives import ServedArchive
 from support.entity.memory_store import MemoryStore
 from support.entity.model import Journal
 from support.entity.topics import events, new_topic, numbers
 
 import aerotape
 from aerotape.archive.entity.entities import Entities
-from aerotape.archive.entity.records import EventRecord, Pointer
+from aerotape.archive.entity.records import EventRecord, Head, Pointer
+from aerotape.archive.entity.replicator import Replicator
+from aerotape.archive.entity.stores import base
+from aerotape.archive.entity.stores.url import open_store
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity import Event
-from aerotape.errors import EntityError
+from aerotape.errors import EntityError, JournalChangedError
 
 
 class Replicated:
@@ -186,6 +191,59 @@ def test_later_records_of_the_store(topic: Replicated) -> None:
     topic.replicate()
     assert numbers(records) == []  # the later purge shows, the journal after it does not
     assert topic.read() == [1, 9]
+
+
+@pytest.mark.parametrize("change", ["delete", "purge"])
+def test_changes_while_a_replicated_journal_is_read(
+    archive: ServedArchive, client: aerotape.ArchiveClient, tmp_path: Path, change: str
+) -> None:
+    """Where events that were not read yet are missing by then, reading ends with an error."""
+    name, url = new_topic(), f"sqlite:{tmp_path / 'entities.db'}"
+
+    def replicate() -> None:
+        replicator = Replicator(name, archive.connect, lambda: open_store(url, writable=True))
+        list(replicator.run(until_caught_up=True))
+
+    with client.entities(name) as journal:
+        for first in range(1, 1001, 100):
+            journal.append("k", events(*range(first, first + 100)))
+        replicate()
+        journal.append("k", events(1001))
+        with open_store(url) as store, client.entities(name, store=store) as reader:
+            records, unread = reader.read("k"), reader.read("k")
+            assert next(records).seq_nr == 1
+            if change == "purge":
+                journal.purge("k")
+            else:
+                journal.delete("k", 900)
+            replicate()
+            read: list[int] = []
+            with pytest.raises(JournalChangedError, match="read it again"):
+                read.extend(record.seq_nr for record in records)
+            assert read == list(range(2, base.PAGE + 1))
+            remaining = [] if change == "purge" else list(range(901, 1002))
+            assert numbers(unread) == remaining
+            assert numbers(reader.read("k")) == remaining
+
+
+@pytest.mark.xfail(strict=True, reason="the head may be of a position past the end that is read")
+@pytest.mark.parametrize("appended", [2, 3])
+def test_head_past_the_end_of_the_log(client: aerotape.ArchiveClient, appended: int) -> None:
+    """A purge that is replicated between pointer and head, as in Cassandra, shows as a whole."""
+
+    class Torn(MemoryStore):
+        def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:
+            pointer = self.pointer(topic, partition)
+            writer.purge("k")
+            self.replicate(client, topic)
+            return pointer, self.head(topic, id)
+
+    store, name = Torn(), new_topic()
+    with client.entities(name) as writer, client.entities(name, 1, store) as reader:
+        writer.append("k", events(1, 2))
+        store.replicate(client, name)
+        writer.append("k", events(appended))
+        assert numbers(reader.read("k")) in ([], sorted({1, 2, appended}))
 
 
 def test_log_purged_past_the_pointer(topic: Replicated) -> None:

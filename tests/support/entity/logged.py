@@ -97,8 +97,13 @@ def logged(actions: Iterable[Action], first_offset: int = 0) -> list[LoggedActio
     ]
 
 
-def apply(store: EntityStore, log: Sequence[LoggedAction], topic: str = TOPIC) -> None:
-    """Store a batch of one partition, as the replicator does."""
+def apply(
+    store: EntityStore,
+    log: Sequence[LoggedAction],
+    topic: str = TOPIC,
+    next_position: int | None = None,
+) -> None:
+    """Store a batch of one partition, as the replicator does; `next_position`: where it ends."""
     ids = list(dict.fromkeys(each.header.id.decode() for each in log))
     heads = store.heads(topic, ids)
     changes: dict[str, Change] = {
@@ -109,7 +114,7 @@ def apply(store: EntityStore, log: Sequence[LoggedAction], topic: str = TOPIC) -
         )
         for id in ids
     }
-    store.apply(topic, 0, changes, Pointer(log[-1].offset, log[-1].offset + 64))
+    store.apply(topic, 0, changes, Pointer(log[-1].offset, next_position or log[-1].offset + 64))
 
 
 def put_snapshots(

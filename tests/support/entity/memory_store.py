@@ -74,17 +74,17 @@ class MemoryStore:
                     self.apply(index, message.position, message.payload)
                     self.pointers[index] = Pointer(message.position, message.end_position)
 
-    def apply(self, partition: int, offset: int, message: bytes) -> None:
-        """Apply one record."""
-        action = decode(message)
+    def apply(self, partition: int, offset: int, message: bytes) -> bool:
+        """Apply one record; return whether its condition, if it has one, was met."""
+        action, is_met = decode(message), True
         if isinstance(action, Mark):
-            return
+            return True
         if isinstance(action, Snapshot):
             (record,) = records_of(partition, offset, action)
             self.model.save_snapshot(action.id, SnapshotRecord.of(record))
-            return
+            return True
         if isinstance(action, Append):
-            self.model.append(
+            is_met = self.model.append(
                 action.id,
                 records_of(partition, offset, action),
                 is_conditional=action.is_conditional,
@@ -92,12 +92,15 @@ class MemoryStore:
         elif isinstance(action, Delete):
             self.model.delete(action.id, action.to_seq_nr)
         elif isinstance(action, Purge):
-            last_change = action.last_change
-            if last_change is None or self.offsets.get(action.id) == (partition, last_change):
+            if (last_change := action.last_change) is not None:
+                journal = self.model.journals.get(action.id)
+                is_met = journal is not None and self.offsets[action.id] == (partition, last_change)
+            if is_met:
                 self.model.purge(action.id)
-            return
+            return is_met
         if action.id in self.model.journals:
             self.offsets[action.id] = partition, offset
+        return is_met
 
 
 def records_of(partition: int, offset: int, append: Append) -> list[EventRecord]:
