@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from aerotape.archive.entity.records import EventRecord, Head, Pointer
@@ -25,4 +25,13 @@ class Store(Protocol):
 
         Only events of the incarnation that the head has at the call, past its `delete_to` and of
         at least `from_seq_nr`.
+        """
+
+    def events_between(
+        self, topic: str, partition: int, begin: int, end: int, tags: Collection[str] = ()
+    ) -> Iterator[tuple[str, EventRecord]]:
+        """Iterate over ids and events of a partition by position, then by sequence number.
+
+        Only events of records from position `begin` on and below `end`, bytes, and if there are
+        tags, with one of them.
         """
