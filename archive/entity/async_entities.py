@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from aerotape.archive.entity.entities import Entities
+from aerotape.archive.entity.following.changes import TopicChange
+from aerotape.archive.entity.following.subscription import POLL_S, From
 from aerotape.archive.entity.log import LogStatistics
 from aerotape.archive.entity.records import EventRecord
 from aerotape.archive.entity.writer import RecordPosition
@@ -89,6 +91,29 @@ class AsyncEntities(AsyncClosing):
             # A cancelled read may still run in its thread, which then ends the generator.
             with contextlib.suppress(ValueError):
                 await asyncio.to_thread(records.close)
+
+    async def subscribe(
+        self,
+        from_: From = "beginning",
+        tags: Collection[str] = (),
+        *,
+        until_caught_up: bool = False,
+    ) -> AsyncGenerator[TopicChange, None]:
+        """As `Entities.subscribe`; it begins with the first change that is awaited."""
+        subscription = await asyncio.to_thread(
+            self._entities.subscribe, from_, tags, until_caught_up=until_caught_up
+        )
+        try:
+            while not subscription.is_over:
+                changes = await asyncio.to_thread(subscription.take, _BATCH)
+                for change in changes:
+                    yield change
+                if not changes:
+                    await asyncio.sleep(POLL_S)
+        finally:
+            # A cancelled call may still run in its thread.
+            with contextlib.suppress(ValueError):
+                await asyncio.to_thread(subscription.close)
 
     async def close(self) -> None:
         """As `Entities.close`."""
