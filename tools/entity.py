@@ -20,6 +20,8 @@ MODULES: Final = {
     "pointer": "journal",
     "delete": "journal",
     "purge": "journal",
+    "follow": "follow",
+    "list": "list",
     "replicate": "replicate",
     "purge-expired": "purge_expired",
     "retention": "retention",

@@ -36,11 +36,16 @@ def _read(args: argparse.Namespace) -> None:
     with journals(args) as entities:
         records = entities.read(args.key, args.from_seq_nr)
         for record in records:
-            shown = f"{record.seq_nr} {record.event.payload_type} {_shown(record) or ''}"
-            emit_line(_row(record), shown.rstrip(), args)
+            emit_line(event_row(record), event_text(record), args)
 
 
-def _row(record: EventRecord) -> dict[str, Any]:
+def event_text(record: EventRecord) -> str:
+    """Return an event as a line for people."""
+    return f"{record.seq_nr} {record.event.payload_type} {payload_text(record) or ''}".rstrip()
+
+
+def event_row(record: EventRecord) -> dict[str, Any]:
+    """Return the fields of an event that `--json` prints."""
     return {
         "seq_nr": record.seq_nr,
         "tags": list(record.event.tags),
@@ -58,14 +63,15 @@ def _row(record: EventRecord) -> dict[str, Any]:
 
 
 def _payload(record: EventRecord) -> str | None:
-    shown = _shown(record)
+    shown = payload_text(record)
     if shown is None or record.event.payload_type != "json":
         return shown
     one_line = shown.replace("\r", " ").replace("\n", " ")  # in texts they are escaped
     return Json(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", one_line))
 
 
-def _shown(record: EventRecord) -> str | None:
+def payload_text(record: EventRecord) -> str | None:
+    """Return a payload as text, that of a binary event in hexadecimal; None: none."""
     payload = record.event.payload
     if payload is None:
         return None
