@@ -7,7 +7,6 @@ it after a pause; the recording stops when the last writer closes its publicatio
 from __future__ import annotations
 
 import contextlib
-import struct
 import threading
 import time
 from collections.abc import Callable
@@ -15,9 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape.aeron import Publication
-from aerotape.archive.counters import CounterType
 from aerotape.archive.entity.known_end import Known, KnownEnd
 from aerotape.archive.entity.partition import Partition
+from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.catalog.descriptor import extension_channel
 from aerotape.channel_uri import with_session_id
@@ -103,13 +102,7 @@ class PartitionWriter(Closing):
         self._publication, self.recording_id = self._open()
         self._max_payload_length = self._publication.max_payload_length
         self.max_length = self._publication.max_message_length
-        self._counters = client.aeron.counters()
-        # Of a persistent topic, recorded is what is on storage.
-        is_persistent = partition.is_persistent
-        self._counter_type: int = (
-            CounterType.LEDGER_CONFIRMED if is_persistent else CounterType.RECORDING_POSITION
-        )
-        self._counter_id: int | None = None
+        self._recorded_position = RecordedPosition(client, partition, self.recording_id)
         self.lock = threading.Lock()
         self.known_end = KnownEnd()
 
@@ -303,7 +296,7 @@ class PartitionWriter(Closing):
         """
         yields = 0
         deadline_ns = time.monotonic_ns() + self._timeout_ns
-        while (recorded := self._recorded_position()) < position:
+        while (recorded := self._recorded_position.live()) < position:
             if recorded == NULL_POSITION:
                 self._check_stopped(position)
                 return
@@ -314,39 +307,6 @@ class PartitionWriter(Closing):
                 )
             yields += 1
             time.sleep(0 if yields <= _YIELDS else _SLEEP_S)
-
-    def _recorded_position(self) -> int:
-        """Return how far the recording is, -1 when it is not live."""
-        if self._counter_id is None:
-            self._counter_id = self._find_counter()
-        if self._counter_id is None:  # an archive with another driver, or a stopped recording
-            position = self._client.recording_position(self.recording_id)
-            if self.partition.is_persistent and position != NULL_POSITION:
-                raise EntityError(
-                    f"recording {self.recording_id} of {self.partition} has no confirmed position:"
-                    " topics of type PD_JOURNAL need an aerotape archive on this media driver",
-                    self.partition.topic,
-                )
-            return position
-        position = self._counters.value(self._counter_id)
-        if self._is_counter(self._counter_id):
-            return position
-        self._counter_id = None
-        return NULL_POSITION
-
-    def _find_counter(self) -> int | None:
-        archive_id = struct.pack("<q", self._client.archive_id)
-        for row in self._counters.rows(self._counter_type):
-            if row[2][:8] == struct.pack("<q", self.recording_id) and archive_id in row[2]:
-                return row[0]
-        return None
-
-    def _is_counter(self, counter_id: int) -> bool:
-        return (
-            self._counters.state(counter_id) == 1
-            and self._counters.type_id(counter_id) == self._counter_type
-            and self._counters.key(counter_id)[:8] == struct.pack("<q", self.recording_id)
-        )
 
     def _check_stopped(self, position: int) -> None:
         stopped_at = self._client.max_recorded_position(self.recording_id)
@@ -363,7 +323,7 @@ class PartitionWriter(Closing):
         """Whether the publication is open and still recorded, as far as is known."""
         if not self._publication.is_connected:
             return False
-        return self._counter_id is None or self._is_counter(self._counter_id)
+        return not self._recorded_position.has_ended
 
     def close(self) -> None:
         """Close the publication. Idempotent."""

@@ -25,6 +25,7 @@ from aerotape.archive.entity.following.changes import (
 )
 from aerotape.archive.entity.log import check_start, damaged, of_another_log, records_of
 from aerotape.archive.entity.partition import Partition
+from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.transitions import record_id
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append
 from aerotape.codecs.entity.messages import decode, read_header
@@ -62,6 +63,7 @@ class PartitionChanges:
         self._partition = partition
         self._recording_id = recording.recording_id
         self._term_length = recording.term_buffer_length
+        self._recorded_position = RecordedPosition(client, partition, recording.recording_id)
         self._store = store
         self._tags = frozenset(tags)
         self._folds: dict[bytes, Fold] = {}
@@ -77,7 +79,7 @@ class PartitionChanges:
                 position or the store.
             EntityStoreError: the store does not respond.
         """
-        end = self._client.max_recorded_position(self._recording_id)
+        end = self._recorded_position.end()
         if end == self._end:
             return
         try:

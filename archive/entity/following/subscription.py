@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from aerotape.archive.entity.following.changes import TopicChange
 from aerotape.archive.entity.following.partition_changes import PartitionChanges
 from aerotape.archive.entity.partition import Partition
+from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.context import Closing
 from aerotape.errors import AeronTimeoutError, ConfigurationError
@@ -169,7 +170,9 @@ class Subscription(Iterator[TopicChange], Closing):
             return {}
         if from_ == "now":
             return {
-                partition.index: self._client.max_recorded_position(recording.recording_id)
+                partition.index: RecordedPosition(
+                    self._client, partition, recording.recording_id
+                ).end()
                 for partition, recording in self._recordings().items()
             }
         option, last = argument("from_", "--from"), len(self._partitions) - 1

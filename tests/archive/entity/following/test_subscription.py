@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from aerotape.archive.entity.following.changes import (
     TopicDelete,
     TopicPurge,
 )
+from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.records import Pointer
 from aerotape.archive.entity.topic import partition_of, recordings_of
 from aerotape.codecs.entity import Event
@@ -171,6 +173,77 @@ def test_live_writers(client: aerotape.ArchiveClient, stored: bool) -> None:
     assert {id: list(each) for id, each in follower.journals.items()} == {
         id: list(range(1, count + 1)) for id in ids
     }
+
+
+def test_many_partitions(client: aerotape.ArchiveClient) -> None:
+    """More partitions than an archive has replays; following writes nothing."""
+    topic, ids = new_topic(), [f"id-{number}" for number in range(400)]
+    for first in range(0, 40, 10):  # it does not have so many live recordings
+        with client.entities(topic, 40) as writer:
+            some = [id for id in ids if first <= partition_of(id, 40) < first + 10]
+            writer.append_many((id, events(1)) for id in some)
+
+    def recorded() -> list[int]:
+        found = recordings_of(topic, client.list_recordings()).values()
+        return [client.max_recorded_position(each.recording_id) for each in found]
+
+    before = recorded()
+    assert len(before) == 40
+    with (
+        client.entities(topic) as reader,
+        reader.subscribe(timeout_ns=TIMEOUT_NS) as subscription,
+    ):
+        assert {next(subscription).id for _ in ids} == set(ids)
+        assert subscription.take(1) == []
+    assert recorded() == before
+
+
+def test_persistent_topic(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+    """Of a topic of type PD_JOURNAL only what is on storage is returned."""
+    if archive.kind != "aerotape":
+        pytest.skip("the Java archive does not have them")
+    with client.entities(new_topic(), type="PD_JOURNAL") as journal:
+        places = [journal.append("a", events(number)) for number in range(1, 5)]
+        writer = journal._log.writer("a")
+        counter_id = writer._recorded_position._counter_id
+        assert counter_id is not None
+        with pytest.MonkeyPatch.context() as patch:  # a sync that is under way
+            confirmed = places[1].next_position
+            patch.setattr(RecordedPosition, "live", lambda _: confirmed)
+            with journal.subscribe() as subscription, journal.subscribe("now") as later:
+                assert [shown(each)[1] for each in subscription.take(9)] == [1, 2]
+                patch.undo()
+                assert [shown(each)[1] for each in subscription.take(9)] == [3, 4]
+                assert [shown(each)[1] for each in later.take(9)] == [3, 4]
+    with client.entities(journal.topic) as stopped:
+        changes = list(stopped.subscribe(until_caught_up=True))
+        assert [shown(each)[1] for each in changes] == [1, 2, 3, 4]
+
+
+def test_another_media_driver(
+    archive: ServedArchive, client: aerotape.ArchiveClient, aeron_dir: Path
+) -> None:
+    """A client on another driver follows; of a live PD_JOURNAL it cannot see what is on storage."""
+    with (
+        aerotape.MediaDriver.launch(aeron_dir),
+        archive.connect(aeron_dir=aeron_dir) as remote,
+        client.entities(new_topic()) as journal,
+        remote.entities(journal.topic) as reader,
+        reader.subscribe(timeout_ns=TIMEOUT_NS) as subscription,
+    ):
+        for number in range(1, 5):
+            journal.append("a", events(number))
+            assert shown(next(subscription)) == ("a", number)
+        if archive.kind != "aerotape":
+            return
+        with (
+            client.entities(new_topic(), type="PD_JOURNAL") as durable,
+            remote.entities(durable.topic) as other,
+            other.subscribe() as changes,
+        ):
+            durable.append("a", events(1))
+            with pytest.raises(EntityError, match="need an aerotape archive on this media driver"):
+                changes.take(1)
 
 
 @pytest.mark.parametrize("replicated", [0, 4, None])
