@@ -53,7 +53,7 @@ def shown(change: TopicChange) -> tuple[Any, ...]:
 
 
 def test_kinds_of_changes(client: aerotape.ArchiveClient) -> None:
-    """Appends as far as they count, deletes that have an effect, and purges of a journal."""
+    """Appends as far as they count, deletes, and purges of a journal that exists."""
     with client.entities(new_topic()) as journal:
         journal.append("a", events(1, 2, 3))
         journal.append("a", events(2, 3, 4, 6))
