@@ -22,6 +22,8 @@ MODULES: Final = {
     "snapshot": "read",
     "delete": "journal",
     "purge": "journal",
+    "follow": "follow",
+    "list": "list",
     "replicate": "replicate",
     "purge-expired": "purge_expired",
     "retention": "retention",

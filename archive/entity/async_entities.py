@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Generator, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from aerotape.archive.entity.entities import Entities
+from aerotape.archive.entity.following.changes import TopicChange
+from aerotape.archive.entity.following.subscription import POLL_S, From
 from aerotape.archive.entity.log import LogStatistics
 from aerotape.archive.entity.records import EventRecord, SnapshotRecord
 from aerotape.archive.entity.writer import RecordPosition
@@ -111,6 +113,29 @@ class AsyncEntities(AsyncClosing):
         async with contextlib.aclosing(_events(records)) as events:
             async for record in events:
                 yield record
+
+    async def subscribe(
+        self,
+        from_: From = "beginning",
+        tags: Collection[str] = (),
+        *,
+        until_caught_up: bool = False,
+    ) -> AsyncGenerator[TopicChange, None]:
+        """As `Entities.subscribe`; it begins with the first change that is awaited."""
+        subscription = await asyncio.to_thread(
+            self._entities.subscribe, from_, tags, until_caught_up=until_caught_up
+        )
+        try:
+            while not subscription.is_over:
+                changes = await asyncio.to_thread(subscription.take, _BATCH)
+                for change in changes:
+                    yield change
+                if not changes:
+                    await asyncio.sleep(POLL_S)
+        finally:
+            # A cancelled call may still run in its thread.
+            with contextlib.suppress(ValueError):
+                await asyncio.to_thread(subscription.close)
 
     async def close(self) -> None:
         """As `Entities.close`."""

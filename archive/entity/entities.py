@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
 from aerotape.archive.entity.fold import Effect
+from aerotape.archive.entity.following.subscription import From, Subscription
 from aerotape.archive.entity.log import DEFAULT_BUFFER_LENGTH, Tail
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import EventRecord, Head, SnapshotRecord
@@ -84,6 +85,7 @@ class Entities(Closing):
         if self.type not in JOURNAL_TYPES:
             raise ConfigurationError(f"type={type}: expected {' or '.join(JOURNAL_TYPES)}", "type")
         self.partitions = partitions
+        self._client = client
         self._store = store
         is_persistent = self.type == "PD_JOURNAL"
         self._log = TopicLog(
@@ -335,6 +337,43 @@ class Entities(Closing):
         """
         tail, _ = self._view(id)
         return tail.fold.last if tail.fold.exists else None
+
+    def subscribe(
+        self,
+        from_: From = "beginning",
+        tags: Collection[str] = (),
+        *,
+        until_caught_up: bool = False,
+        timeout_ns: int | None = None,
+    ) -> Subscription:
+        """Return the changes of all journals of the topic, each once, as they are recorded.
+
+        Those of a partition, and so of an entity, are in the order of the log. Appends that the
+        journal refused or had already are left out. With a store, events up to its pointers are
+        taken from there; those that have been deleted or purged since are left out. Nothing is
+        written, and a topic that has no recording yet is waited for.
+
+        Args:
+            from_: ``"beginning"``; ``"now"``: what is recorded from now on; or the positions of an
+                earlier change or subscription. A partition that is missing begins at 0.
+            tags: only events with one of these tags, and all deletes and purges. Default: all.
+            until_caught_up: end when all that was recorded at the first step has been returned;
+                else follow for ever.
+            timeout_ns: how long to wait for the next change. Default: no limit.
+
+        Raises:
+            ConfigurationError: an argument is invalid.
+            EntityStoreError: the store has no order of events across entities (Cassandra).
+        """
+        return Subscription(
+            self._client,
+            self._log.partitions,
+            self._store,
+            from_,
+            tags,
+            until_caught_up,
+            timeout_ns,
+        )
 
     def _view(self, id: str) -> tuple[Tail, Head | None]:
         return self._log.view(

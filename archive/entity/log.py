@@ -19,6 +19,7 @@ from aerotape.codecs.entity.actions import ActionHeader, Append
 from aerotape.codecs.entity.messages import Selector, decode, is_mark, read_header
 from aerotape.codecs.entity.payload import events_of
 from aerotape.errors import CodecError, EntityError, InvalidPositionError
+from aerotape.formatting import argument
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
@@ -161,21 +162,9 @@ class Tail:
     def _records(self, append: Append, offset: int) -> Iterator[EventRecord]:
         self._statistics.decoded_payloads += 1
         try:
-            events = events_of(append)
+            yield from records_of(append, self._partition.index, offset)
         except CodecError as error:
-            raise self._damaged(offset, error) from error
-        for event in events.events:
-            yield EventRecord(
-                event,
-                self._partition.index,
-                offset,
-                append.timestamp_ms,
-                append.origin,
-                append.version,
-                append.metadata,
-                events.metadata,
-                events.expire_after_ns,
-            )
+            raise damaged(self._partition, self._recording_id, offset, error) from error
 
     def _pass(self, begin: int) -> Iterator[_Found]:
         """Iterate over the entity's actions from a position to the mark."""
@@ -189,7 +178,9 @@ class Tail:
                     try:
                         header = header_of(message.payload)
                     except CodecError as error:
-                        raise self._damaged(message.position, error) from error
+                        raise damaged(
+                            self._partition, self._recording_id, message.position, error
+                        ) from error
                     if not is_mark(message.payload):
                         self.marks_from = message.end_position
                     if header is not None:
@@ -203,9 +194,63 @@ class Tail:
         finally:
             statistics.records += seen
 
-    def _damaged(self, position: int, error: CodecError) -> EntityError:
-        return EntityError(
-            f"recording {self._recording_id} of {self._partition} has an invalid record at "
-            f"{position}: {error}",
-            self._partition.topic,
+
+def records_of(append: Append, partition: int, offset: int) -> Iterator[EventRecord]:
+    """Yield the events of an append in the log (CodecError: its payload is damaged).
+
+    Args:
+        append: the append.
+        partition: the partition's index.
+        offset: position of the record, bytes.
+    """
+    events = events_of(append)
+    for event in events.events:
+        yield EventRecord(
+            event,
+            partition,
+            offset,
+            append.timestamp_ms,
+            append.origin,
+            append.version,
+            append.metadata,
+            events.metadata,
+            events.expire_after_ns,
         )
+
+
+def check_start(partition: Partition, start: int, replicated: int, has_store: bool) -> None:
+    """Check that a log that begins at `start` continues what is replicated, both in bytes.
+
+    Raises:
+        EntityError: the part between them has been purged.
+    """
+    if start <= replicated:
+        return
+    has = f"the store has it up to {replicated}" if has_store else "no store is given"
+    raise EntityError(
+        f"the log of {partition} begins at {start}, the rest has been purged, and {has}: give "
+        f"{argument('store', '--store')}, that of the topic's replicator",
+        partition.topic,
+    )
+
+
+def of_another_log(
+    partition: Partition, recording_id: int, replicated: int, end: int
+) -> EntityError:
+    """Return the error that a store has more than a recording, which ends at `end`."""
+    return EntityError(
+        f"{partition} is replicated up to {replicated}, but recording {recording_id} ends at "
+        f"{end}: the store is that of another log, or records were lost in a power cut; use a new "
+        "namespace",
+        partition.topic,
+    )
+
+
+def damaged(
+    partition: Partition, recording_id: int, position: int, error: CodecError
+) -> EntityError:
+    """Return the error that the record at a position is invalid."""
+    return EntityError(
+        f"recording {recording_id} of {partition} has an invalid record at {position}: {error}",
+        partition.topic,
+    )

@@ -1,4 +1,7 @@
-"""How far the recording of a partition is: on storage, for a topic of type PD_JOURNAL."""
+"""How far a partition is recorded: of a topic of type PD_JOURNAL, what is on storage.
+
+While the recording is live, a counter on the archive's media driver shows it, without a request.
+"""
 
 from __future__ import annotations
 
@@ -7,51 +10,85 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.counters import CounterType
 from aerotape.archive.entity.partition import Partition
+from aerotape.errors import EntityError
+from aerotape.protocol import NULL_POSITION
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
 
 
 class RecordedPosition:
-    """The counter of a live recording on the client's media driver."""
+    """The recorded position of one partition."""
 
     def __init__(self, client: ArchiveClient, partition: Partition, recording_id: int) -> None:
-        """Look for the counter when its value is needed."""
-        self.counter_id: int | None = None
+        """Find the counter later, when the position is asked for."""
+        self._client = client
+        self._partition = partition
+        self._recording_id = recording_id
         self._counters = client.aeron.counters()
-        self._archive_id = struct.pack("<q", client.archive_id)
-        self._recording_id = struct.pack("<q", recording_id)
-        # Of a persistent topic, recorded is what is on storage.
-        self._type: int = (
+        self._counter_type: int = (
             CounterType.LEDGER_CONFIRMED
             if partition.is_persistent
             else CounterType.RECORDING_POSITION
         )
+        self._counter_id: int | None = None
 
-    def value(self) -> int | None:
-        """Return the position, bytes; None: there is no counter, or not any more."""
-        if self.counter_id is None:
-            self.counter_id = self._find()
-        if self.counter_id is None:
+    def counter(self) -> int | None:
+        """Return the value of the counter, bytes; None: it is not there, or not any more."""
+        if self._counter_id is None:
+            self._counter_id = self._find_counter()
+        if self._counter_id is None:
             return None
-        position = self._counters.value(self.counter_id)
-        if self.is_live:
+        position = self._counters.value(self._counter_id)
+        if self._is_counter(self._counter_id):
             return position
-        self.counter_id = None
+        self._counter_id = None
         return None
+
+    def live(self) -> int:
+        """Return how far the recording is, bytes; -1 when it is not live.
+
+        Raises:
+            EntityError: it is of type PD_JOURNAL, and its counter is not on this media driver.
+        """
+        was_found = self._counter_id is not None
+        position = self.counter()
+        if position is not None:
+            return position
+        if was_found:
+            return NULL_POSITION
+        # An archive with another driver, or a stopped recording.
+        position = self._client.recording_position(self._recording_id)
+        if self._partition.is_persistent and position != NULL_POSITION:
+            raise EntityError(
+                f"recording {self._recording_id} of {self._partition} has no confirmed position: "
+                "topics of type PD_JOURNAL need an aerotape archive on this media driver",
+                self._partition.topic,
+            )
+        return position
+
+    def end(self) -> int:
+        """Return how far the recording is, or where it stopped, bytes (EntityError: as `live`)."""
+        position = self.live()
+        if position != NULL_POSITION:
+            return position
+        return self._client.max_recorded_position(self._recording_id)
 
     @property
-    def is_live(self) -> bool:
-        """Whether the counter, if it was found, is still that of the recording."""
-        counter_id = self.counter_id
-        return counter_id is None or (
-            self._counters.state(counter_id) == 1
-            and self._counters.type_id(counter_id) == self._type
-            and self._counters.key(counter_id)[:8] == self._recording_id
-        )
+    def has_ended(self) -> bool:
+        """Whether the recording was live when the position was read last, and has ended."""
+        return self._counter_id is not None and not self._is_counter(self._counter_id)
 
-    def _find(self) -> int | None:
-        for row in self._counters.rows(self._type):
-            if row[2][:8] == self._recording_id and self._archive_id in row[2]:
+    def _find_counter(self) -> int | None:
+        archive_id = struct.pack("<q", self._client.archive_id)
+        for row in self._counters.rows(self._counter_type):
+            if row[2][:8] == struct.pack("<q", self._recording_id) and archive_id in row[2]:
                 return row[0]
         return None
+
+    def _is_counter(self, counter_id: int) -> bool:
+        return (
+            self._counters.state(counter_id) == 1
+            and self._counters.type_id(counter_id) == self._counter_type
+            and self._counters.key(counter_id)[:8] == struct.pack("<q", self._recording_id)
+        )

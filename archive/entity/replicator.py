@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from aerotape.archive.entity.log import of_another_log
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.records import Pointer
@@ -177,7 +178,7 @@ class Replicator(Closing):
         end = client.max_recorded_position(recording_id)
         if partition.is_persistent:
             # What is not on storage may be lost, and must not be in the store then.
-            confirmed = RecordedPosition(client, partition, recording_id).value()
+            confirmed = RecordedPosition(client, partition, recording_id).counter()
             end = end if confirmed is None else min(end, confirmed)
         if pointer is not None and pointer.next_position == end:
             return
@@ -193,12 +194,7 @@ class Replicator(Closing):
                 self.topic,
             )
         if begin > end:
-            raise EntityError(
-                f"partition {index} of topic {self.topic} is replicated up to {begin}, but "
-                f"recording {recording_id} ends at {end}: the store is that of another log, or "
-                "records were lost; use a new namespace",
-                self.topic,
-            )
+            raise of_another_log(partition, recording_id, begin, end)
         if begin == end:
             return
         with client.replay(recording_id, begin, end - begin, follow=False) as messages:

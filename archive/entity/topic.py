@@ -73,6 +73,12 @@ def recordings_of(
     return dict(sorted(found.items(), key=lambda item: item[0].index))
 
 
+def topics_of(recordings: Iterable[RecordingDescriptor]) -> list[str]:
+    """Return the topics that have recordings, sorted."""
+    partitions = map(partition_in, recordings)
+    return sorted({partition.topic for partition in partitions if partition is not None})
+
+
 def existing_recordings_of(
     topic: str, recordings: Iterable[RecordingDescriptor]
 ) -> dict[Partition, RecordingDescriptor]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.entity.fold import Effect, Fold
 from aerotape.archive.entity.known_end import Known
-from aerotape.archive.entity.log import LogStatistics, Tail
+from aerotape.archive.entity.log import LogStatistics, Tail, check_start, of_another_log
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import Head
 from aerotape.archive.entity.stores.store import Store
@@ -19,7 +19,6 @@ from aerotape.codecs.entity.actions import ActionHeader
 from aerotape.codecs.entity.messages import Selector
 from aerotape.context import Closing
 from aerotape.errors import EntityError
-from aerotape.formatting import argument
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
@@ -115,23 +114,12 @@ class TopicLog(Closing):
             pointer, head = self._store.view(self._topic, writer.partition.index, id)
         if pointer is None:
             begin = self._client.start_position(writer.recording_id)
-            self._check_start(writer.partition, begin, 0)
+            check_start(writer.partition, begin, 0, self._store is not None)
             return begin, head
         if pointer.next_position > end:
             writer.await_recorded(end)
             self._check_end(writer, pointer.next_position)
         return pointer.next_position, head
-
-    def _check_start(self, partition: Partition, start: int, replicated: int) -> None:
-        """Check that a log that begins at `start` continues what is replicated, both in bytes."""
-        if start <= replicated:
-            return
-        has = "no store is given" if self._store is None else f"the store has it up to {replicated}"
-        raise EntityError(
-            f"the log of {partition} begins at {start}, the rest has been purged, and {has}: give "
-            f"{argument('store', '--store')}, that of the topic's replicator",
-            self._topic,
-        )
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -208,19 +196,15 @@ class TopicLog(Closing):
         partition, recording_id = writer.partition, writer.recording_id
         pointer = None if self._store is None else self._store.pointer(self._topic, partition.index)
         replicated = 0 if pointer is None else pointer.next_position
-        self._check_start(partition, self._client.start_position(recording_id), replicated)
+        start = self._client.start_position(recording_id)
+        check_start(partition, start, replicated, self._store is not None)
         if replicated:
             self._check_end(writer, replicated)
 
     def _check_end(self, writer: PartitionWriter, replicated: int) -> None:
         recorded = self._client.max_recorded_position(writer.recording_id)
         if replicated > recorded:
-            raise EntityError(
-                f"{writer.partition} is replicated up to {replicated}, but recording "
-                f"{writer.recording_id} ends at {recorded}: the store is that of another log, or "
-                "records were lost in a power cut; use a new namespace",
-                self._topic,
-            )
+            raise of_another_log(writer.partition, writer.recording_id, replicated, recorded)
 
     def close(self) -> None:
         """Close the publications; recordings stop when no other writer is left. Idempotent."""

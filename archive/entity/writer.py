@@ -102,7 +102,7 @@ class PartitionWriter(Closing):
         self._publication, self.recording_id = self._open()
         self._max_payload_length = self._publication.max_payload_length
         self.max_length = self._publication.max_message_length
-        self._recorded = RecordedPosition(client, partition, self.recording_id)
+        self._recorded_position = RecordedPosition(client, partition, self.recording_id)
         self.lock = threading.Lock()
         self.known_end = KnownEnd()
 
@@ -298,7 +298,7 @@ class PartitionWriter(Closing):
         """
         yields = 0
         deadline_ns = time.monotonic_ns() + self._timeout_ns
-        while (recorded := self._recorded_position()) < position:
+        while (recorded := self._recorded_position.live()) < position:
             if recorded == NULL_POSITION:
                 self._check_stopped(position)
                 return
@@ -309,24 +309,6 @@ class PartitionWriter(Closing):
                 )
             yields += 1
             time.sleep(0 if yields <= _YIELDS else _SLEEP_S)
-
-    def _recorded_position(self) -> int:
-        """Return how far the recording is, -1 when it is not live."""
-        was_found = self._recorded.counter_id is not None
-        position = self._recorded.value()
-        if position is not None:
-            return position
-        if was_found:
-            return NULL_POSITION
-        # An archive with another driver, or a stopped recording.
-        position = self._client.recording_position(self.recording_id)
-        if self.partition.is_persistent and position != NULL_POSITION:
-            raise EntityError(
-                f"recording {self.recording_id} of {self.partition} has no confirmed position:"
-                " topics of type PD_JOURNAL need an aerotape archive on this media driver",
-                self.partition.topic,
-            )
-        return position
 
     def _check_stopped(self, position: int) -> None:
         stopped_at = self._client.max_recorded_position(self.recording_id)
@@ -343,7 +325,7 @@ class PartitionWriter(Closing):
         """Whether the publication is open and still recorded, as far as is known."""
         if not self._publication.is_connected:
             return False
-        return self._recorded.is_live
+        return not self._recorded_position.has_ended
 
     def close(self) -> None:
         """Close the publication. Idempotent."""

@@ -82,15 +82,16 @@ def print_section(title: str, row: Row) -> None:
 
 def emit_line(row: Row | Any, text: str, args: argparse.Namespace) -> None:
     """Print one item of an open-ended stream: a JSON object a line, or `text` for people."""
-    if args.json:
-        fields = _as_row(row).items()
-        shown = (
-            f"{_dumps(name)}: {value if type(value) is Json else _dumps(value)}"
-            for name, value in fields
-        )
-        print(f"{{{', '.join(shown)}}}")
-    else:
-        print(printable(text))
+    print(json_object(row) if args.json else printable(text))
+
+
+def json_object(row: Row | Any) -> Json:
+    """Return a row as a JSON object; a value that is `Json` is in it as it is."""
+    shown = (
+        f"{_dumps(name)}: {value if type(value) is Json else _dumps(value)}"
+        for name, value in _as_row(row).items()
+    )
+    return Json(f"{{{', '.join(shown)}}}")
 
 
 def note(text: str) -> None:

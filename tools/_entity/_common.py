@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING, Unpack
 
 from aerotape.codecs.journal_type import JOURNAL_TYPES
 from aerotape.errors import ConfigurationError
@@ -17,6 +17,7 @@ from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.entities import Entities
+    from aerotape.archive.entity.records import EntityOptions
     from aerotape.archive.entity.stored import StoredEntities
 
 
@@ -27,12 +28,7 @@ def add_journal_command(
     parser = add_command(commands, name, run_it)
     add_topic(parser)
     parser.add_argument("--key", metavar="ID", type=key, required=True, help="the entity's id")
-    parser.add_argument(
-        "--store",
-        metavar="URL",
-        help="the store of the topic's replicator, for example sqlite:journals.db (default: none; "
-        "the recordings are read)",
-    )
+    add_optional_store(parser)
     parser.add_argument(
         "--partitions",
         metavar="N",
@@ -85,6 +81,16 @@ def add_store(
     )
 
 
+def add_optional_store(parser: argparse.ArgumentParser) -> None:
+    """Add the option of a store to read from."""
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        help="the store of the topic's replicator, for example sqlite:journals.db (default: none; "
+        "the recordings are read)",
+    )
+
+
 def partitions(text: str) -> int:
     """Parse a number of partitions."""
     return integer(text, 1, 10_000)
@@ -120,13 +126,29 @@ def age_ns(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def journals(
+    args: argparse.Namespace, *, may_be_new: bool = False
+) -> AbstractContextManager[Entities]:
+    """Open the topic of a command of `add_journal_command`; arguments as of `open_topic`."""
+    options: EntityOptions = {"type": args.type, "channel": args.channel}
+    return open_topic(args, args.partitions, may_be_new=may_be_new, **options)
+
+
 @contextmanager
-def journals(args: argparse.Namespace, *, may_be_new: bool = False) -> Iterator[Entities]:
-    """Open the topic of a command of `add_journal_command`.
+def open_topic(
+    args: argparse.Namespace,
+    partitions: int | None = None,
+    *,
+    may_be_new: bool = False,
+    **options: Unpack[EntityOptions],
+) -> Iterator[Entities]:
+    """Open the topic and the store of a command, over a connection to the archive.
 
     Args:
+        partitions: the number of its partitions; None: as it has.
         may_be_new: create a topic that has no recording. Else it is refused: also reading writes,
             a mark, and would create it.
+        options: of the topic.
     """
     from aerotape.archive.entity.topic import check_topic, existing_recordings_of
 
@@ -140,9 +162,7 @@ def journals(args: argparse.Namespace, *, may_be_new: bool = False) -> Iterator[
         client = stack.enter_context(connect(args))
         if not may_be_new:
             existing_recordings_of(topic, client.list_recordings())
-        yield stack.enter_context(
-            client.entities(topic, args.partitions, store, type=args.type, channel=args.channel)
-        )
+        yield stack.enter_context(client.entities(topic, partitions, store, **options))
 
 
 @contextmanager

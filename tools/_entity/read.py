@@ -42,16 +42,7 @@ def _read(args: argparse.Namespace) -> None:
     """
     with readable_journals(args) as entities:
         for record in entities.read(args.key, args.from_seq_nr):
-            event = record.event
-            row = {
-                "seq_nr": event.seq_nr,
-                "tags": list(event.tags),
-                **_payload(event),
-                **_about(record),
-                "payload_metadata": record.payload_metadata,
-                "expire_after_ns": record.expire_after_ns,
-            }
-            emit_line(row, _text(event), args)
+            emit_line(event_row(record), event_text(record), args)
 
 
 def _snapshot(args: argparse.Namespace) -> None:
@@ -69,6 +60,23 @@ def _snapshot(args: argparse.Namespace) -> None:
         emit_line(row, _text(event), args)
 
 
+def event_text(record: EventRecord) -> str:
+    """Return an event as a line for people."""
+    return _text(record.event)
+
+
+def event_row(record: EventRecord) -> dict[str, Any]:
+    """Return the fields of an event that `--json` prints."""
+    return {
+        "seq_nr": record.seq_nr,
+        "tags": list(record.event.tags),
+        **_payload(record.event),
+        **_about(record),
+        "payload_metadata": record.payload_metadata,
+        "expire_after_ns": record.expire_after_ns,
+    }
+
+
 def _about(record: EventRecord | SnapshotRecord) -> dict[str, Any]:
     """Return what is shown of the record that has an event or a snapshot."""
     return {
@@ -82,7 +90,7 @@ def _about(record: EventRecord | SnapshotRecord) -> dict[str, Any]:
 
 
 def _text(event: Event) -> str:
-    return f"{event.seq_nr} {event.payload_type} {_shown(event) or ''}".rstrip()
+    return f"{event.seq_nr} {event.payload_type} {payload_text(event) or ''}".rstrip()
 
 
 def _payload(event: Event) -> dict[str, Any]:
@@ -90,14 +98,15 @@ def _payload(event: Event) -> dict[str, Any]:
 
 
 def _one_line(event: Event) -> str | None:
-    shown = _shown(event)
+    shown = payload_text(event)
     if shown is None or event.payload_type != "json":
         return shown
     one_line = shown.replace("\r", " ").replace("\n", " ")  # in texts they are escaped
     return Json(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", one_line))
 
 
-def _shown(event: Event) -> str | None:
+def payload_text(event: Event) -> str | None:
+    """Return a payload as text, that of a binary event in hexadecimal; None: none."""
     if event.payload is None:
         return None
     return event.payload.hex() if event.payload_type == "binary" else event.payload.decode()

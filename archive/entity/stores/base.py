@@ -9,7 +9,7 @@ one replicator. Only a store that is opened writable creates, changes or migrate
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -210,6 +210,29 @@ class EntityStore(Closing, ABC):
             after: the last id of the preceding page; None: the first page.
             limit: the most journals of the page.
         """
+
+    def events_between(
+        self, topic: str, partition: int, begin: int, end: int, tags: Collection[str] = ()
+    ) -> Iterator[tuple[str, EventRecord]]:
+        """Iterate over ids and events of a partition by position, then by sequence number.
+
+        Memory is bounded.
+
+        Args:
+            topic: the topic's name.
+            partition: the partition's index.
+            begin: events of records at lower positions are left out, bytes.
+            end: events of records at this position and later are left out, bytes.
+            tags: only events with one of these tags; empty: all events.
+
+        Raises:
+            EntityStoreError: the store has no such order: Cassandra.
+        """
+        raise EntityStoreError(
+            f"{self.url} has no order of events across entities: cannot be used to follow a topic; "
+            "use an SQLite or PostgreSQL store, or none",
+            self.url,
+        )
 
     @abstractmethod
     def expired(self, topic: str, now_ms: int) -> Iterator[tuple[str, Head]]:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 _CONNECT_TIMEOUT_S: Final = 10
 _STAGED: Final = ("metajournal", "journal", "tag", "snapshot")
+_INDEXES: Final = {
+    "metajournal_index": "metajournal_expire_on",
+    "journal_index": "journal_offset",
+    "tag_index": "tag_id",
+}
 # One at a time creates tables: a lock of the transaction, any constant.
 _DDL_LOCK: Final = 0x6165726F
 
@@ -91,18 +96,18 @@ class PostgresqlStore(SqlStore):
         """Create or migrate the tables, and create those through which rows are copied."""
         with self._transaction():
             self._execute("SELECT pg_advisory_xact_lock(?)", (_DDL_LOCK,))
-            if not self._has_tables(self._query_in):
+            if not self._exists("setting", self._query_in):
                 self._execute(f'CREATE SCHEMA IF NOT EXISTS "{self.options.namespace}"')
             self._create_tables()
         for table in _STAGED:
             self._execute(f"CREATE TEMP TABLE staged_{table} (LIKE {self.tables[table]})")
 
-    def _has_tables(self, query: Callable[[str, Sequence[Any]], list[Any]]) -> bool:
-        return query("SELECT to_regclass(?)", (self.tables["setting"],)) != [(None,)]
+    def _exists(self, name: str, query: Callable[[str, Sequence[Any]], list[Any]]) -> bool:
+        name = f'"{self.options.namespace}"."{_INDEXES.get(name, name)}"'
+        return query("SELECT to_regclass(?)", (name,)) != [(None,)]
 
     def _dialect(self, sql: str) -> str:
-        names = {"metajournal_index": "metajournal_expire_on", "tag_index": "tag_id"}
-        sql = sql.format(**self.tables, **names, bytes="bytea", clustered="")
+        sql = sql.format(**self.tables, **_INDEXES, bytes="bytea", clustered="")
         # Ids are ordered as their bytes, as in the other stores.
         return sql.replace(" id text", ' id text COLLATE "C"')
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from heapq import merge
+from itertools import groupby
 from typing import Any, Final
 
 from aerotape.archive.entity.records import (
@@ -41,7 +43,14 @@ from aerotape.archive.entity.stores.rows import (
     snapshot_of,
     snapshot_rows,
 )
-from aerotape.archive.entity.stores.tables import MIGRATION, POINTER_COLUMNS, TABLES, TAG_COLUMNS
+from aerotape.archive.entity.stores.tables import (
+    JOURNAL_INDEX,
+    MIGRATION,
+    POINTER_COLUMNS,
+    TABLES,
+    TAG_COLUMNS,
+)
+from aerotape.archive.entity.topic import MAX_PARTITIONS
 from aerotape.archive.entity.transitions import Change
 
 _HEADS: Final = ", ".join(
@@ -51,6 +60,8 @@ _EVENTS: Final = ", ".join(f'"{name}"' for name in EVENT_COLUMNS)
 
 
 _Query = Callable[[str, Sequence[Any]], list[Any]]
+# Partition, position of a record, sequence number.
+_Place = tuple[int, int, int]
 
 
 class SqlStore(EntityStore):
@@ -65,7 +76,7 @@ class SqlStore(EntityStore):
         """Create the tables in the transaction if there are none, or migrate those of version 1."""
         now_ms = time.time_ns() // 1_000_000
         setting = self.tables["setting"]
-        if not self._has_tables(self._query_in):
+        if not self._exists("setting", self._query_in):
             for sql in TABLES:
                 self._execute(self._dialect(sql))
             self._execute(
@@ -82,11 +93,13 @@ class SqlStore(EntityStore):
                 (SCHEMA_VERSION, now_ms, VERSION_SETTING),
             )
             self._release_lock(REPLICATOR_LOCK)
+        if not self._exists("journal_index", self._query_in):  # tables of an earlier version
+            self._execute(self._dialect(JOURNAL_INDEX))
         self.check_version(self._version(self._query_in))
 
     def _check_tables(self) -> None:
         """Check that there are tables to read, and their version."""
-        if not self._has_tables(self._query):
+        if not self._exists("setting", self._query):
             raise self.missing()
         self.check_version(self._version(self._query))
 
@@ -111,8 +124,8 @@ class SqlStore(EntityStore):
             key = tuple(rows[-1][:3])
 
     @abstractmethod
-    def _has_tables(self, query: _Query) -> bool:
-        """Whether the namespace has tables."""
+    def _exists(self, name: str, query: _Query) -> bool:
+        """Whether the namespace has a table or an index."""
 
     @abstractmethod
     def _dialect(self, sql: str) -> str:
@@ -227,22 +240,53 @@ class SqlStore(EntityStore):
 
         Ordered by partition and position, then sequence number. Memory is bounded.
         """
-        key: tuple[int, int, int] = (0, -1, 0)
-        columns = ", ".join(f'journal."{name}"' for name in EVENT_COLUMNS)
-        sql = (
-            f"SELECT {columns} FROM {self.tables['tag']} AS tag"
-            f" JOIN {self.tables['journal']} AS journal ON journal.topic = tag.topic"
-            " AND journal.id = tag.id AND journal.seq_nr = tag.seq_nr"
+        return self._tagged(topic, tag, (0, -1, 0), (MAX_PARTITIONS, 0, 0))
+
+    def _tagged(
+        self, topic: str, tag: str, after: _Place, end: _Place
+    ) -> Iterator[tuple[str, EventRecord]]:
+        source = (
+            f"{self.tables['tag']} AS tag JOIN {self.tables['journal']} AS journal"
+            " ON journal.topic = tag.topic AND journal.id = tag.id AND journal.seq_nr = tag.seq_nr"
             " WHERE tag.topic = ? AND tag.tag = ?"
-            ' AND (tag.partition, tag."offset", tag.seq_nr) > (?, ?, ?)'
-            f' ORDER BY tag.partition, tag."offset", tag.seq_nr LIMIT {PAGE}'
         )
-        while rows := self._query(sql, (topic, _indexed(tag), *key)):
+        for id, record in self._in_log_order(source, (topic, _indexed(tag)), "tag", after, end):
+            if tag in record.event.tags:
+                yield id, record
+
+    def events_between(
+        self, topic: str, partition: int, begin: int, end: int, tags: Collection[str] = ()
+    ) -> Iterator[tuple[str, EventRecord]]:
+        after, limit = (partition, begin, 0), (partition, end, 0)
+        if not tags:
+            source = f"{self.tables['journal']} AS journal WHERE journal.topic = ?"
+            yield from self._in_log_order(source, (topic,), "journal", after, limit)
+            return
+        found = (self._tagged(topic, tag, after, limit) for tag in tags)
+        ordered = merge(*found, key=lambda item: (item[1].offset, item[1].seq_nr))
+        for _, same in groupby(ordered, key=lambda item: (item[1].offset, item[1].seq_nr)):
+            yield next(same)  # the others have it by another tag
+
+    def _in_log_order(
+        self, source: str, values: Sequence[Any], places: str, after: _Place, end: _Place
+    ) -> Iterator[tuple[str, EventRecord]]:
+        """Iterate over ids and events from one place to another, without both.
+
+        Args:
+            source: the tables, with a condition.
+            values: parameters of the condition.
+            places: the table that has an index of the places.
+        """
+        columns = ", ".join(f'journal."{name}"' for name in EVENT_COLUMNS)
+        place = f'{places}.partition, {places}."offset", {places}.seq_nr'
+        sql = (
+            f"SELECT {columns} FROM {source} AND ({place}) > (?, ?, ?) AND ({place}) < (?, ?, ?)"
+            f" ORDER BY {place} LIMIT {PAGE}"
+        )
+        while rows := self._query(sql, (*values, *after, *end)):
             for row in map(EventRow._make, rows):
-                record = event_of(row)
-                if tag in record.event.tags:
-                    yield row.id, record
-            key = row.partition, row.offset, row.seq_nr
+                yield row.id, event_of(row)
+            after = row.partition, row.offset, row.seq_nr
 
     def snapshots(self, topic: str, id: str, limit: int = MAX_SNAPSHOTS) -> list[SnapshotRecord]:
         columns = ", ".join(f'snapshot."{name}"' for name in SNAPSHOT_COLUMNS)

@@ -33,7 +33,7 @@ _PRAGMAS: Final = (
     "PRAGMA wal_autocheckpoint = 16384",
     "PRAGMA temp_store = MEMORY",
 )
-_INDEXES: Final = ("metajournal_index", "tag_index")
+_INDEXES: Final = ("metajournal_index", "journal_index", "tag_index")
 
 
 class SqliteStore(SqlStore):
@@ -119,8 +119,8 @@ class SqliteStore(SqlStore):
         has_log = Path(f"{self.path}-wal").exists()
         return has_log, found.st_ino, found.st_size, found.st_mtime_ns
 
-    def _has_tables(self, query: Callable[[str, Sequence[Any]], list[Any]]) -> bool:
-        name = f"{self.options.namespace}_setting"
+    def _exists(self, name: str, query: Callable[[str, Sequence[Any]], list[Any]]) -> bool:
+        name = f"{self.options.namespace}_{name}"
         return bool(query("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)))
 
     def _dialect(self, sql: str) -> str:

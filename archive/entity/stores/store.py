@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
@@ -36,4 +36,13 @@ class Store(Protocol):
         """Return the snapshot with the highest sequence number; None: there is none.
 
         Only of the incarnation that the head has at the call.
+        """
+
+    def events_between(
+        self, topic: str, partition: int, begin: int, end: int, tags: Collection[str] = ()
+    ) -> Iterator[tuple[str, EventRecord]]:
+        """Iterate over ids and events of a partition by position, then by sequence number.
+
+        Only events of records from position `begin` on and below `end`, bytes, and if there are
+        tags, with one of them.
         """

@@ -226,7 +226,6 @@ def test_changes_while_a_replicated_journal_is_read(
             assert numbers(reader.read("k")) == remaining
 
 
-@pytest.mark.xfail(strict=True, reason="the head may be of a position past the end that is read")
 @pytest.mark.parametrize("appended", [2, 3])
 def test_head_past_the_end_of_the_log(client: aerotape.ArchiveClient, appended: int) -> None:
     """A purge that is replicated between pointer and head, as in Cassandra, shows as a whole."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import aerotape
 from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
@@ -58,6 +58,19 @@ class MemoryStore:
 
     def snapshot(self, topic: str, id: str) -> SnapshotRecord | None:
         return self.model.snapshot(id)
+
+    def events_between(
+        self, topic: str, partition: int, begin: int, end: int, tags: Collection[str] = ()
+    ) -> Iterator[tuple[str, EventRecord]]:
+        found = [
+            (id, record)
+            for id, journal in self.model.journals.items()
+            for record in journal.events.values()
+            if record.partition == partition
+            and begin <= record.offset < end
+            and (not tags or set(tags) & set(record.event.tags))
+        ]
+        return iter(sorted(found, key=lambda item: (item[1].offset, item[1].seq_nr)))
 
     def replicate(
         self, client: aerotape.ArchiveClient, topic: str, limit: int | None = None

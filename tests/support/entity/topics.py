@@ -24,3 +24,16 @@ def events(*seq_nrs: int) -> list[Event]:
 def numbers(records: Iterable[EventRecord]) -> list[int]:
     """Return the sequence numbers of events that were read."""
     return [record.seq_nr for record in records]
+
+
+def tagged_events(*seq_nrs: int) -> list[Event]:
+    """Return events with these sequence numbers and the tags "odd", "third", both or none."""
+    return [
+        Event(
+            each,
+            b'{"n":%d}' % each,
+            "json",
+            ("odd",) * (each % 2) + ("third",) * (each % 3 == 0),
+        )
+        for each in seq_nrs
+    ]

@@ -24,6 +24,7 @@ from aerotape.archive.entity.stores.sql import SqlStore
 from aerotape.archive.entity.stores.url import open_store
 from aerotape.codecs.entity.actions import Action, Event
 from aerotape.codecs.entity.segments import head_segment
+from aerotape.errors import EntityStoreError
 
 ID = "Order-7"
 Open = Callable[..., str]
@@ -148,6 +149,55 @@ def test_random_tags(sql_store: SqlStore, seeds: range) -> None:
             }
             found = [(id, each.seq_nr) for id, each in sql_store.tagged(topic, tag)]
             assert sorted(found) == sorted(expected)
+
+
+def test_events_between(sql_store: SqlStore, seeds: range) -> None:
+    """After random histories: the events that are left, by position, of a range, with tags."""
+    for seed in seeds:
+        chance, topic, last = random.Random(seed), f"between-{seed}", dict.fromkeys("abc", 0)
+        for batch in range(20):
+            actions: list[Action] = []
+            for _ in range(chance.randrange(1, 8)):
+                id = chance.choice("abc")
+                if chance.random() < 0.7:
+                    numbers = range(last[id] + 1, last[id] + chance.randrange(2, 5))
+                    last[id] = numbers[-1]
+                    actions.append(append_events(id, [
+                        Event(n, b"1", "json", tuple(chance.sample("xyz", chance.randrange(4))))
+                        for n in numbers
+                    ]))  # fmt: skip
+                else:
+                    actions.append(delete(id, chance.randrange(1, 20)))
+            apply(sql_store, logged(actions, 640 * batch), topic)
+        every = [(id, record) for id in "abc" for record in sql_store.events(topic, id)]
+        every.sort(key=lambda item: (item[1].offset, item[1].seq_nr))
+        for tags in ((), ("x",), ("x", "y"), ("z", "y", "x"), ("none",)):
+            begin, end = chance.randrange(0, 6400, 32), chance.randrange(6400, 13_000, 32)
+            for low, high in ((0, 1 << 40), (begin, end), (end, begin)):
+                found = list(sql_store.events_between(topic, 0, low, high, tags))
+                assert found == [
+                    (id, record)
+                    for id, record in every
+                    if low <= record.offset < high
+                    and (not tags or set(tags) & set(record.event.tags))
+                ]
+        assert list(sql_store.events_between(topic, 1, 0, 1 << 40)) == []
+
+
+def test_pages_of_events(sql_store: SqlStore) -> None:
+    """More events than a page, of one append and of many."""
+    log = [append(ID, *range(1, 1001)), *(append(f"id-{n}", 1) for n in range(1000))]
+    apply(sql_store, logged(log))
+    found = [(id, each.seq_nr) for id, each in sql_store.events_between(TOPIC, 0, 0, 1 << 40)]
+    assert found == [*((ID, n) for n in range(1, 1001)), *((f"id-{n}", 1) for n in range(1000))]
+
+
+def test_no_order_in_cassandra(store: EntityStore) -> None:
+    """A store without an order of events says so at once."""
+    if isinstance(store, SqlStore):
+        pytest.skip("it has an order")
+    with pytest.raises(EntityStoreError, match="has no order of events across entities"):
+        store.events_between(TOPIC, 0, 0, 1 << 40)
 
 
 def test_pages_of_tags(sql_store: SqlStore) -> None:

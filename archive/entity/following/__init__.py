@@ -1,0 +1,1 @@
+"""Following a topic: the changes of all its journals in the order of the log."""
