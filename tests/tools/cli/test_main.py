@@ -13,10 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.builders.built_archive import add_recording
 from support.builders.mark_files import leave
+from support.builders.segment_builder import SegmentBuilder
 
 from aerotape import __version__
-from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.tools._cli import main as main_module
 from aerotape.tools._cli.main import command_files, main
@@ -228,6 +229,9 @@ def test_bugs_are_not_hidden(install: Install) -> None:
         (["archive", "--print-config"], {"aerotape.archive.archive"}),
         (["tool", "{dir}", "pid"], {"aerotape._native", "aerotape.tools._tool.writing.verify"}),
         (["tool", "{dir}", "describe"], {"aerotape.replay.offline.table"}),
+        (["cat", "{dir}", "0"], {"aerotape.replay.offline.table", "aerotape.aeron"}),
+        (["publish", "--help"], {"aerotape._native"}),
+        (["subscribe", "--help"], {"aerotape._native"}),
         (["-c", "import aerotape.archive.archive"], {"aerotape.replay", "shutil"}),
     ],
 )
@@ -236,7 +240,7 @@ def test_a_start_loads_only_what_it_needs(
 ) -> None:
     """Modules that load slowly and are rarely needed are loaded only when they are used."""
     leave(tmp_path)
-    Catalog.open(tmp_path, create=True).close()
+    add_recording(tmp_path, SegmentBuilder())
     slow = {"asyncio", "concurrent.futures", "hashlib", "json"}
     slow |= {"subprocess", "urllib.request", "pyarrow", "pyspark", "aerotape.spark"}
     command = [each.format(dir=tmp_path) for each in arguments]
