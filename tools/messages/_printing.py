@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
+from aerotape.tools._cli.arguments import template
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.output import Json, emit_line, note
 
@@ -44,6 +45,7 @@ def add_printing_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--template",
         metavar="TEMPLATE",
+        type=template,
         help="name or id of the one message of the schema to print (default: all)",
     )
 
@@ -147,9 +149,7 @@ def _read_schema(args: argparse.Namespace) -> PayloadSchema | None:
 
     if importlib.util.find_spec("pyarrow") is None:
         raise ConfigurationError(not_installed("pyarrow", "arrow"), "--schema")
-    template = args.template
-    is_id = template is not None and template.isdecimal()
-    return PayloadSchema.from_file(args.schema, int(template) if is_id else template)
+    return PayloadSchema.from_file(args.schema, args.template)
 
 
 def _decoded(schema: PayloadSchema, payload: bytes) -> Json | None:

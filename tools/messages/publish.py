@@ -17,12 +17,12 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 
-from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.tools._cli.arguments import add_stream, count, duration_ns
+from aerotape.errors import AerotapeError, CodecError, ConfigurationError
+from aerotape.tools._cli.arguments import add_stream, count, duration_ns, template
 from aerotape.tools._cli.connection import add_driver_option, driver_directory
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.output import emit
@@ -30,6 +30,9 @@ from aerotape.tools._cli.output import emit
 if TYPE_CHECKING:
     from aerotape.aeron import ExclusivePublication, Publication
 
+INTERMIXED: Final = True
+
+Parse: TypeAlias = Callable[[bytes], bytes]
 _SHOWN: Final = 100
 _LENGTH_BYTES: Final = 4
 # Delays up to this are made up for, because short waits take longer than they should.
@@ -43,10 +46,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=("text", "json", "hex", "length"),
-        default="text",
         help="text (the default): lines as they are; json: lines that are checked to be JSON and "
         "sent as they are, without empty ones; hex: lines in hexadecimal; length: each message "
         "after its length, 4 bytes little-endian",
+    )
+    parser.add_argument(
+        "--schema",
+        metavar="FILE",
+        help="an SBE schema, XML or .sbeir: encode JSON as `aerotape cat --schema` prints it",
+    )
+    parser.add_argument(
+        "--template",
+        metavar="TEMPLATE",
+        type=template,
+        help="for --schema: name or id of the message to encode",
     )
     parser.add_argument(
         "--count", metavar="N", type=count, default=1, help="send the arguments N times"
@@ -90,24 +103,29 @@ def rate(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Send the messages and print their number."""
-    given = _given(args)
+    parse = _parser(args)
+    given = _given(args, parse)
     from aerotape.aeron import Aeron
 
     with Aeron(driver_directory(args), client_name="aerotape-cli", start_timeout_ns=0) as aeron:
         add = aeron.add_exclusive_publication if args.exclusive else aeron.add_publication
         with add(args.channel, args.stream_id) as publication:
+            if args.wait:
+                publication.wait_connected(args.timeout)
+            if given is None:
+                if args.format == "length":
+                    given = _framed(sys.stdin.buffer, publication.max_message_length)
+                else:
+                    is_json = args.format == "json" or args.schema is not None
+                    given = _lines(sys.stdin.buffer, parse, skip_empty=is_json)
             return _publish(publication, given, args)
 
 
 def _publish(
     publication: Publication | ExclusivePublication,
-    given: Iterator[bytes] | None,
+    given: Iterator[bytes],
     args: argparse.Namespace,
 ) -> int:
-    if args.wait:
-        publication.wait_connected(args.timeout)
-    if given is None:
-        given = _read(sys.stdin.buffer, args.format, publication.max_message_length)
     sent, sent_bytes, dropped = 0, 0, 0
     for payload in given if args.rate is None else paced(given, args.rate):
         if _send(publication, payload, args):
@@ -153,7 +171,7 @@ def paced(messages: Iterator[bytes], per_s: float) -> Iterator[bytes]:
         yield message
 
 
-def _given(args: argparse.Namespace) -> Iterator[bytes] | None:
+def _given(args: argparse.Namespace, parse: Parse) -> Iterator[bytes] | None:
     """Return the messages that are arguments, None if they come from standard input."""
     if not args.messages:
         if args.count != 1:
@@ -164,29 +182,23 @@ def _given(args: argparse.Namespace) -> Iterator[bytes] | None:
             "--format length is of standard input: leave out MESSAGE", "--format"
         )
     try:
-        messages = [
-            _parsed(text.encode(errors="surrogateescape"), args.format) for text in args.messages
-        ]
-    except ValueError as error:
+        messages = [parse(text.encode(errors="surrogateescape")) for text in args.messages]
+    except (ValueError, CodecError) as error:
         raise ConfigurationError(f"MESSAGE {error}", "MESSAGE") from None
     return chain.from_iterable(repeat(messages, args.count))
 
 
-def _read(stream: BinaryIO, format: str, longest: int) -> Iterator[bytes]:
-    """Read messages of at most `longest` bytes from standard input."""
-    if format == "length":
-        yield from _framed(stream, longest)
-        return
+def _lines(stream: BinaryIO, parse: Parse, *, skip_empty: bool) -> Iterator[bytes]:
     for number, line in enumerate(stream, 1):
-        line = line.removesuffix(b"\n")
-        if format == "json" and not line.strip():
+        if skip_empty and not line.strip():
             continue
         try:
-            yield _parsed(line, format)
-        except ValueError as error:
+            message = parse(line.removesuffix(b"\n"))
+        except (ValueError, CodecError) as error:
             raise AerotapeError(
                 f"line {number}: {error}; only the preceding lines were sent"
             ) from None
+        yield message
 
 
 def _framed(stream: BinaryIO, longest: int) -> Iterator[bytes]:
@@ -208,21 +220,46 @@ def _framed(stream: BinaryIO, longest: int) -> Iterator[bytes]:
         yield payload
 
 
-def _parsed(text: bytes, format: str) -> bytes:
-    """Return the message that a text stands for (ValueError)."""
-    if format == "json":
-        from aerotape import _native
+def _parser(args: argparse.Namespace) -> Parse:
+    """Return the function that converts a text into a message (ValueError, CodecError)."""
+    if (args.schema is None) != (args.template is None):
+        raise ConfigurationError("--schema and --template are used together: give both", "--schema")
+    if args.schema is None:
+        return {"json": _json, "hex": _hexadecimal}.get(args.format, lambda text: text)
+    if args.format not in (None, "json"):
+        raise ConfigurationError(
+            f"--schema reads JSON: leave out --format {args.format}", "--format"
+        )
+    from aerotape.codecs.payload_encoder import PayloadEncoder
+    from aerotape.codecs.schema_files import load_schema
 
-        try:
-            _native.check_json(text)
-        except ValueError as error:
-            raise ValueError(f"{_shown(text)} is not JSON: {error}") from None
-    elif format == "hex":
-        try:
-            return bytes.fromhex(text.decode())
-        except ValueError:
-            raise ValueError(f"{_shown(text)} is not hexadecimal") from None
+    encoder = PayloadEncoder(load_schema(args.schema), args.template)
+
+    def encode(text: bytes) -> bytes:
+        import json
+
+        return encoder.encode(json.loads(_json(text)))
+
+    return encode
+
+
+def _json(text: bytes) -> bytes:
+    """Return a text that is JSON as it is (ValueError)."""
+    from aerotape import _native
+
+    try:
+        _native.check_json(text)
+    except ValueError as error:
+        raise ValueError(f"{_shown(text)} is not JSON: {error}") from None
     return text
+
+
+def _hexadecimal(text: bytes) -> bytes:
+    """Return the bytes of a text in hexadecimal (ValueError)."""
+    try:
+        return bytes.fromhex(text.decode())
+    except ValueError:
+        raise ValueError(f"{_shown(text)} is not hexadecimal") from None
 
 
 def _shown(text: bytes) -> str:

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 from support.daemon.command_line import CommandLine, aerotape
 from support.daemon.recording import new_stream_id
-from support.jvm.java import JavaClient
+from support.jvm.java import ROOT, JavaClient
 
 from aerotape import ArchiveClient, Subscription
 from aerotape.tools.messages.publish import paced
@@ -36,7 +37,7 @@ def publish(
     cli: CommandLine, to: Subscription, *args: object, given: bytes = b"", expect: int = 0
 ) -> tuple[dict[str, Any], str]:
     """Publish to a subscription's stream; return what was printed as JSON, and the error."""
-    process = cli.start("publish", to.channel, to.stream_id, *args, "--json", stdin=subprocess.PIPE)
+    process = cli.start("publish", "--json", to.channel, to.stream_id, *args, stdin=subprocess.PIPE)
     out, error = process.communicate(given, timeout=60)
     assert process.returncode == expect, error.decode()
     assert b"Traceback" not in error
@@ -65,6 +66,13 @@ def test_arguments(cli: CommandLine, client: ArchiveClient) -> None:
         "dropped": 0,
         "position": 128,
     }
+
+
+def test_arguments_among_options(cli: CommandLine, client: ArchiveClient) -> None:
+    """Messages may be before and after options; after --, also with a hyphen in front."""
+    with subscribed(client) as subscription:
+        publish(cli, subscription, "one", "--exclusive", "two", "--rate", "1000", "--", "-3", "--x")
+        assert received(subscription, 4) == [b"one", b"two", b"-3", b"--x"]
 
 
 def test_lines(cli: CommandLine, client: ArchiveClient) -> None:
@@ -102,6 +110,27 @@ def test_json_lines(cli: CommandLine, client: ArchiveClient) -> None:
         assert error.startswith("aerotape publish: line 2: '{\\x1b' is not JSON: ")
         assert error.endswith("; only the preceding lines were sent\n")
         assert received(subscription, 1) == [b"1"]
+
+
+def test_payloads_of_a_schema(cli: CommandLine, client: ArchiveClient) -> None:
+    """JSON is encoded, as `cat --schema` prints it."""
+    options = ["--schema", ROOT / "examples" / "market.sbeir", "--template", "Trade"]
+    line = b'{"time_ns": -5, "symbol": "A", "side": "SELL", "price": "NaN", "quantity": 7}'
+    with subscribed(client) as subscription:
+        publish(cli, subscription, *options, given=line + b"\n\n" + line)
+        expected = struct.pack("<4Hq8scdI", 29, 1, 7, 0, -5, b"A", b"S", float("nan"), 7)
+        assert received(subscription, 2) == [expected, expected]
+        for bad, words in (
+            (line.replace(b"7", b"-7"), "line 1: quantity: -7 does not fit uint32"),
+            (b"{", "line 1: '{' is not JSON"),
+            (b"[" * 10_000, "is not JSON"),
+            (b'{"quantity": ' + b"9" * 5000 + b"}", "line 1: "),
+        ):
+            _, error = publish(cli, subscription, *options, given=bad, expect=1)
+            assert words in error and error.count("\n") == 1
+        _, error = publish(cli, subscription, *options, "{}", expect=2)
+        assert "MESSAGE time_ns: expected an integer, got nothing" in error
+        assert received(subscription, 0) == []
 
 
 def test_hexadecimal_lines(cli: CommandLine, client: ArchiveClient) -> None:
@@ -153,6 +182,11 @@ def test_arguments_are_checked_before_anything_is_sent(tmp_path: Path) -> None:
 
     assert "MESSAGE '{' is not JSON" in refused("1", "{", "--format", "json")
     assert "MESSAGE '0' is not hexadecimal" in refused("00", "0", "--format", "hex")
+    assert "MESSAGE '' is not JSON" in refused("1", "", "--format", "json")
+    market = ROOT / "examples" / "market.sbeir"
+    assert "--schema and --template are used together" in refused("1", "--schema", market)
+    with_schema = ["--schema", market, "--template", "Trade"]
+    assert "leave out --format hex" in refused("1", "--format", "hex", *with_schema)
     assert "leave out MESSAGE" in refused("1", "--format", "length")
     assert "--count repeats arguments: give MESSAGE" in refused("--count", "2")
     for rate in ("0", "-1", "nan", "inf", "x", "1/m", "1e999"):
