@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from aerotape.errors import AeronTimeoutError, AerotapeError, ConfigurationError
+from aerotape.errors import AeronTimeoutError, AerotapeError, ClosedError, ConfigurationError
 from aerotape.tools._cli.arguments import add_stream, count, duration_ns, identity
 from aerotape.tools._cli.connection import add_connection_options, connect, driver_directory
 from aerotape.tools._cli.output import note
@@ -76,6 +76,11 @@ def _print(
     end_ns = None if args.time is None else time.monotonic_ns() + args.time
     printed, wait_ns = 0, _SLICE_NS
     while args.count is None or printed < args.count:
+        if subscription.is_closed:
+            raise ClosedError(
+                f"the subscription to {args.channel} stream {args.stream_id} is closed: the media "
+                "driver has ended"
+            )
         if end_ns is not None:
             wait_ns = min(end_ns - time.monotonic_ns(), _SLICE_NS)
             if wait_ns <= 0:

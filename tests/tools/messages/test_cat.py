@@ -100,6 +100,22 @@ def test_a_wrong_checksum_is_found(tmp_path: Path) -> None:
     assert done.out.split() == list("0123")
 
 
+def test_a_copy_in_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its URL is in place of the directory."""
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("moto")
+    from support.spark import object_store
+
+    built(tmp_path / "a", count=3000)
+    with object_store.serve() as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        url = store.upload(tmp_path / "a", "cat")
+        remote = aerotape("cat", url, 0, "--from", 64, "--json").out
+        assert aerotape("cat", f"{url}/none", 0, expect=1).err.count("\n") == 1
+    assert remote == aerotape("cat", tmp_path / "a", 0, "--from", 64, "--json").out
+
+
 def test_no_recording_and_no_directory(tmp_path: Path) -> None:
     """One line, and exit code 1."""
     built(tmp_path / "a")

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.archives import ServedArchive
 from support.daemon.command_line import CommandLine, aerotape
+from support.daemon.daemon import AerotapeArchive
 from support.daemon.live import Live
 from support.daemon.recording import new_stream_id, recorded, start_recording, stop, wait_until
 from support.jvm.java import ROOT, JavaClient
@@ -193,6 +195,26 @@ def test_no_driver(tmp_path: Path) -> None:
         done = aerotape("subscribe", IPC, 1, *options, expect=1)
         assert str(tmp_path) in done.err and done.err.count("\n") == 1
         assert time.monotonic() - started < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--from-start"]])
+def test_the_end_of_the_driver_ends_it(tmp_path: Path, options: list[str]) -> None:
+    """When Aeron's client notices it, with one line."""
+    aeron_dir, archive_dir = tmp_path / "aeron", tmp_path / "archive"
+    with AerotapeArchive(archive_dir, aeron_dir) as archive:
+        served = ServedArchive("aerotape", aeron_dir, archive_dir, archive.control_channel)
+        with served.connect() as client:
+            made = recorded(client, 1)
+        with subscribing(
+            CommandLine(served), IPC, made.stream_id, "--format", "hex", *options
+        ) as it:
+            if options:
+                assert it.lines(1) == [made.sent[0][0].hex()]
+            archive.kill()
+            out, error = it.end(1)
+    assert out == b""
+    assert error.splitlines()[-1].startswith("aerotape subscribe: ")
 
 
 def test_recording_requires_from_start() -> None:
