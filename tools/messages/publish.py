@@ -35,6 +35,7 @@ INTERMIXED: Final = True
 Parse: TypeAlias = Callable[[bytes], bytes]
 _SHOWN: Final = 100
 _LENGTH_BYTES: Final = 4
+_LEAST_RATE: Final = 1e-6
 # Delays up to this are made up for, because short waits take longer than they should.
 _CATCH_UP_NS: Final = 10_000_000
 
@@ -96,8 +97,10 @@ def rate(text: str) -> float:
         value = float(text.removesuffix("/s"))
     except ValueError:
         value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive rate like 100/s or 0.5")
+    if not _LEAST_RATE <= value < math.inf:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a rate like 100/s or 0.5, at least {_LEAST_RATE:f}"
+        )
     return value
 
 

@@ -273,19 +273,27 @@ def test_from_the_start_of_a_stopped_recording(cli: CommandLine, client: Archive
 
 
 def test_the_last_of_several_recordings(cli: CommandLine, client: ArchiveClient) -> None:
-    """Of the same channel and stream."""
-    first = recorded(client, 2)
-    subscription_id = client.start_recording(IPC, first.stream_id)
-    with client.aeron.add_publication(IPC, first.stream_id) as publication:
-        publication.send(b"second")
-        wait_until(
-            lambda: len(list(client.list_recordings_for_uri("", first.stream_id))) == 2,
-            "the second recording",
-        )
-        options = ["--from-start", "--count", 1]
-        with subscribing(cli, IPC, first.stream_id, *options) as it:
-            assert it.end(0)[0] == b"second\n"
-            assert f"recording {first.recording_id}\n" not in it.subscribed
+    """Of the same channel and stream, unless another is named."""
+    stream_id = new_stream_id()
+    subscription_id = client.start_recording(IPC, stream_id)
+    ids: list[int] = []
+
+    def are_listed(count: int) -> bool:
+        ids[:] = [each.recording_id for each in client.list_recordings_for_uri("", stream_id)]
+        return len(ids) == count
+
+    with client.aeron.add_exclusive_publication(IPC, stream_id) as one:
+        one.send(b"one")
+        wait_until(lambda: are_listed(1), "the first recording")
+        with client.aeron.add_exclusive_publication(IPC, stream_id) as two:
+            two.send(b"two")
+            wait_until(lambda: are_listed(2), "the second recording")
+            options = ["--from-start", "--count", 1]
+            with subscribing(cli, IPC, stream_id, *options) as it:
+                assert it.end(0)[0] == b"two\n"
+                assert it.subscribed.endswith(f"recording {ids[1]}\n")
+            with subscribing(cli, IPC, stream_id, *options, "--recording", ids[0]) as it:
+                assert it.end(0)[0] == b"one\n"
     client.stop_recording_subscription(subscription_id)
 
 
@@ -306,11 +314,13 @@ def test_a_java_publisher(cli: CommandLine) -> None:
 
 def test_what_is_subscribed_can_be_published(cli: CommandLine, client: ArchiveClient) -> None:
     """The formats hex and length of one command are those of the other."""
-    made = start_recording(client, count=20)
+    made = start_recording(client)
+    made.send([b"\x1b\n\0", b"", os.urandom(5000), b"\xff"])
+    wait_until(lambda: client.recording_position(made.recording_id) == made.end, "the recording")
     stop(client, made)
     for format in ("hex", "length"):
         stream_id = new_stream_id()
-        with subscribing(cli, IPC, stream_id, "--count", 20, "--format", "hex") as it:
+        with subscribing(cli, IPC, stream_id, "--count", 4, "--format", "hex") as it:
             printed = cli.run(
                 "cat", cli.archive.archive_dir, made.recording_id, "--format", format
             ).stdout
