@@ -302,10 +302,11 @@ class _Compiler:
             case BitSet():
                 bits = tuple((choice.bit, choice.name) for choice in kind.choices)
                 return "set" if self._sets == "struct" and bits else "number", 1, None, bits
-        return _kind(kind), kind.length, kind.null if optional else None, ()
+        return kind_of(kind), kind.length, kind.null if optional else None, ()
 
 
-def _kind(encoding: Encoding) -> str:
+def kind_of(encoding: Encoding) -> str:
+    """Return the kind of column of a primitive or an array (see `ColumnPlan`)."""
     if encoding.primitive.name == "char":
         return characters(encoding.character_encoding or "US-ASCII")
     if encoding.length == 1 or encoding.presence is Presence.CONSTANT:

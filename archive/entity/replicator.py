@@ -176,10 +176,6 @@ class Replicator(Closing):
         client, index = self._client, partition.index
         pointer = self._pointers.get(index)
         end = client.max_recorded_position(recording_id)
-        if partition.is_persistent:
-            # What is not on storage may be lost, and must not be in the store then.
-            confirmed = RecordedPosition(client, partition, recording_id).counter()
-            end = end if confirmed is None else min(end, confirmed)
         if pointer is not None and pointer.next_position == end:
             return
         start = client.start_position(recording_id)
@@ -195,7 +191,11 @@ class Replicator(Closing):
             )
         if begin > end:
             raise of_another_log(partition, recording_id, begin, end)
-        if begin == end:
+        if partition.is_persistent:
+            # What is not on storage may be lost, and must not be in the store then.
+            confirmed = RecordedPosition(client, partition, recording_id).counter()
+            end = end if confirmed is None else min(end, confirmed)
+        if begin >= end:
             return
         with client.replay(recording_id, begin, end - begin, follow=False) as messages:
             for batch in self._batches(messages):

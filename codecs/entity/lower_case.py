@@ -44,9 +44,7 @@ _CLASSES_OF_CATEGORIES: Final = {
 }  # fmt: skip
 _WORD: Final = "(?:l[ef]*)+(?:[wpb]f*(?:l[ef]*)+)*(?:df*)?"
 _NUMBER: Final = "(?:n[ef]*)+(?:[upb]f*(?:n[ef]*)+)*"
-_WORDS: Final = re.compile(
-    f"(?:(?:[pc]f*)?{_NUMBER})?{_WORD}(?:{_NUMBER}{_WORD})*(?:{_NUMBER})?|."
-)
+_WORDS: Final = re.compile(f"(?:(?:[pc]f*)?{_NUMBER})?{_WORD}(?:{_NUMBER}{_WORD})*(?:{_NUMBER})?|.")
 # Characters with case that are no letters, or letters without upper and lower case.
 _CASED: Final = re.compile(
     "[\u02b0-\u02b8\u02c0\u02c1\u02e0-\u02e4\u0345\u037a\u1d2c-\u1d61\u2160-\u217f\u24b6-\u24e9]"

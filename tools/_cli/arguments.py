@@ -84,6 +84,11 @@ def count(text: str) -> int:
     return integer(text, 0, (1 << 31) - 1)
 
 
+def template(text: str) -> str | int:
+    """Parse the name or the id of a message of an SBE schema."""
+    return int(text) if text.isdecimal() else text
+
+
 def ascii_text(text: str) -> str:
     """Check the text of an ASCII field of the control protocol."""
     if not text.isascii():

@@ -126,10 +126,13 @@ def add_driver_option(parser: argparse.ArgumentParser) -> None:
 
 
 def driver_directory(args: argparse.Namespace) -> str:
-    """Return the media driver's directory given by `add_driver_option`."""
+    """Return the media driver's directory given by this module's options."""
     from aerotape.media_driver import default_aeron_dir
 
-    return args.aeron_dir or default_aeron_dir()
+    given = args.aeron_dir
+    if "properties" in args:
+        given = _Settings(args).get(given, AERON_DIR, str)
+    return given or default_aeron_dir()
 
 
 def connect(

@@ -8,7 +8,8 @@ whose first line is its help,
     run(args: argparse.Namespace) -> int | None            does the work, returns an exit code if
                                                            it is not 0
 
-A module that groups commands has `configure_for(parser, arguments)` instead of `configure`, which
+With `INTERMIXED = True`, the last of its arguments, of any number, may also be after options. A
+module that groups commands has `configure_for(parser, arguments)` instead of `configure`, which
 adds only what these arguments need (`group`). Importing a module must be cheap: heavy modules are
 imported in `run`. `--json` and `-v/--verbose` are added to every command here.
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import signal
 import sys
@@ -104,6 +106,9 @@ def _open_standard_streams() -> None:
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
+    # Characters that the encoding of standard output lacks are escaped, as on standard error.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 class _Terminated(KeyboardInterrupt):
@@ -142,7 +147,10 @@ def _dispatch(arguments: list[str]) -> int:
     module = cast(CommandModule, importlib.import_module(f"aerotape.tools.{name}"))
     command_parser = _command_parser(top.command, module, top.arguments)
     try:
-        args = command_parser.parse_args(top.arguments)
+        if getattr(module, "INTERMIXED", False):
+            args = command_parser.parse_intermixed_args(top.arguments)
+        else:
+            args = command_parser.parse_args(top.arguments)
     except ConfigurationError as error:  # raised by an argument's parser
         command_parser.error(str(error))
     args.verbose = args.verbose or top.verbose

@@ -27,6 +27,7 @@ from aerotape.tools._cli.arguments import (
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import Progress, emit, emit_line, note
 from aerotape.tools._cli.times import add_time_options, positions, time_range
+from aerotape.tools.messages._printing import message_row
 from aerotape.tools.replays._seek import (
     add_seek_options,
     find_position,
@@ -248,19 +249,8 @@ def _output_file(path: Path, force: bool) -> Iterator[IO[bytes]]:
 
 
 def _print(message: Message, args: argparse.Namespace) -> None:
-    row = {
-        "position": message.position,
-        "end_position": message.end_position,
-        "session_id": message.session_id,
-        "stream_id": message.stream_id,
-        "term_id": message.term_id,
-        "term_offset": message.term_offset,
-        "flags": message.flags,
-        "reserved_value": message.reserved_value,
-        "length": len(message.payload),
-        "payload": message.payload,
-    }
-    emit_line(row, f"{message.position:>12} {len(message.payload):>8}  {_preview(message)}", args)
+    text = f"{message.position:>12} {len(message.payload):>8}  {_preview(message)}"
+    emit_line(message_row(message), text, args)
 
 
 def _preview(message: Message) -> str:

@@ -109,6 +109,10 @@ COMMANDS: Mapping[str, Command] = {
     "migrate-dry": _tool("migrate", "--dry-run"),
     "retain-dry": _retain("--dry-run"),
     "parquet-dry": Command(_parquet),
+    "cat": Command(lambda directory, aside: ["cat", str(directory), "0", "--json"]),
+    "cat-checksum": Command(
+        lambda directory, aside: ["cat", str(directory), "1", "--checksum", "crc-32c"]
+    ),
     "plot": Command(
         lambda directory, aside: ["plot", str(directory), "0", "-o", f"{aside}/plot.png"]
     ),

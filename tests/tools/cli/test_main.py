@@ -13,11 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.builders.built_archive import add_recording
 from support.builders.mark_files import leave
 from support.builders.sbe_text import schema_text
+from support.builders.segment_builder import SegmentBuilder
 
 from aerotape import __version__
-from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.tools._cli import main as main_module
 from aerotape.tools._cli.main import command_files, main
@@ -230,6 +231,9 @@ def test_bugs_are_not_hidden(install: Install) -> None:
         (["tool", "{dir}", "pid"], {"aerotape._native", "aerotape.tools._tool.writing.verify"}),
         (["tool", "{dir}", "describe"], {"aerotape.replay.offline.table"}),
         (["schema", "{dir}/schema.xml"], {"aerotape._native", "aerotape.codecs.payloads"}),
+        (["cat", "{dir}", "0"], {"aerotape.replay.offline.table", "aerotape.aeron"}),
+        (["publish", "--help"], {"aerotape._native"}),
+        (["subscribe", "--help"], {"aerotape._native"}),
         (["-c", "import aerotape.archive.archive"], {"aerotape.replay", "shutil"}),
     ],
 )
@@ -238,7 +242,7 @@ def test_a_start_loads_only_what_it_needs(
 ) -> None:
     """Modules that load slowly and are rarely needed are loaded only when they are used."""
     leave(tmp_path)
-    Catalog.open(tmp_path, create=True).close()
+    add_recording(tmp_path, SegmentBuilder())
     schema = schema_text('package="p" id="1"', types="", messages='<sbe:message name="M" id="1"/>')
     (tmp_path / "schema.xml").write_text(schema)
     slow = {"asyncio", "concurrent.futures", "hashlib", "json"}

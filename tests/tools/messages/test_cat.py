@@ -1,0 +1,238 @@
+"""`aerotape cat`: the messages of a recording, from files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders.built_archive import add_recording
+from support.builders.segment_builder import SegmentBuilder, crc32
+from support.daemon.command_line import CommandLine, aerotape
+from support.daemon.recording import recorded, start_recording, stop
+
+import aerotape as package
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import RecordingState
+
+
+def built(directory: Path, count: int = 10, **options: object) -> SegmentBuilder:
+    """Write an archive directory with one recording of messages of 64 bytes each."""
+    directory.mkdir()
+    builder = SegmentBuilder(**options)  # type: ignore[arg-type]
+    for number in range(count):
+        builder.message(b"%d" % number)
+    add_recording(directory, builder)
+    return builder
+
+
+def test_what_an_archive_has_recorded(cli: CommandLine, client: package.ArchiveClient) -> None:
+    """All messages of the archive, Java's too, with their headers, as a replay prints them."""
+    made = recorded(client, 30)
+    rows = lines(cli.run("cat", cli.archive.archive_dir, made.recording_id, "--json"))
+    assert [
+        (bytes.fromhex(row["payload"]), row["end_position"], row["reserved_value"]) for row in rows
+    ] == made.sent
+    replayed = lines(cli.run("replay", made.recording_id, "--print", "--json"))
+    for row in (*rows, *replayed):
+        row["flags"] &= 0x80  # the client has those of the first frame alone
+    assert rows == replayed
+
+
+def lines(done: subprocess.CompletedProcess[bytes]) -> list[dict[str, Any]]:
+    """Return the rows that a command has printed."""
+    return list(map(json.loads, done.stdout.splitlines()))
+
+
+def test_a_range(tmp_path: Path) -> None:
+    """--from-position and --to-position select where messages begin, --limit their number."""
+    built(tmp_path / "a")
+
+    def printed(*options: object) -> list[str]:
+        return aerotape("cat", tmp_path / "a", 0, *options).out.split()
+
+    assert printed() == list("0123456789")
+    assert printed("--from-position", 128, "--to-position", 256) == ["2", "3"]
+    assert printed("--from", 65, "--to", 193) == ["2", "3"]
+    assert printed("--from", 128, "--limit", 1) == ["2"]
+    assert printed("--limit", 0) == []
+    assert printed("--to", 128, "--follow") == ["0", "1"]  # it has stopped
+    done = aerotape("cat", tmp_path / "a", 0, "--from", 2, "--to", 1, expect=2)
+    assert "--from-position 2 is after --to-position 1" in done.err
+
+
+def test_damage_ends_the_output_with_code_3(tmp_path: Path) -> None:
+    """After the messages that precede it, which are complete."""
+    builder = built(tmp_path / "a", count=3000)
+    path = builder.segment_path(tmp_path / "a", 0)
+    data = bytearray(path.read_bytes())
+    data[64 * 1000 : 64 * 1000 + 4] = b"\xff\xff\xff\x7f"
+    path.write_bytes(data)
+    done = aerotape("cat", tmp_path / "a", 0, expect=3)
+    assert done.out.split() == [str(number) for number in range(1000)]
+    [line] = done.err.splitlines()
+    assert line.startswith("aerotape cat: ") and path.name in line
+
+
+def test_a_missing_file_ends_the_output_with_code_3(tmp_path: Path) -> None:
+    """After the messages of the files that precede it."""
+    builder = built(tmp_path / "a", count=3000)
+    builder.segment_path(tmp_path / "a", builder.segment_length).unlink()
+    done = aerotape("cat", tmp_path / "a", 0, expect=3)
+    assert len(done.out.split()) == builder.segment_length // 64
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_wrong_checksum_is_found(tmp_path: Path) -> None:
+    """If --checksum is given."""
+    builder = built(tmp_path / "a", checksum=crc32)
+    assert len(aerotape("cat", tmp_path / "a", 0, "--checksum", "crc-32").out.split()) == 10
+    path = builder.segment_path(tmp_path / "a", 0)
+    data = bytearray(path.read_bytes())
+    data[64 * 4 + 32] ^= 1
+    path.write_bytes(data)
+    done = aerotape("cat", tmp_path / "a", 0, "--checksum", "crc-32", expect=3)
+    assert done.out.split() == list("0123")
+
+
+def test_a_copy_in_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its URL is in place of the directory."""
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("moto")
+    from support.spark import object_store
+
+    built(tmp_path / "a", count=3000)
+    with object_store.serve() as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        url = store.upload(tmp_path / "a", "cat")
+        remote = aerotape("cat", url, 0, "--from", 64, "--json").out
+        assert aerotape("cat", f"{url}/none", 0, expect=1).err.count("\n") == 1
+    assert remote == aerotape("cat", tmp_path / "a", 0, "--from", 64, "--json").out
+
+
+def test_no_recording_and_no_directory(tmp_path: Path) -> None:
+    """One line, and exit code 1."""
+    built(tmp_path / "a")
+    assert "no recording with id 5" in aerotape("cat", tmp_path / "a", 5, expect=1).err
+    assert aerotape("cat", tmp_path / "b", 0, expect=1).err.count("\n") == 1
+    assert not (tmp_path / "b").exists()
+
+
+def test_follow_until_the_recording_stops(cli: CommandLine, client: package.ArchiveClient) -> None:
+    """Messages are printed as they are recorded; then the command ends by itself."""
+    made = start_recording(client, count=3)
+    follower = cli.start(
+        "cat", cli.archive.archive_dir, made.recording_id, "--follow", "--format", "length"
+    )
+    try:
+        assert follower.stdout is not None
+        for _ in range(3):
+            made.send([os.urandom(5000), b"", b"short"])
+            await_messages(follower.stdout.fileno(), made.sent)
+            made.sent.clear()
+        stop(client, made)
+        rest, error = follower.communicate(timeout=30)
+    finally:
+        follower.kill()
+    assert (follower.returncode, rest, error) == (0, b"", b"")
+
+
+def await_messages(descriptor: int, sent: list[tuple[bytes, int, int]]) -> None:
+    """Read exactly these messages, as they arrive."""
+    expected = b"".join(len(p).to_bytes(4, "little") + p for p, _, _ in sent)
+    data = b""
+    while len(data) < len(expected):
+        data += os.read(descriptor, len(expected) - len(data))
+    assert data == expected
+
+
+def test_following_ends_at_the_end_position_or_ctrl_c(
+    cli: CommandLine, client: package.ArchiveClient
+) -> None:
+    """Without the recording's stop, and without a traceback."""
+    made = start_recording(client, count=3)
+    begin = made.sent[0][1]
+    directory, recording_id = cli.archive.archive_dir, made.recording_id
+    options = ["--follow", "--from-position", begin, "--to-position", begin + 1, "--format", "hex"]
+    wanted = made.sent[1][0].hex().encode() + b"\n"
+    assert cli.run("cat", directory, recording_id, *options).stdout == wanted
+
+    follower = cli.start("cat", directory, recording_id, "--follow", "--format", "hex")
+    assert follower.stdout is not None
+    assert follower.stdout.readline()
+    follower.send_signal(signal.SIGINT)
+    _, error = follower.communicate(timeout=20)
+    assert (follower.returncode, error) == (130, b"")
+    stop(client, made)
+
+
+@pytest.mark.parametrize("options", [[], ["--follow"], ["--follow", "--format", "raw"]])
+def test_a_closed_pipe_ends_it(tmp_path: Path, options: list[str]) -> None:
+    """Also while it waits for messages of a recording that never stops."""
+    directory = tmp_path / "a"
+    directory.mkdir()
+    builder = SegmentBuilder()
+    for _ in range(2000 if not options else 1):
+        builder.message(bytes(500))
+    add_recording(directory, builder, live=True)
+    command = [sys.executable, "-m", "aerotape", "cat", str(directory), "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reader:
+        assert reader.stdout is not None and reader.stderr is not None
+        assert reader.stdout.read(100)
+        reader.stdout.close()
+        assert reader.wait(20) == 141
+        assert reader.stderr.read() == b""
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    """Files stay as they are, those of the catalog too."""
+    built(tmp_path / "a")
+    before = {path: path.read_bytes() for path in (tmp_path / "a").iterdir()}
+    aerotape("cat", tmp_path / "a", 0, "--follow")
+    assert {path: path.read_bytes() for path in (tmp_path / "a").iterdir()} == before
+
+
+def test_a_recording_that_is_purged_while_it_is_followed(tmp_path: Path) -> None:
+    """The command fails with one line after the messages that it has printed."""
+    directory = tmp_path / "a"
+    directory.mkdir()
+    builder = SegmentBuilder()
+    builder.message(b"first")
+    add_recording(directory, builder, live=True)
+    command = [sys.executable, "-m", "aerotape", "cat", str(directory), "0", "--follow"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
+        assert follower.stdout is not None and follower.stderr is not None
+        assert follower.stdout.readline() == b"first\n"
+        with Catalog.open(directory) as catalog:
+            catalog.change_state(0, RecordingState.DELETED)
+        assert follower.wait(20) == 1
+        assert follower.stderr.read().count(b"\n") == 1
+
+
+def test_waiting_for_a_message_takes_no_processor(tmp_path: Path) -> None:
+    """Until the recording has grown."""
+    directory = tmp_path / "a"
+    directory.mkdir()
+    builder = SegmentBuilder()
+    builder.message(b"first")
+    add_recording(directory, builder, live=True)
+    command = [sys.executable, "-m", "aerotape", "cat", str(directory), "0", "--follow"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == b"first\n"
+        used = _processor_time(follower.pid)
+        with pytest.raises(subprocess.TimeoutExpired):
+            follower.wait(1)
+        assert _processor_time(follower.pid) - used < 50  # of 100
+        follower.kill()
+
+
+def _processor_time(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])

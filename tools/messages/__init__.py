@@ -1,0 +1,1 @@
+"""Messages of streams and recordings: commands that send and print them."""

@@ -1,0 +1,207 @@
+"""How `subscribe` and `cat` print messages.
+
+Bytes of a message never reach a terminal as they are: what is not printable is escaped, and the
+formats `raw` and `length` are refused there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import select
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.errors import ConfigurationError
+from aerotape.formatting import not_installed
+from aerotape.tools._cli.arguments import template
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
+from aerotape.tools._cli.output import Json, emit_line, note
+
+if TYPE_CHECKING:
+    from aerotape.codecs.payloads import PayloadSchema
+    from aerotape.message import Message
+    from aerotape.replay.offline.reader import Message as RecordedMessage
+
+_STDOUT: Final = 1
+
+
+def add_printing_options(parser: argparse.ArgumentParser) -> None:
+    """Add --format, --schema and --template."""
+    parser.add_argument(
+        "--format",
+        choices=("text", "hex", "json", "raw", "length"),
+        help="text (the default): a message a line, what is not printable escaped; hex: a message "
+        "a line in hexadecimal; json: payloads that are JSON, one a line; raw: the payloads alone; "
+        "length: each payload after its length, 4 bytes little-endian. With --json, the payload "
+        "in a row has this format (default: hex)",
+    )
+    parser.add_argument(
+        "--schema",
+        metavar="FILE",
+        help="an SBE schema, XML or .sbeir: print the payloads' fields as JSON, without messages "
+        "of other schemas and templates",
+    )
+    parser.add_argument(
+        "--template",
+        metavar="TEMPLATE",
+        type=template,
+        help="name or id of the one message of the schema to print (default: all)",
+    )
+
+
+class Printer:
+    """Prints messages as the options of `add_printing_options` say.
+
+    Attributes:
+        exit_code: 3 if a message was left out because its payload is not JSON, or does not match
+            the schema.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        """Check the options, and read the schema.
+
+        Raises:
+            ConfigurationError: the options contradict each other, the terminal would receive bytes
+                as they are, or the schema cannot be read.
+            CodecError: it is not a schema, or has no such template.
+        """
+        self.exit_code = EXIT_OK
+        self._args = args
+        self._is_binary = args.format in ("raw", "length")
+        if self._is_binary and args.json:
+            raise ConfigurationError(
+                f"--format {args.format} prints bytes: leave out --json", "--format"
+            )
+        if self._is_binary and sys.stdout.isatty():
+            raise ConfigurationError(
+                f"--format {args.format} prints bytes that could control the terminal: redirect "
+                "standard output, or use --format text",
+                "--format",
+            )
+        self._schema = _read_schema(args)
+
+    def print(self, message: Message | RecordedMessage, **others: object) -> bool:
+        """Print a message, with --json in a row that has `others`, too; return whether it was."""
+        if self._is_binary:
+            if self._args.format == "length":
+                sys.stdout.buffer.write(len(message.payload).to_bytes(4, "little"))
+            sys.stdout.buffer.write(message.payload)
+            return True
+        try:
+            payload = self._text_of(message.payload)
+        except ValueError as error:
+            self.exit_code = EXIT_DATA_SUSPECT
+            note(f"warning: message at position {message.position}: {error}; not printed")
+            return False
+        if payload is None:
+            return False
+        row = {**message_row(message), **others, "payload": payload}
+        emit_line(row, payload, self._args)
+        return True
+
+    def _text_of(self, payload: bytes) -> str | None:
+        """Return the text of a payload; None for a message of another template (ValueError)."""
+        if self._schema is not None:
+            return _decoded(self._schema, payload)
+        if self._args.format == "json":
+            return _json_line(payload)
+        if self._args.format == "hex" or (self._args.format is None and self._args.json):
+            return payload.hex()
+        return payload.decode(errors="backslashreplace")
+
+
+def message_row(message: Message | RecordedMessage) -> dict[str, Any]:
+    """Return the row of a message, for --json."""
+    return {
+        "position": message.position,
+        "end_position": message.end_position,
+        "session_id": message.session_id,
+        "stream_id": message.stream_id,
+        "term_id": message.term_id,
+        "term_offset": message.term_offset,
+        "flags": message.flags,
+        "reserved_value": message.reserved_value,
+        "length": len(message.payload),
+        "payload": message.payload,
+    }
+
+
+def flush() -> None:
+    """Flush standard output; BrokenPipeError if its reader has closed it, also without output."""
+    sys.stdout.flush()
+    poll = select.poll()
+    poll.register(_STDOUT, 0)
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        raise BrokenPipeError
+
+
+def _read_schema(args: argparse.Namespace) -> PayloadSchema | None:
+    if args.schema is None:
+        if args.template is not None:
+            raise ConfigurationError("--template is of a schema: give --schema", "--template")
+        return None
+    if args.format not in (None, "json"):
+        raise ConfigurationError(
+            f"--schema prints JSON: leave out --format {args.format}", "--format"
+        )
+    from aerotape.codecs.payloads import PayloadSchema
+
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ConfigurationError(not_installed("pyarrow", "arrow"), "--schema")
+    return PayloadSchema.from_file(args.schema, args.template)
+
+
+def _decoded(schema: PayloadSchema, payload: bytes) -> Json | None:
+    """Return the fields of a payload; None if it is of another schema or template (ValueError)."""
+    import json
+
+    import pyarrow
+
+    decoded = schema.decode_messages(
+        pyarrow.array([payload], pyarrow.binary()), malformed="drop", keep_others=False
+    )
+    if decoded.problems:
+        raise ValueError(f"its payload does not match the schema: {decoded.problems[0][1]}")
+    rows = decoded.batch.to_pylist()
+    if not rows:
+        return None
+    row = rows[0]
+    if not schema.plan.flat:  # only the column of the message's template
+        row = {name: value for name, value in row.items() if value is not None}
+    return Json(json.dumps(_json_value(row)))
+
+
+def _json_value(value: Any) -> Any:
+    """Convert a value of a column to types of JSON."""
+    if isinstance(value, dict):
+        return {name: _json_value(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_json_value(each) for each in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and value - value != 0:  # JSON has no numbers for these
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    return value if isinstance(value, (str, int, float, type(None))) else int(value)
+
+
+def _json_line(payload: bytes) -> Json:
+    """Return a payload of JSON as it is, on one line and printable (ValueError)."""
+    from aerotape import _native
+
+    try:
+        _native.check_json(payload)
+    except ValueError as error:
+        raise ValueError(f"its payload is not JSON: {error}") from None
+    text = payload.decode()
+    if text.isprintable():
+        return Json(text)
+    return Json("".join(c if c.isprintable() else _escaped(c) for c in text))
+
+
+def _escaped(character: str) -> str:
+    """Return a character of JSON that is not printable: white space, or a part of a string."""
+    if character in "\t\r\n":  # in a string these are escaped already
+        return " "
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
