@@ -26,7 +26,7 @@ TRADE = {"time_ns": -5, "symbol": "ABC", "side": "BUY", "price": 0.5, "quantity"
 @pytest.fixture(scope="module")
 def market() -> Schema:
     """The schema of the example notebook."""
-    return load_schema(ROOT / "examples" / "market.sbeir")
+    return load_schema(ROOT / "examples" / "market.xml")
 
 
 @pytest.mark.parametrize("text", [SCHEMA, BIG_ENDIAN_SCHEMA], ids=["little", "big"])
@@ -35,7 +35,7 @@ def test_the_bytes_are_those_of_java(text: str, jars: dict[str, Path], tmp_path:
     orders."""
     schema_file = tmp_path / "garage.xml"
     schema_file.write_text(text)
-    schema = load_schema(schema_file, jars["sbe-all"])
+    schema = load_schema(schema_file)
     encoded = encode_with_java(schema_file, "CarWriter", jars["sbe-all"], tmp_path / "stubs")
     for payload, template in zip(encoded, ("Car", "Car", "Tick", "Empty"), strict=True):
         decoder = PayloadSchema.from_schema(schema, template)

@@ -19,7 +19,7 @@ from support.daemon.command_line import aerotape
 from support.damage.tool_commands import Done
 from support.jvm.java import ROOT
 
-MARKET = ROOT / "examples" / "market.sbeir"
+MARKET = ROOT / "examples" / "market.xml"
 HOSTILE = [
     b"\x1b]0;title\x07\x1b[2J",
     b"line\r\nline\0\x9b31m\xff",

@@ -114,7 +114,7 @@ def test_json_lines(cli: CommandLine, client: ArchiveClient) -> None:
 
 def test_payloads_of_a_schema(cli: CommandLine, client: ArchiveClient) -> None:
     """JSON is encoded, as `cat --schema` prints it."""
-    options = ["--schema", ROOT / "examples" / "market.sbeir", "--template", "Trade"]
+    options = ["--schema", ROOT / "examples" / "market.xml", "--template", "Trade"]
     line = b'{"time_ns": -5, "symbol": "A", "side": "SELL", "price": "NaN", "quantity": 7}'
     with subscribed(client) as subscription:
         publish(cli, subscription, *options, given=line + b"\n\n" + line)
@@ -183,7 +183,7 @@ def test_arguments_are_checked_before_anything_is_sent(tmp_path: Path) -> None:
     assert "MESSAGE '{' is not JSON" in refused("1", "{", "--format", "json")
     assert "MESSAGE '0' is not hexadecimal" in refused("00", "0", "--format", "hex")
     assert "MESSAGE '' is not JSON" in refused("1", "", "--format", "json")
-    market = ROOT / "examples" / "market.sbeir"
+    market = ROOT / "examples" / "market.xml"
     assert "--schema and --template are used together" in refused("1", "--schema", market)
     with_schema = ["--schema", market, "--template", "Trade"]
     assert "leave out --format hex" in refused("1", "--format", "hex", *with_schema)

@@ -133,7 +133,7 @@ def test_rows(cli: CommandLine, client: ArchiveClient) -> None:
 
 def test_other_formats(cli: CommandLine, client: ArchiveClient) -> None:
     """Bytes are written as they are received, with their lengths, or decoded by a schema."""
-    market = ROOT / "examples" / "market.sbeir"
+    market = ROOT / "examples" / "market.xml"
     trade = struct.pack("<4Hq8scdI", 29, 1, 7, 0, -5, b"A", b"S", 0.5, 7)
     stream_id = new_stream_id()
     with (
