@@ -161,6 +161,7 @@ class CassandraStore(CassandraTables):
             self._run_all(
                 each for id, change in changed for each in self._deletes(topic, id, change)
             )
+            self._renew()  # not after another replicator has taken the lock
             self._put(topic, rows)
             statement = self._statements["delete_head"]
             self._run_all(
@@ -168,6 +169,7 @@ class CassandraStore(CassandraTables):
                 for id, change in changed
                 if change.head is None
             )
+            self._renew()
             self._put_pointer(topic, partition, pointer)
 
     def load(self, topic: str, batches: Iterable[Rows], pointers: Mapping[int, Pointer]) -> None:
