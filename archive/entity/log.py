@@ -85,10 +85,10 @@ class Tail:
         # Appends that count; None: more than may be buffered.
         self._appends: list[tuple[int, bytes]] | None = []
         self._buffered = 0
-        # Of its snapshots, the latest: sequence number, position and message.
-        self._snapshot: tuple[int, int, bytes] | None = None
         # The first of them, and the journal in front of it.
         self._first: tuple[int, Fold] | None = None
+        # Of its snapshots, the latest: sequence number, position and message.
+        self._snapshot: tuple[int, int, bytes] | None = None
 
     def scan(self, begin: int) -> None:
         """Read the log from a position, bytes.

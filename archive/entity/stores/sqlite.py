@@ -1,8 +1,9 @@
 """A store in an SQLite file, the default: embedded, one replicator, readers in any process.
 
-A reader never changes the file or its folder. While no replicator has the file open, there is no
-write-ahead log (`-wal`), and a usual connection would create one; a reader then opens the file as
-immutable, and opens it again when it has changed or a write-ahead log has appeared.
+A reader does not change the file. While no replicator has it open, there is no write-ahead log
+(`-wal`), and a usual connection would create one; a reader then opens the file as immutable, and
+opens it again when it has changed or a write-ahead log has appeared. Beside a write-ahead log,
+SQLite creates the file of shared memory (`-shm`) if it is missing.
 """
 
 from __future__ import annotations

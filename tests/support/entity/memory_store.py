@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 import aerotape
+from aerotape.archive.entity.log import records_of
 from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity.actions import Append, Delete, Mark, Purge, Snapshot
 from aerotape.codecs.entity.messages import decode
-from aerotape.codecs.entity.payload import events_of
 from aerotape.errors import JournalChangedError
 from support.entity.model import Model
 
@@ -93,13 +93,13 @@ class MemoryStore:
         if isinstance(action, Mark):
             return True
         if isinstance(action, Snapshot):
-            (record,) = records_of(partition, offset, action)
+            (record,) = records_of(action, partition, offset)
             self.model.save_snapshot(action.id, SnapshotRecord.of(record))
             return True
         if isinstance(action, Append):
             is_met = self.model.append(
                 action.id,
-                records_of(partition, offset, action),
+                list(records_of(action, partition, offset)),
                 is_conditional=action.is_conditional,
             )
         elif isinstance(action, Delete):
@@ -114,22 +114,3 @@ class MemoryStore:
         if action.id in self.model.journals:
             self.offsets[action.id] = partition, offset
         return is_met
-
-
-def records_of(partition: int, offset: int, append: Append) -> list[EventRecord]:
-    """Return the events of an append as a reader returns them."""
-    events = events_of(append)
-    return [
-        EventRecord(
-            event,
-            partition,
-            offset,
-            append.timestamp_ms,
-            append.origin,
-            append.version,
-            append.metadata,
-            events.metadata,
-            events.expire_after_ns,
-        )
-        for event in events.events
-    ]
