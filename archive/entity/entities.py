@@ -363,7 +363,8 @@ class Entities(Closing):
 
         Raises:
             ConfigurationError: an argument is invalid.
-            EntityStoreError: the store has no order of events across entities (Cassandra).
+            EntityStoreError: the store has no order of events across entities (Cassandra) or,
+                for all tags, no index of positions.
         """
         return Subscription(
             self._client,

@@ -82,6 +82,7 @@ class Replicator(Closing):
         batch_records: int = DEFAULT_BATCH_RECORDS,
         batch_length: int = DEFAULT_BATCH_LENGTH,
         retry_s: float = DEFAULT_RETRY_S,
+        index_positions: bool = False,
     ) -> None:
         """Create it; `run` connects.
 
@@ -93,6 +94,8 @@ class Replicator(Closing):
             batch_length: messages of this length make a batch, bytes.
             retry_s: how long to retry after the archive or the store went away, seconds; 0: fail
                 at once.
+            index_positions: have the store index events by position, for those who follow the topic
+                with it.
 
         Raises:
             ConfigurationError: it is not a topic's name.
@@ -103,6 +106,7 @@ class Replicator(Closing):
         self._batch_records = batch_records
         self._batch_length = batch_length
         self._retry_s = retry_s
+        self._index_positions = index_positions
         self._owner = ""
         self._has_started = False
         self._open: ExitStack | None = None
@@ -260,6 +264,8 @@ class Replicator(Closing):
             # The lock survives a lost connection: it stays that of this replicator.
             self._owner = self._store.owner = self._owner or self._store.owner
             stack.enter_context(self._store.replicating())
+            if self._index_positions:
+                self._store.index_positions()
             self._pointers = self._store.pointers(self.topic)
             self._recordings, self._listed_at = {}, 0.0
             self._renew_at = 0.0

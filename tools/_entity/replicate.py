@@ -32,6 +32,11 @@ def add_commands(commands: Commands) -> None:
         default=60_000_000_000,
         help="how long to reconnect after the archive or the store went away (default: 60s)",
     )
+    parser.add_argument(
+        "--index-positions",
+        action="store_true",
+        help="have the store index all events by position, once and for all: for `follow --store`",
+    )
     add_connection_options(parser)
 
 
@@ -49,6 +54,7 @@ def _replicate(args: argparse.Namespace) -> None:
         lambda: connect(args),
         lambda: open_store(args.store, writable=True),
         retry_s=args.retry / 1e9,
+        index_positions=args.index_positions,
     ) as replicator:
         for progress in replicator.run(args.until_caught_up):
             emit_line(_row(args.topic, progress), _text(progress), args)

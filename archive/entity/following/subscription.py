@@ -65,7 +65,8 @@ class Subscription(Iterator[TopicChange], Closing):
         self._round: Generator[TopicChange, None, None] | None = None
         self._is_over = False
         if store is not None:
-            store.events_between(self._topic, 0, 0, 0)  # is refused if the store has no such order
+            # Refused if the store has no such order.
+            store.events_between(self._topic, 0, 0, 0, self._tags)
         self._positions = dict.fromkeys(range(len(partitions)), 0) | self._begin(from_)
 
     @property

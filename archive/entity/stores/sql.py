@@ -44,18 +44,20 @@ from aerotape.archive.entity.stores.rows import (
     snapshot_rows,
 )
 from aerotape.archive.entity.stores.tables import (
-    JOURNAL_INDEX,
     MIGRATION,
     POINTER_COLUMNS,
+    POSITION_INDEX,
     TABLES,
     TAG_COLUMNS,
 )
 from aerotape.archive.entity.topic import MAX_PARTITIONS
 from aerotape.archive.entity.transitions import Change
+from aerotape.errors import EntityStoreError
 
 _HEADS: Final = ", ".join(
     f"coalesce({name}, '')" if name == "origin" else f'"{name}"' for name in READ_HEAD_COLUMNS
 )
+_TAGS: Final = EVENT_COLUMNS.index("tags")
 _EVENTS: Final = ", ".join(f'"{name}"' for name in EVENT_COLUMNS)
 
 
@@ -93,8 +95,6 @@ class SqlStore(EntityStore):
                 (SCHEMA_VERSION, now_ms, VERSION_SETTING),
             )
             self._release_lock(REPLICATOR_LOCK)
-        if not self._exists("journal_index", self._query_in):  # tables of an earlier version
-            self._execute(self._dialect(JOURNAL_INDEX))
         self.check_version(self._version(self._query_in))
 
     def _check_tables(self) -> None:
@@ -258,6 +258,17 @@ class SqlStore(EntityStore):
         self, topic: str, partition: int, begin: int, end: int, tags: Collection[str] = ()
     ) -> Iterator[tuple[str, EventRecord]]:
         after, limit = (partition, begin, 0), (partition, end, 0)
+        if not tags and not self._exists("journal_index", self._query):
+            raise EntityStoreError(
+                f"{self.url} has no index of positions: cannot be used to follow all events of a "
+                "topic; start the replicator with --index-positions",
+                self.url,
+            )
+        return self._between(topic, tags, after, limit)
+
+    def _between(
+        self, topic: str, tags: Collection[str], after: _Place, limit: _Place
+    ) -> Iterator[tuple[str, EventRecord]]:
         if not tags:
             source = f"{self.tables['journal']} AS journal WHERE journal.topic = ?"
             yield from self._in_log_order(source, (topic,), "journal", after, limit)
@@ -317,7 +328,8 @@ class SqlStore(EntityStore):
                     deleted.append((topic, id, *change.delete))
                 if change.head is not None:
                     rows.events.extend(event_rows(topic, change))
-                    rows.snapshots.extend(snapshot_rows(topic, change))
+                    if change.snapshots:
+                        rows.snapshots.extend(snapshot_rows(topic, change))
                     rows.heads.append((id, change.head))
             for name in ("journal", "tag", "snapshot", "metajournal"):
                 sql = f"DELETE FROM {self.tables[name]} WHERE topic = ? AND id = ?"
@@ -327,6 +339,11 @@ class SqlStore(EntityStore):
                 self._execute_many(f"{sql} AND seq_nr BETWEEN ? AND ?", deleted)
             self._put(topic, rows)
             self._put_pointer(topic, partition, pointer, now_ms)
+
+    def index_positions(self) -> None:
+        with self._transaction():
+            if not self._exists("journal_index", self._query_in):
+                self._execute(self._dialect(POSITION_INDEX))
 
     def load(self, topic: str, batches: Iterable[Rows], pointers: Mapping[int, Pointer]) -> None:
         now_ms = time.time_ns() // 1_000_000
@@ -409,9 +426,10 @@ class SqlStore(EntityStore):
 
 def _tag_rows(events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of `tag` for rows of `journal`."""
-    for row in map(EventRow._make, events):
-        if row.tags is not None:
-            for tag in json.loads(row.tags):
+    for fields in events:
+        if fields[_TAGS] is not None:
+            row = EventRow._make(fields)
+            for tag in json.loads(fields[_TAGS]):
                 place = row.partition, row.offset, row.seq_nr
                 yield row.topic, _indexed(tag), *place, row.id
 

@@ -34,6 +34,7 @@ _PRAGMAS: Final = (
     "PRAGMA wal_autocheckpoint = 16384",
     "PRAGMA temp_store = MEMORY",
 )
+_ERRORS: Final = (sqlite3.Error, OSError)
 _INDEXES: Final = ("metajournal_index", "journal_index", "tag_index")
 
 
@@ -63,6 +64,7 @@ class SqliteStore(SqlStore):
         super().__init__(f"sqlite:{path}", options, writable)
         self.tables = {name: f'"{options.namespace}_{name}"' for name in (*NAMES, *_INDEXES)}
         self.path = Path(path).resolve()  # beside which the write-ahead log is
+        self._log_path = f"{self.path}-wal"
         self._reading = threading.Lock()
         self._writing = threading.RLock()
         # For a reader of an immutable file: the file as it was when it was opened.
@@ -117,8 +119,7 @@ class SqliteStore(SqlStore):
             found = self.path.stat()
         except FileNotFoundError:
             return (0,)
-        has_log = Path(f"{self.path}-wal").exists()
-        return has_log, found.st_ino, found.st_size, found.st_mtime_ns
+        return os.access(self._log_path, os.F_OK), found.st_ino, found.st_size, found.st_mtime_ns
 
     def _exists(self, name: str, query: Callable[[str, Sequence[Any]], list[Any]]) -> bool:
         name = f"{self.options.namespace}_{name}"
@@ -131,8 +132,11 @@ class SqliteStore(SqlStore):
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
-            raise EntityStoreError(f"{self.url}: {error}", self.url) from error
+        except _ERRORS as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> EntityStoreError:
+        return EntityStoreError(f"{self.url}: {error}", self.url)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -161,19 +165,25 @@ class SqliteStore(SqlStore):
         )
 
     def _query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        with self._errors(), self._reading:
-            while True:
-                try:
-                    rows = self._reader.execute(sql, parameters).fetchall()
-                except sqlite3.DatabaseError:
-                    if not self._has_changed():
-                        raise
-                else:
-                    if not self._has_changed():
-                        return rows
-                before, self._reader = self._reader, self._connect_reader()
-                self._connections.remove(before)
-                before.close()
+        try:  # without `_errors`, which takes as long as a short query
+            with self._reading:
+                return self._rows(sql, parameters)
+        except _ERRORS as error:
+            raise self._failed(error) from error
+
+    def _rows(self, sql: str, parameters: Sequence[Any]) -> list[Any]:
+        while True:
+            try:
+                rows = self._reader.execute(sql, parameters).fetchall()
+            except sqlite3.DatabaseError:
+                if not self._has_changed():
+                    raise
+            else:
+                if not self._has_changed():
+                    return rows
+            before, self._reader = self._reader, self._connect_reader()
+            self._connections.remove(before)
+            before.close()
 
     def _has_changed(self) -> bool:
         """Whether a file that was opened as immutable is another one now."""

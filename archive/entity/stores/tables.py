@@ -77,16 +77,15 @@ CREATE TABLE {tag} (
     id text NOT NULL,
     PRIMARY KEY (topic, tag, partition, "offset", seq_nr)
 ){clustered}"""
-JOURNAL_INDEX: Final = (
+POSITION_INDEX: Final = (
     'CREATE INDEX {journal_index} ON {journal} (topic, partition, "offset", seq_nr)'
 )
-"""Statement that creates the index of events by their place in the log."""
+"""Statement that creates the index of events by position."""
 _TAG_INDEX: Final = "CREATE INDEX {tag_index} ON {tag} (topic, id, seq_nr)"
 
 TABLES: Final = (
     _METAJOURNAL,
     _JOURNAL,
-    JOURNAL_INDEX,
     _SNAPSHOT,
     _TAG,
     _TAG_INDEX,

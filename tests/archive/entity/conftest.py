@@ -51,14 +51,18 @@ def cassandra_server() -> Iterator[CassandraServer]:
         pytest.param("cassandra", marks=(pytest.mark.jvm, pytest.mark.slow)),
     ]
 )
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], str]]:
     """A function that returns the URL of a new, empty store with this query."""
+    namespaces: list[str] = []
 
     def url(query: str = "") -> str:
-        options = f"?namespace=test_{next(NAMESPACES)}&{query}"
+        namespaces.append(f"test_{next(NAMESPACES)}")
+        options = f"?namespace={namespaces[-1]}&{query}"
         if request.param == "sqlite":
             return f"sqlite:{tmp_path / 'entities.db'}{options}"
         server = request.getfixturevalue(f"{request.param}_server")
         return f"{server.url}{options}"
 
-    return url
+    yield url
+    if request.param == "cassandra":  # its tables take memory, and time at each schema change
+        request.getfixturevalue("cassandra_server").drop(namespaces)

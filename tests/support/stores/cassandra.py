@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -60,6 +61,7 @@ listen_address: 127.0.0.1
 rpc_address: 127.0.0.1
 native_transport_port: {port}
 storage_port: {storage_port}
+auto_snapshot: false
 commitlog_sync: periodic
 commitlog_sync_period: 10000ms
 data_file_directories: [{directory}/data]
@@ -108,6 +110,8 @@ class CassandraServer(Closing):
                     "-Dcassandra-foreground=yes",
                     "-Dcassandra.skip_wait_for_gossip_to_settle=0",
                     "-Dcassandra.ring_delay_ms=1",
+                    # A change of the schema is not forced to storage: nothing outlives the node.
+                    "-Dcassandra.unsafesystem=true",
                     "-cp",
                     f"{_JARS}/*",
                     "org.apache.cassandra.service.CassandraDaemon",
@@ -128,6 +132,15 @@ class CassandraServer(Closing):
     def url(self) -> str:
         """The URL of the node, without a keyspace."""
         return f"cassandra://127.0.0.1:{self.port}"
+
+    def drop(self, keyspaces: Iterable[str]) -> None:
+        """Drop keyspaces, as far as they exist."""
+        from cassandra.cluster import Cluster
+
+        with Cluster(["127.0.0.1"], port=self.port) as cluster:
+            session = cluster.connect()
+            for keyspace in keyspaces:
+                session.execute(f"DROP KEYSPACE IF EXISTS {keyspace}", timeout=60)
 
     def _await_start(self) -> None:
         deadline = time.monotonic() + _START_TIMEOUT_S

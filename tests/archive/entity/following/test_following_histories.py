@@ -160,7 +160,9 @@ def test_subscriptions_that_stay_open(
         chance = random.Random(seed)
         history = History(client, chance)
         opened = partial(open_store, f"{url}?namespace={archive.kind}_{seed}")
-        replicator = Replicator(history.topic, archive.connect, partial(opened, writable=True))
+        replicator = Replicator(
+            history.topic, archive.connect, partial(opened, writable=True), index_positions=True
+        )
         history.writer.purge("a")  # the first record
         list(replicator.run(until_caught_up=True))
         with opened() as store, client.entities(history.topic, 2, store) as entities:

@@ -9,7 +9,6 @@ from support.entity.logged import DAY_NS, TOPIC, append, apply, logged
 
 from aerotape.archive.entity.stores.base import EntityStore
 from aerotape.archive.entity.stores.cassandra import CassandraStore
-from aerotape.archive.entity.stores.postgresql import PostgresqlStore
 from aerotape.archive.entity.stores.sql import SqlStore
 from aerotape.archive.entity.stores.url import open_store
 from aerotape.errors import EntityStoreError, StoreLockedError
@@ -52,33 +51,7 @@ def downgrade(store: EntityStore) -> None:
         store._execute(f"ALTER TABLE {tables['metajournal']} DROP COLUMN expires")
         store._execute(f"DROP TABLE {tables['snapshot']}")
         store._execute(f"DROP TABLE {tables['tag']}")
-        drop_index(store)
         store._execute(f"UPDATE {tables['setting']} SET value = '1'")
-
-
-def drop_index(store: SqlStore) -> None:
-    """Drop the index of events by their place in the log, which the first tables did not have."""
-    name = 'journal_offset"' if isinstance(store, PostgresqlStore) else 'journal_index"'
-    namespace = f'"{store.options.namespace}'
-    separator = '"."' if isinstance(store, PostgresqlStore) else "_"
-    store._execute(f"DROP INDEX {namespace}{separator}{name}")
-
-
-def test_missing_index(store_url: Open) -> None:
-    """The replicator creates the index of places that tables do not have yet."""
-    url = store_url()
-    with open_store(url, writable=True) as store:
-        if not isinstance(store, SqlStore):
-            pytest.skip("only SQL stores have it")
-        with store.replicating():
-            apply(store, logged([append("id", 1, 2)]))
-        with store._transaction():
-            drop_index(store)
-    for writable, exists in ((False, False), (True, True), (True, True)):
-        with open_store(url, writable=writable) as store:
-            assert isinstance(store, SqlStore)
-            assert store._exists("journal_index", store._query) == exists
-            assert len(list(store.events_between(TOPIC, 0, 0, 64))) == 2
 
 
 def test_migration(url: str) -> None:
