@@ -55,6 +55,9 @@ def test_follow(cli: CommandLine, url: str) -> None:
     assert [each["change"] for each in tagged] == ["delete", "append", "purge"]
     replicate = "entity", "replicate", "--topic", topic, "--store", url, "--until-caught-up"
     cli.run(*replicate)
+    refused = cli.run(*command, "--store", url, expect=1)
+    assert b"start the replicator with --index-positions" in refused.stderr
+    cli.run(*replicate, "--index-positions")
     (stored,) = lines(cli, *command, "--store", url)
     assert (stored["key"], stored["events"]) == ("b", changes[2]["events"])
 
