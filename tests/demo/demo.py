@@ -25,6 +25,8 @@ from typing import Any
 from market import Digest, messages
 
 import aerotape
+from aerotape.catalog.recovery.outcomes import Outcome
+from aerotape.catalog.recovery.suspect_marks import mark_file_name
 from aerotape.replay.offline.directory import open_directory
 
 HERE = Path(__file__).parent
@@ -267,7 +269,20 @@ class Demo:
             f"the restart found the stop position {after.stop_position:,} (the archive reported "
             f"{promised:,}; the publisher was at {sent['position']:,})",
         )
+        self.judge_tail(recording_id, after.stop_position)
         return archive
+
+    def judge_tail(self, recording_id: int, stop_position: int) -> None:
+        """Remove the mark of a frame whose write was interrupted; it was not recorded yet."""
+        notes = open_directory(self.archive_dir).suspect_notes().get(recording_id, [])
+        if not notes:
+            return
+        (note,) = notes
+        check(
+            (note.outcome, note.position) == (Outcome.SUSPECT_TORN_TAIL, stop_position),
+            f"the kill interrupted the write of a frame after that: {note.detail}",
+        )
+        (self.archive_dir / mark_file_name(recording_id)).unlink()
 
     def await_recording(self, client: aerotape.ArchiveClient, stream_id: int) -> int:
         deadline = time.monotonic() + 10
