@@ -36,7 +36,7 @@ class WorkerOptions:
     file_sync_level: int = 0
     record_checksum: ChecksumName = "none"
     replay_checksum: ChecksumName = "none"
-    idle: tuple[int, int, int, int] = (10, 20, 1_000, 1_000_000)
+    idle: tuple[int, int, int, int] = (10, 0, 40_000, 1_000_000)
     write_counters: tuple[Counter, Counter, Counter] | None = None
     read_counters: tuple[Counter, Counter, Counter] | None = None
     cycle_counters: tuple[Counter, Counter, int] | None = None

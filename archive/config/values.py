@@ -36,8 +36,8 @@ _64K = 64 * 1024
 _1G = 1 << 30
 _AGRONA = "org.agrona.concurrent."
 _IDLE_STRATEGIES: Mapping[str, Idle] = {
-    "backoff": (10, 20, 1_000, 1_000_000),
-    "BackoffIdleStrategy": (10, 20, 1_000, 1_000_000),
+    "backoff": (10, 0, 40_000, 1_000_000),
+    "BackoffIdleStrategy": (10, 0, 40_000, 1_000_000),
     "yield": (0, MAX_INT, 1, 1),
     "YieldingIdleStrategy": (0, MAX_INT, 1, 1),
     "spin": (MAX_INT, 0, 1, 1),

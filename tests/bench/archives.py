@@ -122,11 +122,16 @@ class BenchedArchive:
         return Child(command, await_ready=await_ready, ends_with_input=True)
 
 
+def java_client_command(name: str, *arguments: object) -> list[str]:
+    """Return the command that runs one of the programs in `java/`."""
+    source = Path(__file__).parent / "java" / f"{name}.java"
+    return java_command(str(source), *map(str, arguments), options=JAVA_OPENS)
+
+
 def run_java_client(name: str, *arguments: object, timeout_s: float) -> str:
     """Run one of the programs in `java/` and return what it has printed."""
-    source = Path(__file__).parent / "java" / f"{name}.java"
     done = subprocess.run(
-        java_command(str(source), *map(str, arguments), options=JAVA_OPENS),
+        java_client_command(name, *arguments),
         capture_output=True,
         text=True,
         timeout=timeout_s,
