@@ -11,9 +11,9 @@ from typing import Any, Final
 from aerotape.archive.entity.entities import Entities
 from aerotape.archive.entity.following.changes import TopicChange
 from aerotape.archive.entity.following.subscription import POLL_S, From
-from aerotape.archive.entity.log import LogStatistics
+from aerotape.archive.entity.log.tail import LogStatistics
+from aerotape.archive.entity.log.writer import RecordPosition
 from aerotape.archive.entity.records import EventRecord, SnapshotRecord
-from aerotape.archive.entity.writer import RecordPosition
 from aerotape.codecs.entity.actions import Event, EventPayloadType
 from aerotape.context import AsyncClosing
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape import __version__
 from aerotape.archive.entity.fold import Effect
 from aerotape.archive.entity.following.subscription import From, Subscription
-from aerotape.archive.entity.log import DEFAULT_BUFFER_LENGTH, Tail
+from aerotape.archive.entity.log.tail import DEFAULT_BUFFER_LENGTH, Tail
+from aerotape.archive.entity.log.topic_log import TopicLog
+from aerotape.archive.entity.log.writer import PartitionWriter, RecordPosition
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import EventRecord, Head, SnapshotRecord
 from aerotape.archive.entity.stored import stored_events, stored_snapshot
@@ -20,8 +22,6 @@ from aerotape.archive.entity.topic import (
     check_topic,
     recordings_of,
 )
-from aerotape.archive.entity.topic_log import TopicLog
-from aerotape.archive.entity.writer import PartitionWriter, RecordPosition
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Event, EventPayloadType
 from aerotape.codecs.entity.messages import encode_fields
 from aerotape.codecs.entity.payload import encode_events

@@ -14,9 +14,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.entity.log import of_another_log
+from aerotape.archive.entity.log.recorded_position import RecordedPosition
+from aerotape.archive.entity.log.tail import of_another_log
 from aerotape.archive.entity.partition import Partition
-from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.records import Pointer
 from aerotape.archive.entity.stores.base import REPLICATOR_LOCK, EntityStore
 from aerotape.archive.entity.topic import (

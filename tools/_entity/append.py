@@ -17,7 +17,7 @@ from aerotape.tools._entity._common import add_journal_command, age_ns, journals
 
 if TYPE_CHECKING:
     from aerotape.archive.entity.entities import Entities
-    from aerotape.archive.entity.writer import RecordPosition
+    from aerotape.archive.entity.log.writer import RecordPosition
     from aerotape.codecs.entity.actions import Event
 
 _KEYS: Final = ("seq_nr", "tags", "payload_type", "payload")

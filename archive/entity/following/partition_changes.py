@@ -23,9 +23,9 @@ from aerotape.archive.entity.following.changes import (
     TopicDelete,
     TopicPurge,
 )
-from aerotape.archive.entity.log import check_start, damaged, of_another_log, records_of
+from aerotape.archive.entity.log.recorded_position import RecordedPosition
+from aerotape.archive.entity.log.tail import check_start, damaged, of_another_log, records_of
 from aerotape.archive.entity.partition import Partition
-from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.transitions import record_id
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append
 from aerotape.codecs.entity.messages import decode, read_header

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from aerotape.archive.entity.following.changes import TopicChange
 from aerotape.archive.entity.following.partition_changes import PartitionChanges
+from aerotape.archive.entity.log.recorded_position import RecordedPosition
 from aerotape.archive.entity.partition import Partition
-from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.context import Closing
 from aerotape.errors import AeronTimeoutError, ConfigurationError

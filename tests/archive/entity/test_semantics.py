@@ -24,7 +24,7 @@ from support.entity.model import Model
 
 from aerotape import _native
 from aerotape.archive.entity.fold import Fold
-from aerotape.archive.entity.log import LogStatistics, Tail
+from aerotape.archive.entity.log.tail import LogStatistics, Tail
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import EventRecord
 from aerotape.archive.entity.transitions import LoggedAction, collapse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 import aerotape
-from aerotape.archive.entity.log import records_of
+from aerotape.archive.entity.log.tail import records_of
 from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity.actions import Append, Delete, Mark, Purge, Snapshot

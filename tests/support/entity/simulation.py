@@ -14,11 +14,11 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from aerotape.archive.entity.entities import Entities
-from aerotape.archive.entity.known_end import KnownEnd
+from aerotape.archive.entity.log.known_end import KnownEnd
+from aerotape.archive.entity.log.writer import PartitionWriter
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import EventRecord, Head, Pointer
 from aerotape.archive.entity.stores.store import Store
-from aerotape.archive.entity.writer import PartitionWriter
 from aerotape.codecs.entity.messages import read_header
 from aerotape.errors import InvalidPositionError
 from aerotape.frame_header import HEADER_LENGTH, align_frame

@@ -22,7 +22,7 @@ from aerotape.archive.entity.following.changes import (
     TopicDelete,
     TopicPurge,
 )
-from aerotape.archive.entity.recorded_position import RecordedPosition
+from aerotape.archive.entity.log.recorded_position import RecordedPosition
 from aerotape.archive.entity.records import Pointer
 from aerotape.archive.entity.topic import partition_of, recordings_of
 from aerotape.codecs.entity import Event

@@ -10,7 +10,7 @@ from support.entity.logged import TOPIC, apply, delete, snapshot
 from support.entity.simulation import World, Writer
 from support.entity.topics import events
 
-from aerotape.archive.entity import topic_log
+from aerotape.archive.entity.log import topic_log
 from aerotape.archive.entity.transitions import LoggedAction
 from aerotape.codecs.entity.messages import encode
 from aerotape.errors import SequenceConflictError

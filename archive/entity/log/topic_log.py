@@ -8,13 +8,13 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from aerotape.archive.entity.fold import Effect, Fold
-from aerotape.archive.entity.known_end import Known
-from aerotape.archive.entity.log import LogStatistics, Tail, check_start, of_another_log
+from aerotape.archive.entity.log.known_end import Known
+from aerotape.archive.entity.log.tail import LogStatistics, Tail, check_start, of_another_log
+from aerotape.archive.entity.log.writer import PartitionWriter, RecordPosition
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import Head
 from aerotape.archive.entity.stores.store import Store
 from aerotape.archive.entity.topic import partition_of
-from aerotape.archive.entity.writer import PartitionWriter, RecordPosition
 from aerotape.codecs.entity.actions import ActionHeader
 from aerotape.codecs.entity.messages import Selector
 from aerotape.context import Closing

@@ -11,8 +11,8 @@ import pytest
 from support.entity.simulation import TOPIC, Record, World, Writer
 from support.entity.topics import events
 
-from aerotape.archive.entity import topic_log
 from aerotape.archive.entity.entities import Entities
+from aerotape.archive.entity.log import topic_log
 from aerotape.codecs.entity.actions import ActionKind
 from aerotape.codecs.entity.messages import read_header
 from aerotape.errors import SequenceConflictError

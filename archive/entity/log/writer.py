@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape.aeron import Publication
-from aerotape.archive.entity.known_end import Known, KnownEnd
+from aerotape.archive.entity.log.known_end import Known, KnownEnd
+from aerotape.archive.entity.log.recorded_position import RecordedPosition
 from aerotape.archive.entity.partition import Partition
-from aerotape.archive.entity.recorded_position import RecordedPosition
 from aerotape.archive.entity.topic import recordings_of
 from aerotape.catalog.descriptor import extension_channel
 from aerotape.channel_uri import with_session_id

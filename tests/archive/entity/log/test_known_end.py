@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aerotape.archive.entity.fold import Effect, Fold
-from aerotape.archive.entity.known_end import Known, KnownEnd
-from aerotape.archive.entity.writer import RecordPosition
+from aerotape.archive.entity.log.known_end import Known, KnownEnd
+from aerotape.archive.entity.log.writer import RecordPosition
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind
 
 ONE = Fold(exists=True, begun_at=0, offset=0, seq_nr=1)

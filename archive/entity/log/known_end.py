@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 from aerotape.archive.entity.fold import Effect, Fold
 
 if TYPE_CHECKING:
-    from aerotape.archive.entity.writer import RecordPosition
+    from aerotape.archive.entity.log.writer import RecordPosition
     from aerotape.codecs.entity.actions import ActionHeader
 
 _MAX_FOLDS: Final = 10_000

@@ -9,10 +9,10 @@ from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.entity.topics import events
 
 from aerotape.archive.entity import replicator as replicating
-from aerotape.archive.entity.recorded_position import RecordedPosition
+from aerotape.archive.entity.log.recorded_position import RecordedPosition
+from aerotape.archive.entity.log.writer import RecordPosition
 from aerotape.archive.entity.replicator import Replicator
 from aerotape.archive.entity.stores.url import open_store
-from aerotape.archive.entity.writer import RecordPosition
 from aerotape.errors import EntityError
 
 
