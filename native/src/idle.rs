@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// A park lasts for this part of the time waited so far.
-const DIVISOR: u32 = 3;
+const DIVISOR: u32 = 4;
 
 /// Spin, then yield, then park, in proportion to the time waited so far.
 ///
-/// So what arrives after a gap is noticed later by at most a third of the gap, and the number of
+/// So what arrives after a gap is noticed later by at most a quarter of the gap, and the number of
 /// wake-ups grows with the logarithm of the gap. Agrona's backoff doubles its parks instead: the
 /// park in progress lasts for half of the time waited.
 #[derive(Clone, Debug)]
