@@ -17,8 +17,8 @@ PY     := $(VENV)/bin/python
 STAMPS := .make
 JARS   := $(foreach name,jars bookkeeper-jars cassandra,$(STAMPS)/$(name)/.complete)
 NATIVE := $(shell find native/src native/format/src -name '*.rs') native/Cargo.toml \
-          native/format/Cargo.toml native/Cargo.lock \
-          native/position-independent.cmake native/build_environment.py .cargo/config.toml
+          native/build.rs native/format/Cargo.toml native/Cargo.lock \
+          native/toolchain.cmake native/build_environment.py .cargo/config.toml
 
 # rustup installs there, and a shell that was open before does not know it.
 export PATH := $(PATH):$(HOME)/.cargo/bin

@@ -41,7 +41,7 @@ def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
         arguments = f"{environ.get('BINDGEN_EXTRA_CLANG_ARGS', '')} -I{headers}"
         variables["BINDGEN_EXTRA_CLANG_ARGS"] = arguments.strip()
     if "CMAKE_TOOLCHAIN_FILE" not in environ:
-        variables["CMAKE_TOOLCHAIN_FILE"] = str(NATIVE / "position-independent.cmake")
+        variables["CMAKE_TOOLCHAIN_FILE"] = str(NATIVE / "toolchain.cmake")
     cpu = BASELINE_CPU.get(os.uname().machine)
     if cpu is not None and "RUSTERON_C_MARCH" not in environ:
         variables["RUSTERON_C_MARCH"] = cpu

@@ -20,16 +20,10 @@ at_least() {
     [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]
 }
 
-has_header() {
-    printf '#include <%s>\n' "$1" | cc -E -o /dev/null - 2>/dev/null
-}
-
 missing_packages() {
     command -v cc >/dev/null && command -v c++ >/dev/null && command -v make >/dev/null ||
         echo build-essential
     command -v pkg-config >/dev/null || echo pkg-config
-    has_header uuid/uuid.h || echo uuid-dev
-    has_header bsd/stdlib.h || echo libbsd-dev
     command -v mvn >/dev/null || echo maven
     # Only for tests; its programs are not in PATH.
     [ -x "$(find /usr/lib/postgresql -path '*/bin/initdb' 2>/dev/null | head -n 1)" ] ||

@@ -2,7 +2,7 @@
 //!
 //! Each folder or file is one concept; `aerotape/_native/` is the interface for Python. What needs no
 //! Python is in the crate `aerotape-format`. Unsafe code is confined to `aeron/` (the C client and
-//! driver) and to the fork handler in `fork.rs`; each block states why it is sound.
+//! driver), to `arrow_capsules.rs` and to the fork handler in `fork.rs`; each block states why it is sound.
 
 #![deny(unsafe_code)]
 #![cfg_attr(
@@ -12,6 +12,8 @@
 
 #[allow(unsafe_code)]
 pub mod aeron;
+#[allow(unsafe_code)]
+mod arrow_capsules;
 pub mod assembly;
 mod descriptors;
 mod entity;

@@ -118,7 +118,7 @@ def test_sdist_contains_packages_and_the_crate(sdist: Path) -> None:
         "native/Cargo.lock",
         "native/Cargo.toml",
         "native/build_environment.py",
-        "native/position-independent.cmake",
+        "native/toolchain.cmake",
         "pyproject.toml",
         "setup.py",
         "src/pyspark_aerotape.py",

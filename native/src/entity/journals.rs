@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::str::from_utf8;
 use std::sync::Arc;
 
+use crate::arrow_capsules::ArrowRecordBatch;
 use arrow::array::{
     Array, ArrayRef, BinaryArray, Int32Array, Int64Array, Int64Builder, RecordBatch, StringBuilder,
     UInt32Builder,
@@ -13,7 +14,6 @@ use arrow::error::ArrowError;
 use md5::{Digest, Md5};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 
 use super::json::is_json;
 use super::{lower_case_hash, single_event};
@@ -273,15 +273,15 @@ impl Tables {
 #[pyfunction]
 pub fn entity_journals(
     py: Python<'_>,
-    batch: PyRecordBatch,
+    batch: ArrowRecordBatch,
     segments: u32,
-) -> PyResult<(PyRecordBatch, PyRecordBatch, Vec<Insertion>)> {
+) -> PyResult<(ArrowRecordBatch, ArrowRecordBatch, Vec<Insertion>)> {
     if segments == 0 {
         return Err(PyValueError::new_err(
             "the number of segments is 0: expected at least 1",
         ));
     }
-    let batch = batch.into_inner();
+    let batch = batch.0;
     let actions = Actions::of(&batch)?;
     let (heads, events, others) = py
         .detach(|| {
@@ -297,9 +297,5 @@ pub fn entity_journals(
             tables.finish().map_err(|error| error.to_string())
         })
         .map_err(PyValueError::new_err)?;
-    Ok((
-        PyRecordBatch::new(heads),
-        PyRecordBatch::new(events),
-        others,
-    ))
+    Ok((ArrowRecordBatch(heads), ArrowRecordBatch(events), others))
 }

@@ -6,10 +6,10 @@ use aerotape_format::raft_journal::verify::{self, RaftSegmentCheck, RaftSegmentT
 use aerotape_format::sbe::decoded::Malformed;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3_arrow::{PyArray, PySchema};
 
 use super::parallel;
 use super::sbe::{DecodedMessages, binary, for_python};
+use crate::arrow_capsules::{ArrowArray, ArrowSchema};
 
 /// See `aerotape/_native/`.
 #[pyfunction]
@@ -36,7 +36,7 @@ pub fn verify_raft_segments(
 #[pyo3(signature = (payloads, *, malformed))]
 pub fn decode_raft_records(
     py: Python<'_>,
-    payloads: PyArray,
+    payloads: ArrowArray,
     malformed: Malformed,
 ) -> PyResult<DecodedMessages> {
     let array = binary(&payloads)?;
@@ -48,6 +48,6 @@ pub fn decode_raft_records(
 
 /// See `aerotape/_native/`.
 #[pyfunction]
-pub fn raft_record_schema() -> PySchema {
-    PySchema::new(rows::schema())
+pub fn raft_record_schema() -> ArrowSchema {
+    ArrowSchema(rows::schema())
 }

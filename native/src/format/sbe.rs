@@ -8,22 +8,23 @@ use aerotape_format::sbe::plan::Plan;
 use arrow::array::{Array, BinaryArray, UInt32Array};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3_arrow::{PyArray, PyRecordBatch, PySchema};
+
+use crate::arrow_capsules::{ArrowArray, ArrowRecordBatch, ArrowSchema};
 
 /// Decoded payloads for Python: rows, indices of their payloads unless all are rows, problems.
-pub type DecodedMessages = (PyRecordBatch, Option<PyArray>, Vec<(usize, String)>);
+pub type DecodedMessages = (ArrowRecordBatch, Option<ArrowArray>, Vec<(usize, String)>);
 
 pub fn for_python(decoded: Decoded) -> DecodedMessages {
     let kept = decoded
         .kept
         .chosen
-        .map(|chosen| PyArray::from_array_ref(Arc::new(UInt32Array::from(chosen))));
-    (PyRecordBatch::new(decoded.batch), kept, decoded.problems)
+        .map(|chosen| ArrowArray(Arc::new(UInt32Array::from(chosen))));
+    (ArrowRecordBatch(decoded.batch), kept, decoded.problems)
 }
 
 /// The payloads, which must be Arrow's Binary.
-pub fn binary(payloads: &PyArray) -> PyResult<&BinaryArray> {
-    let array = payloads.array();
+pub fn binary(payloads: &ArrowArray) -> PyResult<&BinaryArray> {
+    let array = &payloads.0;
     array.as_any().downcast_ref().ok_or_else(|| {
         PyTypeError::new_err(format!("payloads are {}, not binary", array.data_type()))
     })
@@ -45,11 +46,11 @@ impl SbeDecoder {
     }
 
     #[getter]
-    fn schema(&self) -> PySchema {
-        PySchema::new(self.0.schema.clone())
+    fn schema(&self) -> ArrowSchema {
+        ArrowSchema(self.0.schema.clone())
     }
 
-    fn decode(&self, py: Python<'_>, payloads: PyArray) -> PyResult<PyRecordBatch> {
+    fn decode(&self, py: Python<'_>, payloads: ArrowArray) -> PyResult<ArrowRecordBatch> {
         let malformed = match self.0.error_column {
             Some(_) => Malformed::Null,
             None => Malformed::Fail,
@@ -59,7 +60,7 @@ impl SbeDecoder {
             Some((payload, problem)) if malformed == Malformed::Fail => {
                 Err(codec_error(py, *payload, problem)?)
             }
-            _ => Ok(PyRecordBatch::new(decoded.batch)),
+            _ => Ok(ArrowRecordBatch(decoded.batch)),
         }
     }
 
@@ -67,7 +68,7 @@ impl SbeDecoder {
     fn decode_messages(
         &self,
         py: Python<'_>,
-        payloads: PyArray,
+        payloads: ArrowArray,
         malformed: Malformed,
         keep_others: bool,
     ) -> PyResult<DecodedMessages> {
@@ -85,7 +86,7 @@ impl SbeDecoder {
     fn decode_payloads(
         &self,
         py: Python<'_>,
-        payloads: &PyArray,
+        payloads: &ArrowArray,
         malformed: Malformed,
         keep_others: bool,
     ) -> PyResult<Decoded> {

@@ -2,12 +2,12 @@
 
 use std::sync::Mutex;
 
+use crate::arrow_capsules::{ArrowRecordBatch, ArrowSchema};
 use arrow::datatypes::SchemaRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use pyo3_arrow::{PyRecordBatch, PySchema};
 
 use super::detached;
 use aerotape_format::checksum::Checksum;
@@ -131,11 +131,11 @@ impl SegmentScan {
     }
 
     #[getter]
-    fn schema(&self) -> PySchema {
-        PySchema::new(self.schema.clone())
+    fn schema(&self) -> ArrowSchema {
+        ArrowSchema(self.schema.clone())
     }
 
-    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<ArrowRecordBatch>> {
         let batch = self.with(py, |scan| {
             let Some(messages) = scan.next(&self.columns)? else {
                 return Ok(None);
@@ -149,7 +149,7 @@ impl SegmentScan {
                         .error(scan.walk.position(), &error.to_string())
                 })
         })??;
-        Ok(batch.map(PyRecordBatch::new))
+        Ok(batch.map(ArrowRecordBatch))
     }
 
     #[expect(
