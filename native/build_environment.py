@@ -1,8 +1,8 @@
 """The environment Cargo needs to build the native core: where CMake and libclang are.
 
 Aeron's CMake files want CMake >= 3.30 and bindgen wants libclang; both come from PyPI as build
-requirements (pyproject.toml), so that nothing but a C compiler, Rust and two Debian libraries must
-be on the machine. setup.py uses this; to run Cargo by hand:
+requirements (pyproject.toml), so that nothing but a C compiler and Rust must be on the
+machine. setup.py uses this; to run Cargo by hand:
 
     eval "$(.venv/bin/python native/build_environment.py)" && cd native && cargo build --release
 """
@@ -25,6 +25,8 @@ BASELINE_CPU = {"x86_64": "x86-64-v2", "aarch64": "armv8-a"}
 def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables to set; those the caller has set already are left alone."""
     variables: dict[str, str] = {}
+    target = environ.get("CARGO_BUILD_TARGET", "")
+    architecture = target.partition("-")[0] or os.uname().machine
     cmake = _package_folder("cmake")
     if cmake is not None:
         search_path = environ.get("PATH", os.defpath)
@@ -32,20 +34,39 @@ def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
     clang = _package_folder("clang")
     if clang is not None and "LIBCLANG_PATH" not in environ:
         variables["LIBCLANG_PATH"] = str(_at_a_stable_place(clang / "native", environ))
-        headers = subprocess.run(
-            [environ.get("CC", "cc"), "-print-file-name=include"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-        arguments = f"{environ.get('BINDGEN_EXTRA_CLANG_ARGS', '')} -I{headers}"
+        headers = _zig_headers(architecture) if target else _compiler_headers(environ)
+        arguments = f"{environ.get('BINDGEN_EXTRA_CLANG_ARGS', '')} {headers}"
         variables["BINDGEN_EXTRA_CLANG_ARGS"] = arguments.strip()
+    variables["UUID_NO_PKG_CONFIG"] = "1"  # toolchain.cmake has Aeron do without
     if "CMAKE_TOOLCHAIN_FILE" not in environ:
         variables["CMAKE_TOOLCHAIN_FILE"] = str(NATIVE / "toolchain.cmake")
-    cpu = BASELINE_CPU.get(os.uname().machine)
+    cpu = BASELINE_CPU.get(architecture)
     if cpu is not None and "RUSTERON_C_MARCH" not in environ:
         variables["RUSTERON_C_MARCH"] = cpu
     return variables
+
+
+def _compiler_headers(environ: Mapping[str, str]) -> str:
+    """Return Clang's options for the headers of the C compiler."""
+    compiler = [environ.get("CC", "cc"), "-print-file-name=include"]
+    found = subprocess.run(compiler, capture_output=True, text=True, check=True)
+    return f"-I{found.stdout.strip()}"
+
+
+def _zig_headers(architecture: str) -> str:
+    """Return Clang's options for the headers of Zig's C library, for another target."""
+    zig = _package_folder("ziglang")
+    if zig is None:
+        raise SystemExit("Zig is not installed: pip install ziglang cargo-zigbuild")
+    family = {"x86_64": "x86"}.get(architecture, architecture)
+    folders = (
+        "include",
+        f"libc/include/{family}-linux-gnu",
+        "libc/include/generic-glibc",
+        f"libc/include/{family}-linux-any",
+        "libc/include/any-linux-any",
+    )
+    return " ".join(["-nostdinc", *(f"-isystem {zig / 'lib' / each}" for each in folders)])
 
 
 def _package_folder(name: str) -> Path | None:

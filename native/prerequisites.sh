@@ -23,7 +23,6 @@ at_least() {
 missing_packages() {
     command -v cc >/dev/null && command -v c++ >/dev/null && command -v make >/dev/null ||
         echo build-essential
-    command -v pkg-config >/dev/null || echo pkg-config
     command -v mvn >/dev/null || echo maven
     # Only for tests; its programs are not in PATH.
     [ -x "$(find /usr/lib/postgresql -path '*/bin/initdb' 2>/dev/null | head -n 1)" ] ||
