@@ -26,7 +26,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -44,8 +44,6 @@ from aerotape.tools._cli.exit_codes import (
     EXIT_TERMINATED,
     EXIT_USAGE,
 )
-from aerotape.tools._cli.help_groups import GROUPS
-from aerotape.tools._cli.styles import RED, styled
 
 _MORE: Final = """See `aerotape COMMAND --help` for the arguments of a command.
 Results go to standard output, everything else to standard error.
@@ -74,10 +72,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments without the program's name; those of the process when None.
     """
-    if "_ARGCOMPLETE" in os.environ:
-        from aerotape.tools._cli.completions import complete
-
-        complete()
     arguments = list(sys.argv[1:] if argv is None else argv)
     _open_standard_streams()
     try:
@@ -148,14 +142,10 @@ def _dispatch(arguments: list[str]) -> int:
         parser.error("a command is required")
     file = command_files().get(top.command)
     if file is None:
-        parser.error(f"unknown command {top.command!r}{_nearest(top.command, command_files())}")
-    module = load(file)
-    command_parser = _Parser(
-        prog=f"aerotape {top.command}",
-        description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_arguments(command_parser, module, top.arguments)
+        parser.error(f"unknown command {top.command!r}")
+    name = ".".join(file.relative_to(_TOOLS).with_suffix("").parts)
+    module = cast(CommandModule, importlib.import_module(f"aerotape.tools.{name}"))
+    command_parser = _command_parser(top.command, module, top.arguments)
     try:
         if getattr(module, "INTERMIXED", False):
             args = command_parser.parse_intermixed_args(top.arguments)
@@ -172,47 +162,11 @@ def _dispatch(arguments: list[str]) -> int:
         return _report(top.command, error, args.verbose)
 
 
-def load(file: Path) -> CommandModule:
-    """Import the module of a command."""
-    name = ".".join(file.relative_to(_TOOLS).with_suffix("").parts)
-    return cast(CommandModule, importlib.import_module(f"aerotape.tools.{name}"))
-
-
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, without the usage, and name what may be meant."""
+    """A parser whose errors are one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        text = f"{message}{self._hint(message)} (see `{self.prog} --help`)"
-        self.exit(EXIT_USAGE, f"{styled(f'{self.prog}: error:', RED, sys.stderr)} {text}\n")
-
-    def _hint(self, message: str) -> str:
-        kind, _, rest = message.partition(": ")
-        if kind == "unrecognized arguments":
-            return _nearest(rest.split()[0].partition("=")[0], _options(self))
-        if rest.startswith("invalid choice: '"):
-            return _nearest(rest.split("'")[1], _choices(self))
-        return ""
-
-
-def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the options of a parser and of its commands."""
-    for action in parser._actions:
-        yield from action.option_strings
-        if isinstance(action, argparse._SubParsersAction):
-            for each in action.choices.values():
-                yield from _options(each)
-
-
-def _choices(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the words that the arguments of a parser accept."""
-    for action in parser._actions:
-        yield from map(str, action.choices or ())
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    from aerotape.archive.config.property_names import nearest
-
-    return nearest(word, known, cutoff=0.6)
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {message} (see `{self.prog} --help`)\n")
 
 
 class _TopParser(_Parser):
@@ -221,11 +175,8 @@ class _TopParser(_Parser):
     def format_help(self) -> str:
         files = command_files()
         width = max(map(len, files))
-        lines = []
-        for purpose, names in GROUPS.items():
-            lines += ["", f"commands to {purpose}:"]
-            lines += [f"  {name:<{width}}  {_help_line(files[name])}" for name in names]
-        return "\n".join([super().format_help().rstrip(), *lines, "", _MORE, ""])
+        lines = [f"  {name:<{width}}  {_help_line(file)}" for name, file in files.items()]
+        return "\n".join([super().format_help(), "commands:", *lines, "", _MORE, ""])
 
 
 def _top_parser() -> argparse.ArgumentParser:
@@ -250,16 +201,21 @@ def _help_line(file: Path) -> str:
     return (docstring or "").partition("\n")[0]
 
 
-def add_arguments(
-    parser: argparse.ArgumentParser, module: CommandModule, arguments: Sequence[str]
-) -> None:
-    """Add the arguments of a command; of one that groups commands, those that it was given."""
+def _command_parser(
+    name: str, module: CommandModule, arguments: Sequence[str]
+) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=f"aerotape {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     configure_for = getattr(module, "configure_for", None)
     if configure_for is None:
         module.configure(parser)
     else:
         configure_for(parser, arguments)
     add_common_options(parser)
+    return parser
 
 
 def _report(command: str, error: Exception, verbose: bool) -> int:
@@ -269,7 +225,7 @@ def _report(command: str, error: Exception, verbose: bool) -> int:
         traceback.print_exception(error)
     # Always one line, so that scripts and logs can rely on it.
     text = printable(" ".join(_message(error).split())) or type(error).__name__
-    print(f"{styled(f'aerotape {command}:', RED, sys.stderr)} {text}", file=sys.stderr)
+    print(f"aerotape {command}: {text}", file=sys.stderr)
     return EXIT_USAGE if isinstance(error, ConfigurationError) else EXIT_FAILURE
 
 
