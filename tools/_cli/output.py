@@ -18,6 +18,7 @@ from typing import IO, Any, Final
 
 from aerotape.context import Closing
 from aerotape.formatting import printable
+from aerotape.tools._cli.colour import has_colours, state, warning_prefix
 
 Row = Mapping[str, Any]
 
@@ -96,7 +97,7 @@ def json_object(row: Row | Any) -> Json:
 
 def note(text: str) -> None:
     """Print a diagnostic for people on standard error."""
-    print(printable(text), file=sys.stderr)
+    print(warning_prefix(printable(text), sys.stderr), file=sys.stderr)
 
 
 def _is_record(value: object) -> bool:
