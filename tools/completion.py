@@ -1,10 +1,12 @@
 """Print the script that lets a shell complete commands, options, recording ids and topics.
 
-Bash and zsh read it from `~/.bashrc` and, after `compinit`, `~/.zshrc`:
+Lines for ~/.bashrc, for ~/.zshrc (after compinit) and for ~/.config/fish/config.fish:
 
     source <(aerotape completion bash)
+    source <(aerotape completion zsh)
+    aerotape completion fish | source
 
-fish from ~/.config/fish/completions/aerotape.fish. Recording ids and topics are those of the
+Recording ids and topics are those of the
 archive that the options of the line, or the environment, connect to; or of the directory in it.
 """
 
@@ -24,9 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print the script."""
     try:
-        import argcomplete
+        from argcomplete.shell_integration import shellcode
     except ImportError:
         raise AerotapeError(not_installed("argcomplete", "completion")) from None
 
-    script = argcomplete.shellcode(["aerotape"], shell=args.shell)  # type: ignore[no-untyped-call,unused-ignore]
-    print(script, end="")
+    print(shellcode(["aerotape"], shell=args.shell), end="")

@@ -75,9 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions
-        from aerotape.tools._cli.completing import complete
+        from aerotape.tools._cli.help.completing import complete
 
-        complete()
+        complete(command_files(), _parser_for)
     _open_standard_streams()
     try:
         try:
@@ -147,11 +147,11 @@ def _dispatch(arguments: list[str]) -> int:
         parser.error("a command is required")
     file = command_files().get(top.command)
     if file is None:
-        from aerotape.tools._cli.did_you_mean import hint
+        from aerotape.tools._cli.help.did_you_mean import hint
 
         parser.error(f"unknown command {top.command!r}{hint(top.command, command_files())}")
-    module = load_command(file)
-    command_parser = command_parser_of(top.command, module, top.arguments)
+    module = _load(file)
+    command_parser = _command_parser(top.command, module, top.arguments)
     try:
         if getattr(module, "INTERMIXED", False):
             args = command_parser.parse_intermixed_args(top.arguments)
@@ -172,7 +172,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        from aerotape.tools._cli.did_you_mean import hint_for
+        from aerotape.tools._cli.help.did_you_mean import hint_for
 
         start = error_prefix(f"{self.prog}: error:", sys.stderr)
         text = printable(message + hint_for(message, self))
@@ -183,7 +183,7 @@ class _TopParser(_Parser):
     """The parser before the command, whose help lists the commands."""
 
     def format_help(self) -> str:
-        from aerotape.tools._cli.overview import overview
+        from aerotape.tools._cli.help.overview import overview
 
         return "\n".join([super().format_help(), overview(command_files()), "", _MORE, ""])
 
@@ -202,16 +202,19 @@ def _top_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def load_command(file: Path) -> CommandModule:
+def _parser_for(name: str, arguments: Sequence[str]) -> argparse.ArgumentParser:
+    return _command_parser(name, _load(command_files()[name]), arguments)
+
+
+def _load(file: Path) -> CommandModule:
     """Import the module of a command."""
     path = ".".join(file.relative_to(_TOOLS).with_suffix("").parts)
     return cast(CommandModule, importlib.import_module(f"aerotape.tools.{path}"))
 
 
-def command_parser_of(
+def _command_parser(
     name: str, module: CommandModule, arguments: Sequence[str]
 ) -> argparse.ArgumentParser:
-    """Return the parser of a command for these arguments, which follow its name."""
     parser = _Parser(
         prog=f"aerotape {name}",
         description=module.__doc__,

@@ -186,6 +186,8 @@ def _print_table(rows: Sequence[dict[str, Any]], shortened: str, omitted: Sequen
         is_number = all(isinstance(row.get(column), (int, float, type(None))) for row in rows)
         texts = (_shorten(text, width) for text in cells[column])
         padded.append([text.rjust(width) if is_number else text.ljust(width) for text in texts])
+    if has_colours(sys.stdout):
+        padded = [[header, *map(state, texts)] for header, *texts in padded]
     for line in zip(*padded, strict=True):
         print(_COLUMN_GAP.join(line).rstrip())
 

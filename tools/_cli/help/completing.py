@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AerotapeError
 from aerotape.tools._cli.connection import add_connection_options, connect
-from aerotape.tools._cli.main import command_files, command_parser_of, load_command
-from aerotape.tools._cli.overview import help_line
+from aerotape.tools._cli.help.overview import help_line
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
@@ -20,32 +20,39 @@ _RECORDING_IDS: Final = frozenset({"recording_id", "recording", "id", "extend"})
 _TOPICS: Final = frozenset({"topic"})
 
 
-def complete() -> None:
-    """Print the completions of the line in the environment, and end the process."""
+def complete(
+    files: Mapping[str, Path],
+    parser_for: Callable[[str, Sequence[str]], argparse.ArgumentParser],
+) -> None:
+    """Print the completions of the line in the environment, and end the process.
+
+    Args:
+        files: the file of each command.
+        parser_for: returns the parser of a command, given the arguments after its name.
+    """
     import argcomplete
     from argcomplete.lexers import split_line
 
     line, point = os.environ["COMP_LINE"], int(os.environ["COMP_POINT"])
     words = split_line(line, point)[3]
-    files = command_files()
     at = next((at for at, word in enumerate(words) if at and not word.startswith("-")), None)
     if at is None or words[at] not in files:
-        argcomplete.autocomplete(_top_parser())
+        argcomplete.autocomplete(_top_parser(files))
         return
     name, arguments = words[at], words[at + 1 :]
-    parser = command_parser_of(name, load_command(files[name]), arguments)
+    parser = parser_for(name, arguments)
     _add_completers(parser, arguments)
     # The words from the command's name on are those of its parser.
     os.environ["_ARGCOMPLETE"] = str(at + 1)
     argcomplete.autocomplete(parser)
 
 
-def _top_parser() -> argparse.ArgumentParser:
+def _top_parser(files: Mapping[str, Path]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="aerotape")
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers()
-    for name, file in command_files().items():
+    for name, file in files.items():
         commands.add_parser(name, help=help_line(file))
     return parser
 
