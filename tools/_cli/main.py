@@ -35,6 +35,7 @@ from typing import Final, NoReturn, Protocol, cast
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import naming_options, printable
+from aerotape.tools._cli.colour import error_prefix
 from aerotape.tools._cli.common_options import add_common_options, add_verbose
 from aerotape.tools._cli.exit_codes import (
     EXIT_BROKEN_PIPE,
@@ -73,6 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments without the program's name; those of the process when None.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions
+        from aerotape.tools._cli.help.completing import complete
+
+        complete(command_files(), _parser_for)
     _open_standard_streams()
     try:
         try:
@@ -142,9 +147,10 @@ def _dispatch(arguments: list[str]) -> int:
         parser.error("a command is required")
     file = command_files().get(top.command)
     if file is None:
-        parser.error(f"unknown command {top.command!r}")
-    name = ".".join(file.relative_to(_TOOLS).with_suffix("").parts)
-    module = cast(CommandModule, importlib.import_module(f"aerotape.tools.{name}"))
+        from aerotape.tools._cli.help.did_you_mean import hint
+
+        parser.error(f"unknown command {top.command!r}{hint(top.command, command_files())}")
+    module = _load(file)
     command_parser = _command_parser(top.command, module, top.arguments)
     try:
         if getattr(module, "INTERMIXED", False):
@@ -166,17 +172,20 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_USAGE, f"{self.prog}: error: {message} (see `{self.prog} --help`)\n")
+        from aerotape.tools._cli.help.did_you_mean import hint_for
+
+        start = error_prefix(f"{self.prog}: error:", sys.stderr)
+        text = printable(message + hint_for(message, self))
+        self.exit(EXIT_USAGE, f"{start} {text} (see `{self.prog} --help`)\n")
 
 
 class _TopParser(_Parser):
     """The parser before the command, whose help lists the commands."""
 
     def format_help(self) -> str:
-        files = command_files()
-        width = max(map(len, files))
-        lines = [f"  {name:<{width}}  {_help_line(file)}" for name, file in files.items()]
-        return "\n".join([super().format_help(), "commands:", *lines, "", _MORE, ""])
+        from aerotape.tools._cli.help.overview import overview
+
+        return "\n".join([super().format_help(), overview(command_files()), "", _MORE, ""])
 
 
 def _top_parser() -> argparse.ArgumentParser:
@@ -193,12 +202,14 @@ def _top_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _help_line(file: Path) -> str:
-    """Return the first line of a command's docstring, without importing the command."""
-    import ast
+def _parser_for(name: str, arguments: Sequence[str]) -> argparse.ArgumentParser:
+    return _command_parser(name, _load(command_files()[name]), arguments)
 
-    docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
-    return (docstring or "").partition("\n")[0]
+
+def _load(file: Path) -> CommandModule:
+    """Import the module of a command."""
+    path = ".".join(file.relative_to(_TOOLS).with_suffix("").parts)
+    return cast(CommandModule, importlib.import_module(f"aerotape.tools.{path}"))
 
 
 def _command_parser(
@@ -225,7 +236,7 @@ def _report(command: str, error: Exception, verbose: bool) -> int:
         traceback.print_exception(error)
     # Always one line, so that scripts and logs can rely on it.
     text = printable(" ".join(_message(error).split())) or type(error).__name__
-    print(f"aerotape {command}: {text}", file=sys.stderr)
+    print(error_prefix(f"aerotape {command}:", sys.stderr), text, file=sys.stderr)
     return EXIT_USAGE if isinstance(error, ConfigurationError) else EXIT_FAILURE
 
 

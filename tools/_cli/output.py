@@ -18,6 +18,7 @@ from typing import IO, Any, Final
 
 from aerotape.context import Closing
 from aerotape.formatting import printable
+from aerotape.tools._cli.colour import has_colours, state, warning_prefix
 
 Row = Mapping[str, Any]
 
@@ -96,7 +97,7 @@ def json_object(row: Row | Any) -> Json:
 
 def note(text: str) -> None:
     """Print a diagnostic for people on standard error."""
-    print(printable(text), file=sys.stderr)
+    print(warning_prefix(printable(text), sys.stderr), file=sys.stderr)
 
 
 def _is_record(value: object) -> bool:
@@ -185,6 +186,8 @@ def _print_table(rows: Sequence[dict[str, Any]], shortened: str, omitted: Sequen
         is_number = all(isinstance(row.get(column), (int, float, type(None))) for row in rows)
         texts = (_shorten(text, width) for text in cells[column])
         padded.append([text.rjust(width) if is_number else text.ljust(width) for text in texts])
+    if has_colours(sys.stdout):
+        padded = [[header, *map(state, texts)] for header, *texts in padded]
     for line in zip(*padded, strict=True):
         print(_COLUMN_GAP.join(line).rstrip())
 

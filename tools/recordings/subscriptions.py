@@ -34,4 +34,5 @@ def run(args: argparse.Namespace) -> None:
             ),
             args,
             none="no recording subscriptions",
+            shortened="channel",
         )

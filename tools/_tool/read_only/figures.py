@@ -34,6 +34,6 @@ def _pid(args: argparse.Namespace) -> None:
 
 def _errors(args: argparse.Namespace) -> None:
     """Show the error logs of the archive and of its media driver."""
-    from aerotape.tools.errors import show_errors
+    from aerotape.tools.diagnostics.errors import show_errors
 
     show_errors(args.directory, args)

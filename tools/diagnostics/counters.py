@@ -50,7 +50,8 @@ def run(args: argparse.Namespace) -> None:
     directory = driver_directory(args)
     file = CncFile(directory)
     if not args.watch:
-        emit((_row(counter, args.json) for counter in file.counters(args.type_id)), args)
+        rows = (_row(counter, args.json) for counter in file.counters(args.type_id))
+        emit(rows, args, shortened="label")
         _note_if_dead(file)
         return
     while True:
@@ -69,7 +70,7 @@ def _show(file: CncFile, args: argparse.Namespace) -> None:
         if sys.stdout.isatty():
             print(_CLEAR_SCREEN, end="")
         print(time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime()), f"driver pid {file.pid}")
-        emit(rows, args)
+        emit(rows, args, shortened="label")
     sys.stdout.flush()
 
 

@@ -1,0 +1,1 @@
+"""Help for writing commands: their overview, proposals in errors, completion in shells."""
