@@ -1,4 +1,4 @@
-"""Query the recordings of an archive directory with SQL, by DuckDB.
+r"""Query the recordings of an archive directory with SQL, by DuckDB.
 
 The table `recordings` has a row for each recording, `messages(ID)` one for each message of a
 recording; with --schema, its columns are the fields of the payloads. Needs no archive; it may be
@@ -6,7 +6,7 @@ running. Messages are read as the query takes them. SQL has no access to files a
 
     aerotape sql /var/lib/aeron-archive "select recording_id, stream_id from recordings"
     aerotape sql s3://bucket/archive "select avg(length) from messages(7)" --json
-    aerotape sql DIR "select symbol, sum(quantity) from messages(7) group by symbol" \\
+    aerotape sql DIR "select symbol, sum(quantity) from messages(7) group by symbol" \
         --schema orders.xml --template NewOrder
 """
 
@@ -167,6 +167,8 @@ def _plain(value: Any) -> Any:
         return [_plain(part) for part in value]
     if isinstance(value, (date, time, datetime)):
         return value.isoformat()
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        return int(value)  # a sum of integers
     return str(value) if isinstance(value, (Decimal, UUID, timedelta)) else value
 
 

@@ -62,9 +62,9 @@ def test_tables(directory: Path) -> None:
         " join messages(1) b using (position) join messages(0) c using (position) order by 1"
     )
     assert rows(directory, query) == [{"position": 64 * n, "text": str(n)} for n in range(3)]
-    values = "select 1.50::decimal(4,2) as d, date '2026-11-26' as t, [payload] as p, null as n"
+    values = "select 1.25::decimal(4,2) as d, date '2026-11-26' as t, [payload] as p, null as n"
     assert rows(directory, f"{values} from messages(1) limit 1") == [
-        {"d": "1.50", "t": "2026-11-26", "p": ["30"], "n": None}
+        {"d": "1.25", "t": "2026-11-26", "p": ["30"], "n": None}
     ]
 
 

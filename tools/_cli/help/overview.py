@@ -22,7 +22,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "update-channel",
     ),
     "ledgers, entities and raft journals": ("ledger", "entity", "journal"),
-    "convert to tables": ("parquet", "table"),
+    "query and convert to tables": ("sql", "parquet", "table"),
     "work on an archive directory": ("tool",),
     "find problems and measure": ("doctor", "ping", "counters", "errors", "bench"),
     "set up the shell": ("completion",),
