@@ -13,6 +13,7 @@ running. Messages are read as the query takes them. SQL has no access to files a
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 import sys
 from collections.abc import Iterator
@@ -122,10 +123,12 @@ class _Messages:
 
 
 def _recordings(directory: ArchiveDirectory) -> pyarrow.Table:
-    import dataclasses
-
     import pyarrow
 
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+    types = {"int": pyarrow.int64(), "str": pyarrow.string()}
+    fields = [(each.name, types[str(each.type)]) for each in dataclasses.fields(RecordingDescriptor)]
     rows = [
         {
             **dataclasses.asdict(recording.descriptor),
@@ -133,7 +136,8 @@ def _recordings(directory: ArchiveDirectory) -> pyarrow.Table:
         }
         for recording in directory.recordings()
     ]
-    return pyarrow.Table.from_pylist(rows)
+    schema = pyarrow.schema([*fields, ("recorded_position", pyarrow.int64())])
+    return pyarrow.Table.from_pylist(rows, schema)
 
 
 def _print(reader: pyarrow.RecordBatchReader, args: argparse.Namespace) -> None:

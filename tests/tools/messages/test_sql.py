@@ -48,6 +48,12 @@ def rows(directory: Path, query: str, *options: object) -> list[dict[str, object
     return found
 
 
+def test_directory_without_recordings(tmp_path: Path) -> None:
+    """The table has its columns without rows."""
+    add_recording(tmp_path, SegmentBuilder())
+    assert rows(tmp_path, "select recording_id, original_channel from recordings where stream_id = 7") == []
+
+
 def test_tables(directory: Path) -> None:
     """Recordings and messages, several scans of one recording, and a join of two."""
     assert rows(directory, "select recording_id, stop_position from recordings order by 1") == [
