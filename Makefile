@@ -9,6 +9,8 @@ DEMO_ARGS   ?=
 BENCH_ARGS  ?=
 # Releases of Zeebe whose journals tests read and write.
 ZEEBE_RELEASES := 1.0.0 8.2.15 8.3.4
+# Those of the wheels that `make wheel` builds.
+ARCHITECTURES ?= x86_64 aarch64
 # Cargo's profile: release, or dev-release for quick builds (native/Cargo.toml).
 PROFILE     ?= release
 
@@ -36,7 +38,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jars demo test test-fast bench check format dist clean
+.PHONY: help setup jars demo test test-fast bench check format dist wheel release clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -56,7 +58,7 @@ test: setup ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 test-fast: $(STAMPS)/installed ## Run the tests that need neither a JVM nor Spark and are not slow (PYTEST_ARGS=…)
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not jvm and not spark and not slow and not crash" $(PYTEST_ARGS)
 
-bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools, startup, durability, replaying, journal or entities; BENCH_ARGS=…)
+bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools, startup, durability, replaying, latency, journal or entities; BENCH_ARGS=…)
 	@$(PY) tests/bench/$(or $(BENCH),recording).py $(BENCH_ARGS)
 
 check: $(STAMPS)/installed ## Lint and type-check Python and Rust
@@ -71,6 +73,21 @@ format: $(STAMPS)/installed ## Sort imports and format the Rust sources
 dist: $(STAMPS)/installed ## Build the sdist and the wheel into dist/
 	$(PY) -m build --no-isolation --sdist .
 	$(PY) -m build --no-isolation --wheel .
+
+# Zig's linker has the symbols of each release of glibc, and targets of other machines.
+wheel: $(STAMPS)/wheel-requirements ## Build the wheels for Linux with glibc 2.28 or newer into dist/
+	rm -f dist/*-manylinux_*.whl
+	@for architecture in $(ARCHITECTURES); do \
+		rustup target add $$architecture-unknown-linux-gnu && \
+		PATH="$(CURDIR)/$(VENV)/bin:$$PATH" CARGO=cargo-zigbuild CARGO_BUILD_TARGET=$$architecture-unknown-linux-gnu.2.28 \
+		$(PY) -m build --no-isolation --wheel . -C--build-option=--plat-name -C--build-option=manylinux_2_28_$$architecture && \
+		$(VENV)/bin/auditwheel show dist/*-manylinux_2_28_$$architecture.whl || exit 1; \
+	done
+	$(PY) -m pytest tests/packaging/test_wheels.py
+
+release: wheel ## Build what is released, and check it against CHANGELOG.md and the tag of this commit
+	$(PY) -m build --no-isolation --sdist .
+	$(PY) tests/packaging/release.py dist
 
 clean: ## Remove all that was built or set up
 	rm -rf $(VENV) $(STAMPS) build dist native/target aerotape/*.so src/aerotape.egg-info \
@@ -93,6 +110,11 @@ $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 	@echo "aerotape: building the native extension (the first time takes some minutes) and installing"
 	@SETUPTOOLS_RUST_CARGO_PROFILE=$(PROFILE) $(PY) -m pip install --quiet --no-build-isolation --editable '.[spark,plot,dev]'
 	@$(PY) -m compileall -q aerotape archive catalog codecs replay spark tools
+	@touch $@
+
+$(STAMPS)/wheel-requirements: $(STAMPS)/installed
+	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["wheel"], sep="\n")' > $@.txt
+	@$(PY) -m pip install --quiet --requirement $@.txt
 	@touch $@
 
 $(STAMPS)/jars/.complete: tests/support/jvm/pom.xml tests/support/jvm/raft/pom.xml | $(STAMPS)/prerequisites

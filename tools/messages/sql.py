@@ -128,7 +128,9 @@ def _recordings(directory: ArchiveDirectory) -> pyarrow.Table:
     from aerotape.catalog.descriptor import RecordingDescriptor
 
     types = {"int": pyarrow.int64(), "str": pyarrow.string()}
-    fields = [(each.name, types[str(each.type)]) for each in dataclasses.fields(RecordingDescriptor)]
+    fields = [
+        (each.name, types[str(each.type)]) for each in dataclasses.fields(RecordingDescriptor)
+    ]
     rows = [
         {
             **dataclasses.asdict(recording.descriptor),
@@ -136,7 +138,8 @@ def _recordings(directory: ArchiveDirectory) -> pyarrow.Table:
         }
         for recording in directory.recordings()
     ]
-    schema = pyarrow.schema([*fields, ("recorded_position", pyarrow.int64())])
+    columns = [(field.name, types[str(field.type)]) for field in fields]
+    schema = pyarrow.schema([*columns, ("recorded_position", pyarrow.int64())])
     return pyarrow.Table.from_pylist(rows, schema)
 
 

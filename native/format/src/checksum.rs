@@ -57,6 +57,7 @@ impl Checksum {
 
 /// Up to this many bytes the instruction in a plain loop beats the library, which prepares for
 /// long runs: 3 ns against 9 ns for the 32 bytes of a small message.
+#[cfg(target_arch = "x86_64")]
 const SHORT_LENGTH: usize = 384;
 
 #[inline]
