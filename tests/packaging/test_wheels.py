@@ -18,7 +18,7 @@ WHEELS = sorted((ROOT / "dist").glob("*-manylinux_2_28_*.whl"))
 
 
 def readelf(option: str, library: Path) -> str:
-    command = ["readelf", "--wide", option, library]
+    command = ["readelf", "--wide", option, str(library)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
 from uuid import UUID
 
 from aerotape.catalog.location import parse_location
@@ -127,7 +127,8 @@ def _recordings(directory: ArchiveDirectory) -> pyarrow.Table:
 
     from aerotape.catalog.descriptor import RecordingDescriptor
 
-    types = {"int": pyarrow.int64(), "str": pyarrow.string()}
+    types = {int: pyarrow.int64(), str: pyarrow.string()}
+    columns = [(name, types[found]) for name, found in get_type_hints(RecordingDescriptor).items()]
     fields = [
         (each.name, types[str(each.type)]) for each in dataclasses.fields(RecordingDescriptor)
     ]
@@ -138,7 +139,6 @@ def _recordings(directory: ArchiveDirectory) -> pyarrow.Table:
         }
         for recording in directory.recordings()
     ]
-    columns = [(field.name, types[str(field.type)]) for field in fields]
     schema = pyarrow.schema([*columns, ("recorded_position", pyarrow.int64())])
     return pyarrow.Table.from_pylist(rows, schema)
 
