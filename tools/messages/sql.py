@@ -129,9 +129,6 @@ def _recordings(directory: ArchiveDirectory) -> pyarrow.Table:
 
     types = {int: pyarrow.int64(), str: pyarrow.string()}
     columns = [(name, types[found]) for name, found in get_type_hints(RecordingDescriptor).items()]
-    fields = [
-        (each.name, types[str(each.type)]) for each in dataclasses.fields(RecordingDescriptor)
-    ]
     rows = [
         {
             **dataclasses.asdict(recording.descriptor),
