@@ -342,6 +342,14 @@ class Archive(Closing):
         return self._thread.is_alive()
 
     @property
+    def last_duty_cycle_ns(self) -> int:
+        """When the conductor began its last duty cycle, of `time.monotonic_ns`.
+
+        An idle conductor begins one each 0.1 s.
+        """
+        return self._conductor.last_cycle_ns
+
+    @property
     def is_closed(self) -> bool:
         """Whether `close` was called."""
         return self._closed

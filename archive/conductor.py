@@ -43,6 +43,7 @@ class Conductor:
 
     Attributes:
         failure: the error that ended the conductor, None after a stop that was requested.
+        last_cycle_ns: when its last duty cycle began, of `time.monotonic_ns`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Conductor:
             AeronError: the driver refuses the channel of the recording events.
         """
         self.failure: BaseException | None = None
+        self.last_cycle_ns = time.monotonic_ns()
         self._resources = resources
         self._archive_dir, self._catalog = resources.archive_dir, resources.catalog
         self._client, self._mailbox = resources.client, resources.mailbox
@@ -141,7 +143,7 @@ class Conductor:
         Raises:
             ClosedError: the media driver is lost, or a worker has failed.
         """
-        begin_ns = time.monotonic_ns()
+        begin_ns = self.last_cycle_ns = time.monotonic_ns()
         self._events.extend(events)
         while self._events:
             self._dispatch(self._events.popleft())

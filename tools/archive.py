@@ -10,24 +10,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
+import os
 import resource
 import signal
 import sys
 from collections.abc import Iterator
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError
 from aerotape.formatting import printable
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import emit, emit_line, note
+from aerotape.tools._cli.service_manager import ServiceManager
 from aerotape.tools._cli.settings import add_property_arguments, gather
 
 if TYPE_CHECKING:
     from aerotape.archive.archive import Archive
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.config.settings import Settings
+
+_CHECK_INTERVAL_S: Final = 0.5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -135,11 +139,15 @@ def run(args: argparse.Namespace) -> int:
             archive = Archive(config, args.driver)
     except _StoppedError:
         return EXIT_OK
+    manager = ServiceManager(os.environ)
     with archive:
         _print_ready(archive, args)
-        while not stop.wait(0.5):
+        manager.ready(f"recording into {archive.archive_dir}")
+        while not stop.wait(manager.interval_s(_CHECK_INTERVAL_S)):
             if not archive.is_running:
                 break
+            manager.alive(archive.last_duty_cycle_ns)
+        manager.stopping()
         failure = archive.failure
     if failure is not None:
         logging.getLogger(__name__).error("ended: %s", _reason(failure))

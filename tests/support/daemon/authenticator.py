@@ -5,6 +5,7 @@ The credentials of a client decide the outcome:
     open:NAME      accepted as NAME
     ask:NAME       challenged with `who is NAME?`, accepted as NAME for the response `it is NAME`
     hang           no decision
+    block          the plug-in does not return
     fail:STEP      the plug-in raises at that step: request, connected, response, challenged
     anything else  refused
 
@@ -14,6 +15,8 @@ service raises; other names may do everything.
 """
 
 from __future__ import annotations
+
+import time
 
 from aerotape.archive.security.authentication import SessionProxy
 from aerotape.codecs.generated import archive as codecs
@@ -38,6 +41,8 @@ class Guard:
 
     def on_connect_request(self, session_id: int, encoded_credentials: bytes, now_ms: int) -> None:
         self._credentials[session_id] = encoded_credentials.decode("ascii")
+        if encoded_credentials == b"block":
+            time.sleep(600)
         self._fail(session_id, "request")
 
     def on_challenge_response(
