@@ -52,6 +52,13 @@ class CounterType(IntEnum):
     STORE_REPLICATION = 1_201
 
 
+_WITH_ARCHIVE_ID = frozenset(CounterType) - {
+    CounterType.RECORDING_POSITION,
+    CounterType.LEDGER_CONFIRMED,
+    CounterType.STORE_REPLICATION,
+}
+
+
 def _ascii(text: str) -> bytes:
     return text.encode("ascii", "replace")
 
@@ -104,6 +111,26 @@ def control_session_key(archive_id: int, control_session_id: int) -> bytes:
 def control_session_label(archive_id: int, client_info: str) -> str:
     """Return the label; client information that is too long loses its end."""
     return _label("control-session: ", client_info, archive_id)
+
+
+def key_fields(type_id: int, key: bytes) -> dict[str, int]:
+    """Return the fields of an archive's counter key; nothing for counters of others."""
+    if type_id == CounterType.RECORDING_POSITION:
+        recording_id, session_id, length = struct.unpack_from("<qii", key)
+        found = {"recording_id": recording_id, "session_id": session_id}
+        if 0 <= length <= len(key) - 24:
+            (found["archive_id"],) = struct.unpack_from("<q", key, 16 + length)
+        return found
+    if type_id == CounterType.LEDGER_CONFIRMED:
+        recording_id, archive_id = struct.unpack_from("<q16xq", key)
+        return {"recording_id": recording_id, "archive_id": archive_id}
+    if type_id not in _WITH_ARCHIVE_ID:
+        return {}
+    archive_id, second = struct.unpack_from("<qq", key)
+    found = {"archive_id": archive_id}
+    if type_id == CounterType.CONTROL_SESSION:
+        found["control_session_id"] = second
+    return found
 
 
 class CycleCounters(NamedTuple):

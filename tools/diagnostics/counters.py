@@ -7,7 +7,6 @@ Archives use the type ids 100 to 113; `--type` selects one.
 from __future__ import annotations
 
 import argparse
-import struct
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from aerotape.cnc import CncFile, CounterRecord
 
 _CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
-_RECORDING_POSITION: Final = 100
-_ARCHIVE_TYPES: Final = range(101, 114)
-_CONTROL_SESSION: Final = 113
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +78,8 @@ def _row(counter: CounterRecord, for_machine: bool) -> dict[str, Any]:
             "value": counter.value,
             "label": counter.label,
         }
+    from aerotape.archive.counters import key_fields
+
     return {
         "counter_id": counter.counter_id,
         "type_id": counter.type_id,
@@ -91,25 +89,8 @@ def _row(counter: CounterRecord, for_machine: bool) -> dict[str, Any]:
         "owner_id": counter.owner_id,
         "reference_id": counter.reference_id,
         "key": counter.key.rstrip(b"\0"),
-        **_archive_key(counter),
+        **key_fields(counter.type_id, counter.key),
     }
-
-
-def _archive_key(counter: CounterRecord) -> dict[str, int]:
-    """The fields in the key of an archive's counter."""
-    if counter.type_id == _RECORDING_POSITION:
-        recording_id, session_id, length = struct.unpack_from("<qii", counter.key)
-        found = {"recording_id": recording_id, "session_id": session_id}
-        if 0 <= length <= len(counter.key) - 24:
-            (found["archive_id"],) = struct.unpack_from("<q", counter.key, 16 + length)
-        return found
-    if counter.type_id in _ARCHIVE_TYPES:
-        archive_id, second = struct.unpack_from("<qq", counter.key)
-        found = {"archive_id": archive_id}
-        if counter.type_id == _CONTROL_SESSION:
-            found["control_session_id"] = second
-        return found
-    return {}
 
 
 def _note_if_dead(file: CncFile) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from support.daemon.archives import ServedArchive
 from support.damage.tool_commands import Done, run
+from support.json_output import check
 from support.jvm.java import ROOT
 
 
@@ -52,6 +53,7 @@ class CommandLine:
         )
         assert done.returncode == expect, done.stderr.decode()
         assert b"Traceback" not in done.stderr
+        check([str(argument) for argument in args], done.stdout.decode())
         return done
 
     def json(self, *args: object) -> Any:

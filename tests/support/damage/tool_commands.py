@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from aerotape.tools._cli.main import main
+from support.json_output import check
 
 Arguments = Callable[[Path, Path], list[str]]
 """Of the directory, and of a folder for what a command writes elsewhere."""
@@ -56,6 +57,7 @@ def run(*arguments: object) -> Done:
     ):
         warnings.simplefilter("ignore", RuntimeWarning)
         code = main([str(argument) for argument in arguments])
+    check([str(argument) for argument in arguments], out.getvalue())
     return Done(code, out.getvalue(), err.getvalue())
 
 

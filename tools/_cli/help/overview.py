@@ -24,7 +24,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "ledgers, entities and raft journals": ("ledger", "entity", "journal"),
     "query and convert to tables": ("sql", "parquet", "table"),
     "work on an archive directory": ("tool",),
-    "find problems and measure": ("doctor", "ping", "counters", "errors", "bench"),
+    "find problems and measure": ("doctor", "ping", "counters", "errors", "metrics", "bench"),
     "set up the shell": ("completion",),
 }
 

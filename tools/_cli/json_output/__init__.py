@@ -1,0 +1,1 @@
+"""The documentation of what commands print with --json."""

@@ -1,0 +1,1 @@
+"""What `aerotape web` and `aerotape metrics` share: an archive, observed by its files."""

@@ -1,0 +1,61 @@
+"""Whether an archive is fit for work: what `/readyz` and alerts ask."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from aerotape.archive.counters import CounterType
+from aerotape.tools._web.observed import Snapshot
+
+
+class Check(NamedTuple):
+    """A check and its outcome.
+
+    Attributes:
+        name: of the check.
+        is_ok: whether it passed.
+        found: what was found, a sentence.
+    """
+
+    name: str
+    is_ok: bool
+    found: str
+
+
+def checks(snapshot: Snapshot) -> list[Check]:
+    """Return the checks of an archive, in the order in which a failure explains later ones."""
+    return [_archive(snapshot), _driver(snapshot), _storage(snapshot), _files(snapshot)]
+
+
+def _archive(snapshot: Snapshot) -> Check:
+    if snapshot.mark is None:
+        return Check("archive", False, "the mark file cannot be read")
+    age_s = (snapshot.taken_ms - snapshot.mark.header.activity_timestamp_ms) / 1e3
+    if snapshot.mark.header.activity_timestamp_ms < 0:
+        return Check("archive", False, "the archive was stopped")
+    said = f"the archive (pid {snapshot.mark.header.pid}) gave a sign of life {age_s:.1f} s ago"
+    return Check("archive", snapshot.is_active, said)
+
+
+def _driver(snapshot: Snapshot) -> Check:
+    if snapshot.driver is None:
+        return Check("driver", False, "the media driver's counters cannot be read")
+    name = f"the media driver in {snapshot.driver.aeron_dir} (pid {snapshot.driver.pid})"
+    state = "gives signs of life" if snapshot.driver.is_active else "gives no sign of life"
+    return Check("driver", snapshot.driver.is_active, f"{name} {state}")
+
+
+def _storage(snapshot: Snapshot) -> Check:
+    said = f"{snapshot.free_bytes} of {snapshot.total_bytes} bytes are free"
+    if snapshot.value(CounterType.LOW_STORAGE):
+        return Check("storage", False, f"{said}: too few to begin a recording")
+    return Check("storage", snapshot.free_bytes > 0, said)
+
+
+def _files(snapshot: Snapshot) -> Check:
+    if snapshot.problems:
+        return Check("files", False, "; ".join(snapshot.problems))
+    if snapshot.suspect:
+        ids = ", ".join(map(str, sorted(snapshot.suspect)[:10]))
+        return Check("files", False, f"recordings that are marked as suspect: {ids}")
+    return Check("files", True, f"{len(snapshot.recordings)} recordings")

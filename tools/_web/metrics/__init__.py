@@ -1,0 +1,1 @@
+"""Metrics of an archive for Prometheus."""

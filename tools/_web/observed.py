@@ -1,0 +1,171 @@
+"""An archive as its files show it, while it runs or after: ours or the Java archive.
+
+The mark file, the media driver's counters file, the catalog and both error logs are read; nothing
+is asked of the archive.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from aerotape.archive.counters import CounterType, key_fields
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.file.entries import entry_damage
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.mark.mark_file import MarkFileInfo
+from aerotape.clock import epoch_ms
+from aerotape.cnc import CncFile, CounterRecord
+from aerotape.distinct_error_log import ErrorObservation
+from aerotape.errors import AerotapeError
+from aerotape.protocol import NULL_VALUE
+from aerotape.replay.offline.directory import open_directory
+
+_T = TypeVar("_T")
+_SYSTEM_COUNTER: Final = 0
+_FRESH_S: Final = 0.5
+"""For so long a snapshot is shown again, so that many readers cost what one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """The media driver of an archive.
+
+    Attributes:
+        aeron_dir: its directory.
+        pid: its process id.
+        start_timestamp_ms: when it started, epoch milliseconds.
+        is_active: whether it gave a sign of life within 10 s.
+        errors: its error log.
+    """
+
+    aeron_dir: str
+    pid: int
+    start_timestamp_ms: int
+    is_active: bool
+    errors: list[ErrorObservation]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the files of an archive said at one time.
+
+    Attributes:
+        taken_ms: the time, epoch milliseconds.
+        mark: the mark file, None if there is none that can be read.
+        driver: the media driver, None if its counters file cannot be read.
+        own_counters: the media driver's system counters, those of type 0.
+        counters: this archive's counters.
+        recordings: the descriptors of all valid recordings, by ascending id.
+        suspect: the ids of recordings that are marked as suspect.
+        free_bytes: space of the archive directory's file system for users without privileges.
+        total_bytes: its size.
+        problems: why something could not be read, a sentence each.
+    """
+
+    taken_ms: int
+    mark: MarkFileInfo | None
+    driver: Driver | None
+    own_counters: list[CounterRecord]
+    counters: list[CounterRecord]
+    recordings: list[RecordingDescriptor]
+    suspect: frozenset[int]
+    free_bytes: int
+    total_bytes: int
+    problems: list[str]
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the archive gave a sign of life within its liveness timeout, 10 s."""
+        return self.mark is not None and self.mark.is_active(self.taken_ms)
+
+    def value(self, counter_type: CounterType) -> int | None:
+        """Return the value of the archive's counter of a type, None if it has none."""
+        found = (each.value for each in self.counters if each.type_id == counter_type)
+        return next(found, None)
+
+    def positions(self) -> dict[int, int]:
+        """Return the positions of recordings in progress, by recording id."""
+        return {
+            key_fields(each.type_id, each.key)["recording_id"]: each.value
+            for each in self.counters
+            if each.type_id == CounterType.RECORDING_POSITION
+        }
+
+
+class ObservedArchive:
+    """The archive of a directory. Its methods may be called from any thread.
+
+    Attributes:
+        directory: the archive directory.
+    """
+
+    def __init__(self, directory: Path, aeron_dir: str | None = None) -> None:
+        """Create it; nothing is read.
+
+        Args:
+            directory: the archive directory.
+            aeron_dir: the media driver's directory; None: the one that the mark file names.
+        """
+        self.directory = directory
+        self._files = open_directory(directory)
+        self._aeron_dir = aeron_dir
+        self._lock = threading.Lock()
+        self._last: Snapshot | None = None
+        self._last_s = 0.0
+
+    def snapshot(self) -> Snapshot:
+        """Return what the files say now, or said within the last half second."""
+        with self._lock:
+            if self._last is None or time.monotonic() - self._last_s > _FRESH_S:
+                self._last = self._read()
+                self._last_s = time.monotonic()
+            return self._last
+
+    def _read(self) -> Snapshot:
+        problems: list[str] = []
+
+        def tried(read: Callable[[], _T]) -> _T | None:
+            try:
+                return read()
+            except AerotapeError as error:
+                problems.append(str(error))
+            except OSError as error:
+                problems.append(f"{self.directory}: {error.strerror}")
+            return None
+
+        mark = tried(self._files.mark_file)
+        aeron_dir = self._aeron_dir or (mark.header.aeron_directory if mark else "")
+        file = tried(lambda: CncFile(aeron_dir)) if aeron_dir else None
+        counters = (tried(lambda: list(file.counters())) if file else None) or []
+        archive_id = mark.header.archive_id if mark else NULL_VALUE
+        entries = tried(lambda: list(self._files.entries())) or []
+        valid = [each for each in entries if each.state == RecordingState.VALID]
+        status = tried(lambda: os.statvfs(self.directory))
+        return Snapshot(
+            taken_ms=epoch_ms(),
+            mark=mark,
+            driver=tried(lambda: _driver(aeron_dir, file)) if file else None,
+            own_counters=[each for each in counters if each.type_id == _SYSTEM_COUNTER],
+            counters=[each for each in counters if _is_of(archive_id, each)],
+            recordings=[each.descriptor for each in valid if not entry_damage(each)],
+            suspect=frozenset(tried(self._files.suspect_notes) or ()),
+            free_bytes=status.f_bavail * status.f_frsize if status else 0,
+            total_bytes=status.f_blocks * status.f_frsize if status else 0,
+            problems=problems,
+        )
+
+
+def _driver(aeron_dir: str, file: CncFile) -> Driver:
+    return Driver(aeron_dir, file.pid, file.start_timestamp_ms, file.is_active(), file.errors())
+
+
+def _is_of(archive_id: int, counter: CounterRecord) -> bool:
+    """Whether a counter is the archive's; an archive before 1.47 has no id in its mark file."""
+    found = key_fields(counter.type_id, counter.key).get("archive_id")
+    return found is not None and archive_id in (found, NULL_VALUE)
