@@ -83,6 +83,7 @@ def test_streams(cli: CommandLine) -> None:
     signals = cli.start("signals", "--json", text=True)
     assert signals.stderr is not None and "watching" in signals.stderr.readline()
     subscriber = cli.start("subscribe", "aeron:ipc", 55, "--count", 2, "--json", text=True)
+    assert subscriber.stderr is not None and "subscribed" in subscriber.stderr.readline()
     assert checked(cli, "publish", "aeron:ipc", 55, "a", "b")["messages"] == 2
     out, _ = subscriber.communicate(timeout=60)
     check(("subscribe", "--json"), out)
