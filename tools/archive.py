@@ -25,11 +25,13 @@ from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import emit, emit_line, note
 from aerotape.tools._cli.service_manager import ServiceManager
 from aerotape.tools._cli.settings import add_property_arguments, gather
+from aerotape.tools._cli.web_address import check_web_service, web_address
 
 if TYPE_CHECKING:
     from aerotape.archive.archive import Archive
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.config.settings import Settings
+    from aerotape.tools._cli.web_child import WebChild
 
 _CHECK_INTERVAL_S: Final = 0.5
 
@@ -57,6 +59,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--users",
         metavar="FILE",
         help="accept only clients of the users in this file (see `aerotape users`)",
+    )
+    parser.add_argument(
+        "--http",
+        metavar="[HOST:]PORT",
+        type=web_address,
+        help="start `aerotape web` beside the archive, for the same users",
     )
     parser.add_argument(
         "--print-config",
@@ -128,6 +136,8 @@ def run(args: argparse.Namespace) -> int:
     logging.basicConfig(
         stream=sys.stderr, format="%(asctime)s aerotape archive: %(message)s", level=logging.INFO
     )
+    if args.http is not None:
+        check_web_service(args.http, config.users_file)
     from aerotape.archive.archive import Archive
 
     # Before the start, so that a signal during the start leads to a clean stop too. An archive that
@@ -140,19 +150,37 @@ def run(args: argparse.Namespace) -> int:
     except _StoppedError:
         return EXIT_OK
     manager = ServiceManager(os.environ)
-    with archive:
+    with archive, _web_service(archive, args) as web:
         _print_ready(archive, args)
         manager.ready(f"recording into {archive.archive_dir}")
         while not stop.wait(manager.interval_s(_CHECK_INTERVAL_S)):
             if not archive.is_running:
                 break
             manager.alive(archive.last_duty_cycle_ns)
+            if web is not None:
+                web.restart_if_ended()
         manager.stopping()
         failure = archive.failure
     if failure is not None:
         logging.getLogger(__name__).error("ended: %s", _reason(failure))
         return EXIT_FAILURE
     return EXIT_OK
+
+
+def _web_service(
+    archive: Archive, args: argparse.Namespace
+) -> contextlib.AbstractContextManager[WebChild | None]:
+    """Start the web service of --http; without it, there is none."""
+    if args.http is None:
+        return contextlib.nullcontext()
+    from aerotape.tools._cli.web_child import WebChild
+
+    host, port = args.http
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    users = archive.config.users_file
+    options = ["--http", where, "--aeron-dir", str(archive.aeron_dir)]
+    options += ["--users", str(users)] if users is not None else []
+    return WebChild([str(archive.archive_dir), *options])
 
 
 def _allow_open_files() -> None:

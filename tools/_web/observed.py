@@ -18,7 +18,7 @@ from aerotape.archive.counters import CounterType, key_fields
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import entry_damage
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.mark.mark_file import MarkFileInfo
+from aerotape.catalog.mark.mark_file import MarkFile, MarkFileInfo
 from aerotape.clock import epoch_ms
 from aerotape.cnc import CncFile, CounterRecord
 from aerotape.distinct_error_log import ErrorObservation
@@ -113,7 +113,6 @@ class ObservedArchive:
             aeron_dir: the media driver's directory; None: the one that the mark file names.
         """
         self.directory = directory
-        self._files = open_directory(directory)
         self._aeron_dir = aeron_dir
         self._lock = threading.Lock()
         self._last: Snapshot | None = None
@@ -139,12 +138,13 @@ class ObservedArchive:
                 problems.append(f"{self.directory}: {error.strerror}")
             return None
 
-        mark = tried(self._files.mark_file)
+        mark = tried(lambda: MarkFile.read(self.directory))
+        files = tried(lambda: open_directory(self.directory))
         aeron_dir = self._aeron_dir or (mark.header.aeron_directory if mark else "")
         file = tried(lambda: CncFile(aeron_dir)) if aeron_dir else None
         counters = (tried(lambda: list(file.counters())) if file else None) or []
         archive_id = mark.header.archive_id if mark else NULL_VALUE
-        entries = tried(lambda: list(self._files.entries())) or []
+        entries = (tried(lambda: list(files.entries())) if files else None) or []
         valid = [each for each in entries if each.state == RecordingState.VALID]
         status = tried(lambda: os.statvfs(self.directory))
         return Snapshot(
@@ -154,7 +154,7 @@ class ObservedArchive:
             own_counters=[each for each in counters if each.type_id == _SYSTEM_COUNTER],
             counters=[each for each in counters if _is_of(archive_id, each)],
             recordings=[each.descriptor for each in valid if not entry_damage(each)],
-            suspect=frozenset(tried(self._files.suspect_notes) or ()),
+            suspect=frozenset((tried(files.suspect_notes) if files else None) or ()),
             free_bytes=status.f_bavail * status.f_frsize if status else 0,
             total_bytes=status.f_blocks * status.f_frsize if status else 0,
             problems=problems,

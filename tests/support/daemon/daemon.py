@@ -29,10 +29,14 @@ class AerotapeArchive(ArchiveProcess):
     def _launch(self) -> ChildProcess:
         command = [sys.executable, "-m", "aerotape", "archive", "--json"]
         command += ["--dir", str(self.archive_dir), "--aeron-dir", str(self.aeron_dir)]
-        command += ["--driver", self.driver]
+        command += ["--driver", self.driver, *self._arguments()]
         command += [f"-D{name}={value}" for name, value in self._properties.items()]
         env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
         return ChildProcess(command, env=env, dies_with_parent=True)
+
+    def _arguments(self) -> list[str]:
+        """Return further arguments."""
+        return []
 
     def _is_ready(self, line: str) -> bool:
         return bool(json.loads(line)["event"] == "ready")

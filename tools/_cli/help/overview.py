@@ -9,7 +9,7 @@ from typing import Final
 
 # Every command is in one group; tests check that.
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "run a daemon": ("archive", "driver", "users"),
+    "run a daemon": ("archive", "driver", "web", "users"),
     "record": ("record", "extend", "stop", "subscriptions"),
     "see what is recorded": ("list", "find", "position", "signals", "plot"),
     "send and read messages": ("publish", "subscribe", "cat", "schema"),

@@ -174,6 +174,7 @@ COMMANDS: Final = {
     "truncate": "recording_id stop_position bytes_removed segment_files_deleted",
     "update-channel": "recording_id stripped_channel original_channel",
     "users": "added? changed?=str role? user? iterations? removed?",
+    "web": "event url",
 }
 """The fields of each command's records; `{name}`: those of a record below."""
 
@@ -534,6 +535,7 @@ FIELDS: Final = {
     "type_id": "int: type id of the counter",
     "updated": "int: last change, epoch milliseconds",
     "updated_ms": "int: last change, epoch milliseconds",
+    "url": "str: URL of the service",
     "user": "str: user name",
     "value": "int: value",
     "version": "str: version",

@@ -1,0 +1,65 @@
+"""`aerotape web` in a process of its own, and requests to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from support.daemon.command_line import CommandLine
+
+
+class Answer(NamedTuple):
+    """A response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class WebService:
+    """A running service. Use as a context manager."""
+
+    def __init__(self, cli: CommandLine, directory: Path, *options: object) -> None:
+        self.process = cli.start("web", directory, "--http", 0, "--json", *options, text=True)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate()[1]
+        self.url = json.loads(line)["url"]
+
+    def get(self, path: str, method: str = "GET", **headers: str) -> Answer:
+        """Make a request; `_` in the names of headers stands for `-`."""
+        url = urlsplit(self.url)
+        assert url.hostname is not None
+        if url.scheme == "https":
+            trusting = ssl._create_unverified_context()
+            made: http.client.HTTPConnection = http.client.HTTPSConnection(
+                url.hostname, url.port, timeout=30, context=trusting
+            )
+        else:
+            made = http.client.HTTPConnection(url.hostname, url.port, timeout=30)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        made.request(method, path, headers=named)
+        response = made.getresponse()
+        answer = Answer(response.status, dict(response.getheaders()), response.read())
+        made.close()
+        return answer
+
+    def __enter__(self) -> WebService:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.communicate(timeout=30)

@@ -1,0 +1,117 @@
+"""`aerotape web`: health, and who is refused."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.builders.offline_directory import build
+from support.daemon.command_line import CommandLine, aerotape
+from support.web import WebService
+
+
+def basic(user: str, secret: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()
+
+
+def test_health_of_a_running_archive(cli: CommandLine) -> None:
+    with WebService(cli, cli.archive.archive_dir) as web:
+        assert web.get("/healthz").json == {"status": "ok"}
+        answer = web.get("/readyz")
+        assert answer.status == 200, answer.text
+        assert [check["check"] for check in answer.json["checks"]] == [
+            "archive",
+            "driver",
+            "storage",
+            "files",
+        ]
+
+
+def test_health_of_a_stopped_archive(cli: CommandLine, tmp_path: Path) -> None:
+    """The service runs, the archive is not ready, and the reasons are given."""
+    directory = build(tmp_path / "archive")
+    with WebService(cli, directory) as web:
+        assert web.get("/healthz").status == 200
+        answer = web.get("/readyz")
+        assert answer.status == 503
+        reasons = {check["check"]: check["found"] for check in answer.json["checks"]}
+        assert reasons["archive"] == "the archive was stopped"
+        assert "cannot be read" in reasons["driver"]
+
+
+def test_it_ends_at_sigterm(cli: CommandLine) -> None:
+    web = WebService(cli, cli.archive.archive_dir)
+    web.process.terminate()
+    _, err = web.process.communicate(timeout=30)
+    assert (web.process.returncode, err) == (0, "")
+
+
+def test_other_hosts_and_sites_are_refused(cli: CommandLine) -> None:
+    """A page whose name resolves to this machine, and changes asked for by pages of others."""
+    with WebService(cli, cli.archive.archive_dir, "--allowed-host", "tape.example") as web:
+        assert web.get("/healthz", Host="evil.example").status == 421
+        assert web.get("/healthz", Host="tape.example:8080").status == 200
+        assert web.get("/healthz", Host="localhost").status == 200
+        assert web.get("/healthz", "POST", Origin="http://evil.example").status == 403
+        assert web.get("/healthz", "POST", Origin=web.url.rstrip("/")).status == 405
+        assert "default-src 'self'" in web.get("/healthz").headers["content-security-policy"]
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    """A users file with alice."""
+    path, secret = tmp_path / "users", tmp_path / "secret"
+    secret.write_text("wonderland\n")
+    secret.chmod(0o600)
+    aerotape("users", path, "add", "alice", "--secret-file", secret, "--iterations", 4096)
+    return path
+
+
+def test_users_are_required(cli: CommandLine, users: Path) -> None:
+    """With --users all but /healthz is only for them; changes of the file count at once."""
+    with WebService(cli, cli.archive.archive_dir, "--users", users) as web:
+        assert web.get("/healthz").status == 200
+        refused = web.get("/metrics")
+        assert refused.status == 401
+        assert refused.headers["www-authenticate"].startswith("Basic")
+        for wrong in (basic("alice", "x"), basic("bob", "wonderland"), "Basic ?", "Bearer x", "B"):
+            assert web.get("/metrics", Authorization=wrong).status == 401
+        for _ in range(2):
+            right = basic("alice", "wonderland")
+            assert web.get("/metrics", Authorization=right).status == 200
+
+
+def test_other_machines_need_users(cli: CommandLine, users: Path) -> None:
+    directory = cli.archive.archive_dir
+    err = cli.error("web", directory, "--http", "0.0.0.0:0", code=2)
+    assert "require users with --users FILE" in err
+    with WebService(cli, directory, "--http", "0.0.0.0:0", "--users", users) as web:
+        assert web.get("/healthz", Host="localhost").status == 200
+
+
+@pytest.mark.parametrize("address", ["x", "1:x", ":80", "99999", "host:"])
+def test_addresses(cli: CommandLine, address: str) -> None:
+    err = cli.error("web", cli.archive.archive_dir, "--http", address, code=2)
+    assert "expected PORT or HOST:PORT" in err
+
+
+def test_a_port_in_use(cli: CommandLine) -> None:
+    with WebService(cli, cli.archive.archive_dir) as web:
+        port = web.url.rstrip("/").rpartition(":")[2]
+        assert cli.run("web", cli.archive.archive_dir, "--http", port, expect=1).stderr
+
+
+def test_tls(cli: CommandLine, tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    command += ["-keyout", str(key), "-out", str(certificate), "-days", "2"]
+    subprocess.run(command, check=True, capture_output=True)
+    options = ("--certificate", certificate, "--key", key)
+    with WebService(cli, cli.archive.archive_dir, *options) as web:
+        assert web.url.startswith("https://")
+        assert web.get("/healthz").status == 200
+    assert "give both" in cli.error("web", tmp_path, "--key", key, code=2)
+    certificate.write_text("none")
+    assert "cannot serve with" in cli.error("web", tmp_path, *options, code=2)

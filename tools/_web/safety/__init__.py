@@ -1,0 +1,1 @@
+"""Who may ask the web service, and by which name."""

@@ -1,0 +1,73 @@
+"""The middleware in front of all requests: names of the service, other sites, response headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_LOCAL: Final = ("localhost", "127.0.0.1", "::1")
+_HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class HostGuard:
+    """Refuses requests for other hosts, and changes that pages of other sites ask for.
+
+    A page of another site that has its own name resolve to this machine (DNS rebinding) sends that
+    name in the Host header.
+    """
+
+    def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
+        """Create it.
+
+        Args:
+            app: the application behind.
+            names: by which the service is reached besides the local ones.
+        """
+        self._app = app
+        self._names = frozenset(name.lower() for name in (*_LOCAL, *names))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if _name(f"//{host}") not in self._names:
+            text = f"this service is not {host!r}: start it with --allowed-host\n"
+            await PlainTextResponse(text, 421)(scope, receive, send)
+            return
+        origin = headers.get("origin", f"//{host}")
+        is_foreign = urlsplit(origin).netloc.lower() != host.lower()
+        if is_foreign and scope["method"] not in _SAFE_METHODS:
+            text = f"changes are not accepted from pages of {origin!r}\n"
+            await PlainTextResponse(text, 403)(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                response = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    response.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def _name(url: str) -> str:
+    """Return the host of an URL in lower case; "" if it has none that is valid."""
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""

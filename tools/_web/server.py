@@ -1,0 +1,74 @@
+"""The server of the web service."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import ssl
+import threading
+from typing import Final
+
+import uvicorn
+
+from aerotape.errors import ConfigurationError
+from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
+from aerotape.tools._cli.output import emit_line
+from aerotape.tools._web.observed import ObservedArchive
+from aerotape.tools._web.service import WebSettings, create_app
+from aerotape.tools.archive import StopSignals
+
+# A flood is answered with 503 and does not grow queues.
+_MAX_REQUESTS: Final = 100
+_KEEP_ALIVE_S: Final = 15
+_STOP_S: Final = 5
+_BACKLOG: Final = 128
+_CHECK_INTERVAL_S: Final = 0.5
+
+
+def serve(observed: ObservedArchive, settings: WebSettings, args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT; print a line when the port is open.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        ConfigurationError: the users file or the certificate is refused.
+    """
+    logging.basicConfig(format="%(asctime)s aerotape web: %(message)s", level=logging.WARNING)
+    config = uvicorn.Config(
+        create_app(observed, settings),
+        host=settings.host,
+        port=settings.port,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+        limit_concurrency=_MAX_REQUESTS,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_STOP_S,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+    )
+    try:
+        config.load()
+        socket = config.bind_socket()
+    except (OSError, ssl.SSLError) as error:
+        where = settings.certificate or f"{settings.host}:{settings.port}"
+        raise ConfigurationError(f"cannot serve with {where}: {error}", "--http") from None
+    except SystemExit:  # uvicorn has logged why
+        return EXIT_FAILURE
+    stop = StopSignals()
+    socket.listen(_BACKLOG)  # requests wait until the server runs
+    host, port = socket.getsockname()[:2]
+    scheme = "http" if settings.certificate is None else "https"
+    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
+    emit_line({"event": "ready", "url": url}, f"web service ready: {url}", args)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([socket],), name="web-server")
+    thread.start()
+    while thread.is_alive() and not stop.wait(_CHECK_INTERVAL_S):
+        if args.parent not in (None, os.getppid()):
+            break
+    server.should_exit = True
+    thread.join()
+    return EXIT_OK

@@ -1,0 +1,80 @@
+"""The web service: its routes, and the server that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.middleware import Middleware
+
+from aerotape import __version__
+from aerotape.tools._web.health import checks
+from aerotape.tools._web.metrics.collector import exposition
+from aerotape.tools._web.observed import ObservedArchive
+from aerotape.tools._web.safety.hosts import HostGuard
+from aerotape.tools._web.safety.users import UserGuard
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """The settings of the service.
+
+    Attributes:
+        host: the address that it binds to.
+        port: the port; 0: one that is free.
+        users: the users file; None: everybody who reaches it.
+        allowed_hosts: names by which it is reached, besides `host` and local ones.
+        certificate: the TLS certificate with its chain, a PEM file; None without TLS.
+        key: the certificate's private key, a PEM file.
+        max_series: the most recordings that have metrics of their own.
+    """
+
+    host: str
+    port: int
+    users: Path | None = None
+    allowed_hosts: Sequence[str] = ()
+    certificate: Path | None = None
+    key: Path | None = None
+    max_series: int = 1_000
+
+
+def create_app(observed: ObservedArchive, settings: WebSettings) -> FastAPI:
+    """Return the application.
+
+    Raises:
+        ConfigurationError: the users file cannot be used.
+    """
+    names = (settings.host, *settings.allowed_hosts)
+    middleware = [Middleware(HostGuard, names=names)]
+    if settings.users is not None:
+        middleware.append(Middleware(UserGuard, path=settings.users))
+    app = FastAPI(
+        title="aerotape", version=__version__, docs_url=None, redoc_url=None, middleware=middleware
+    )
+
+    @app.get("/metrics", summary="Metrics for Prometheus")
+    def metrics(request: Request) -> Response:
+        accept = request.headers.get("accept", "")
+        content, content_type = exposition(observed, accept, settings.max_series)
+        return Response(content, headers={"Content-Type": content_type})
+
+    @app.get("/healthz", summary="Whether this service runs")
+    def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/readyz", summary="Whether the archive is fit for work, 503 if not, with reasons")
+    def readyz() -> JSONResponse:
+        found = checks(observed.snapshot())
+        content: dict[str, Any] = {
+            "ready": all(check.is_ok for check in found),
+            "checks": [
+                {"check": check.name, "ok": check.is_ok, "found": check.found} for check in found
+            ],
+        }
+        return JSONResponse(content, 200 if content["ready"] else 503)
+
+    return app
