@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import base64
+import socket
 import subprocess
+import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from support.builders.offline_directory import build
 from support.daemon.command_line import CommandLine, aerotape
+from support.daemon.control_rig import await_true
 from support.web import WebService
+
+from aerotape.tools._web.observed import ObservedArchive
 
 
 def basic(user: str, secret: str) -> str:
@@ -115,3 +121,24 @@ def test_tls(cli: CommandLine, tmp_path: Path) -> None:
     assert "give both" in cli.error("web", tmp_path, "--key", key, code=2)
     certificate.write_text("none")
     assert "cannot serve with" in cli.error("web", tmp_path, *options, code=2)
+
+
+def test_a_flood_is_refused(cli: CommandLine) -> None:
+    """With 100 connections open, further requests get 503; later ones are served."""
+    with WebService(cli, cli.archive.archive_dir) as web:
+        url = urlsplit(web.url)
+        held = [socket.create_connection((url.hostname, url.port)) for _ in range(110)]
+        await_true(lambda: web.get("/healthz").status == 503)
+        for each in held:
+            each.close()
+        await_true(lambda: web.get("/healthz").status == 200)
+
+
+def test_many_readers_cost_what_one_does(tmp_path: Path) -> None:
+    """What was read is shown again for half a second."""
+    observed = ObservedArchive(build(tmp_path / "archive"))
+    first, begun_s = observed.snapshot(), time.monotonic()
+    again = observed.snapshot()
+    assert again is first or time.monotonic() - begun_s > 0.5
+    time.sleep(0.6)
+    assert observed.snapshot() is not first
