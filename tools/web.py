@@ -1,21 +1,32 @@
 """Serve metrics, health and the state of an archive over HTTP.
 
-Stands beside an archive, ours or the Java archive, and reads its files: it needs no connection to
-it, and runs on when the archive restarts. Without --users it binds to this machine only.
+Stands beside an archive, ours or the Java archive, and reads its files; only ledgers, entities and
+changes take a control session. It runs on when the archive restarts. Without --users it binds to
+this machine only.
 
     aerotape web /var/lib/aeron-archive --http 8080
-    curl http://localhost:8080/metrics        # Prometheus; also /healthz and /readyz
+    curl http://localhost:8080/metrics                  # Prometheus; also /healthz and /readyz
+    curl http://localhost:8080/api/v1/recordings        # REST; /openapi.json describes it
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError
+from aerotape.protocol import NULL_VALUE
 from aerotape.tools._cli.arguments import count
-from aerotape.tools._cli.connection import add_driver_option
+from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.web_address import check_web_service, web_address
+
+if TYPE_CHECKING:
+    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.tools._web.observed import ObservedArchive
+
+_TIMEOUT_NS: Final = 5_000_000_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +58,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=1_000,
         help="the most recordings with metrics of their own (default: 1000)",
     )
+    parser.add_argument(
+        "--allow-changes",
+        action="store_true",
+        help="let requests stop, truncate and delete recordings and ledgers",
+    )
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)  # end with this process
-    add_driver_option(parser)
+    add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from aerotape.tools._web.observed import ObservedArchive
     from aerotape.tools._web.server import serve
     from aerotape.tools._web.service import WebSettings
+    from aerotape.tools._web.session import ControlSession
 
     host, port = args.http
     if (args.certificate is None) != (args.key is None):
@@ -69,7 +86,36 @@ def run(args: argparse.Namespace) -> int:
         certificate=args.certificate,
         key=args.key,
         max_series=args.max_series,
+        allow_changes=args.allow_changes,
     )
     if not args.directory.is_dir():
         raise ConfigurationError(f"{args.directory} is not a directory", "DIR")
-    return serve(ObservedArchive(args.directory, args.aeron_dir), settings, args)
+    observed = ObservedArchive(args.directory, args.aeron_dir)
+    with ControlSession(partial(_connected, observed, args)) as session:
+        return serve(observed, session, settings, args)
+
+
+def _connected(observed: ObservedArchive, args: argparse.Namespace) -> ArchiveClient:
+    """Connect to the archive of the directory, where its mark file says unless options do.
+
+    Raises:
+        ConfigurationError: the options lead to another archive.
+        AerotapeError: there is no media driver or no archive.
+    """
+    mark = observed.snapshot().mark
+    if mark is None:
+        return connect(args, {"timeout_ns": _TIMEOUT_NS})
+    given = argparse.Namespace(**vars(args))
+    given.aeron_dir = args.aeron_dir or mark.header.aeron_directory
+    if args.control_channel is None:
+        given.control_channel = mark.header.local_control_channel
+        given.control_stream_id = mark.header.local_control_stream_id
+    client = connect(given, {"timeout_ns": _TIMEOUT_NS})
+    if mark.header.archive_id not in (client.archive_id, NULL_VALUE):
+        client.close()
+        raise ConfigurationError(
+            f"{given.control_channel} in {given.aeron_dir} leads to archive {client.archive_id}, "
+            f"and {args.directory} is of archive {mark.header.archive_id}: correct the options",
+            "--control-channel",
+        )
+    return client

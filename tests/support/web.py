@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import ssl
@@ -27,6 +28,11 @@ class Answer(NamedTuple):
     @property
     def json(self) -> Any:
         return json.loads(self.body)
+
+
+def basic(user: str, secret: str) -> str:
+    """Return the value of the header `Authorization`."""
+    return "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()
 
 
 class WebService:

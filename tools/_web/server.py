@@ -16,6 +16,7 @@ from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import emit_line
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.service import WebSettings, create_app
+from aerotape.tools._web.session import ControlSession
 from aerotape.tools.archive import StopSignals
 
 # A flood is answered with 503 and does not grow queues.
@@ -26,7 +27,12 @@ _BACKLOG: Final = 128
 _CHECK_INTERVAL_S: Final = 0.5
 
 
-def serve(observed: ObservedArchive, settings: WebSettings, args: argparse.Namespace) -> int:
+def serve(
+    observed: ObservedArchive,
+    session: ControlSession,
+    settings: WebSettings,
+    args: argparse.Namespace,
+) -> int:
     """Serve until SIGTERM or SIGINT; print a line when the port is open.
 
     Returns:
@@ -37,7 +43,7 @@ def serve(observed: ObservedArchive, settings: WebSettings, args: argparse.Names
     """
     logging.basicConfig(format="%(asctime)s aerotape web: %(message)s", level=logging.WARNING)
     config = uvicorn.Config(
-        create_app(observed, settings),
+        create_app(observed, session, settings),
         host=settings.host,
         port=settings.port,
         ssl_certfile=settings.certificate,

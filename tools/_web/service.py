@@ -15,8 +15,11 @@ from aerotape import __version__
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.metrics.collector import exposition
 from aerotape.tools._web.observed import ObservedArchive
+from aerotape.tools._web.rest import entities, ledgers, problems, recordings
+from aerotape.tools._web.rest.changes import Changes
 from aerotape.tools._web.safety.hosts import HostGuard
 from aerotape.tools._web.safety.users import UserGuard
+from aerotape.tools._web.session import ControlSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class WebSettings:
         certificate: the TLS certificate with its chain, a PEM file; None without TLS.
         key: the certificate's private key, a PEM file.
         max_series: the most recordings that have metrics of their own.
+        allow_changes: whether requests may change the archive.
     """
 
     host: str
@@ -40,10 +44,18 @@ class WebSettings:
     certificate: Path | None = None
     key: Path | None = None
     max_series: int = 1_000
+    allow_changes: bool = False
 
 
-def create_app(observed: ObservedArchive, settings: WebSettings) -> FastAPI:
+def create_app(
+    observed: ObservedArchive, session: ControlSession, settings: WebSettings
+) -> FastAPI:
     """Return the application.
+
+    Args:
+        observed: the archive.
+        session: for what needs the archive itself: ledgers, entities and changes.
+        settings: of the service.
 
     Raises:
         ConfigurationError: the users file cannot be used.
@@ -77,4 +89,9 @@ def create_app(observed: ObservedArchive, settings: WebSettings) -> FastAPI:
         }
         return JSONResponse(content, 200 if content["ready"] else 503)
 
+    changes = Changes(session, are_allowed=settings.allow_changes)
+    app.include_router(recordings.router(observed, changes))
+    app.include_router(ledgers.router(session, changes))
+    app.include_router(entities.router(session))
+    problems.add_handlers(app)
     return app

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import socket
 import subprocess
 import time
@@ -13,13 +12,9 @@ import pytest
 from support.builders.offline_directory import build
 from support.daemon.command_line import CommandLine, aerotape
 from support.daemon.control_rig import await_true
-from support.web import WebService
+from support.web import WebService, basic
 
 from aerotape.tools._web.observed import ObservedArchive
-
-
-def basic(user: str, secret: str) -> str:
-    return "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()
 
 
 def test_health_of_a_running_archive(cli: CommandLine) -> None:

@@ -1,0 +1,99 @@
+"""`/api/v1/ledger`: ledgers, with the paths and parameters of BookKeeper's HTTP server.
+
+Every path takes `ledger_id` with `ledger_scope_id`, or `ledger_qualified_name`; listing without a
+scope lists scope 0. Ids are strings: they exceed the integers of JSON readers.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query, Request
+
+from aerotape.codecs.generated import ledger_control
+from aerotape.errors import ConfigurationError
+from aerotape.qualified_id import QualifiedId
+from aerotape.tools._ledger._common import info_row
+from aerotape.tools._web.rest.changes import Changes
+from aerotape.tools._web.rest.recordings import MAX_ROWS, Format, Limit, encoded
+from aerotape.tools._web.session import ControlSession
+
+_MAX_BYTES: Final = 8 << 20
+
+
+def named_ledger(
+    ledger_id: Annotated[str | None, Query(description="unsigned, decimal")] = None,
+    ledger_scope_id: Annotated[str, Query(description="unsigned, decimal")] = "0",
+    ledger_qualified_name: Annotated[str | None, Query(description="32 hex digits")] = None,
+) -> QualifiedId:
+    """Return the ledger that the parameters name (ConfigurationError, QualifiedIdError)."""
+    if ledger_qualified_name is not None:
+        return QualifiedId.parse(ledger_qualified_name)
+    if ledger_id is None:
+        raise ConfigurationError(
+            "no ledger is named: give ledger_id or ledger_qualified_name", "ledger_id"
+        )
+    return QualifiedId(
+        _unsigned("ledger_scope_id", ledger_scope_id), _unsigned("ledger_id", ledger_id)
+    )
+
+
+Ledger = Annotated[QualifiedId, Depends(named_ledger)]
+
+
+def router(session: ControlSession, changes: Changes) -> APIRouter:
+    """Return the routes."""
+    routes = APIRouter(prefix="/api/v1/ledger", tags=["ledgers"])
+
+    @routes.get("/list", summary="The ids of a scope's ledgers, with print_metadata what is known")
+    def listing(
+        ledger_scope_id: str = "0",
+        print_metadata: bool = False,
+        after: Annotated[str | None, Query(description="last ledger id of a page")] = None,
+        limit: Limit = MAX_ROWS,
+    ) -> dict[str, Any]:
+        scope_id = _unsigned("ledger_scope_id", ledger_scope_id)
+        begin = 0 if after is None else _unsigned("after", after) + 1
+        found = session.run(lambda client: list(client.list_ledgers(scope_id, begin, limit)))
+        return {
+            str(info.id.ledger_id): info_row(info) if print_metadata else None for info in found
+        }
+
+    @routes.get("/metadata", summary="What is known of a ledger")
+    def metadata(ledger: Ledger) -> dict[str, Any]:
+        info = session.run(lambda client: client.ledger_info(ledger))
+        return {str(ledger.ledger_id): info_row(info)}
+
+    @routes.get("/read", summary="Entries by id; at most 1,000, and 8 MiB")
+    def read(
+        ledger: Ledger,
+        start_entry_id: Annotated[int, Query(ge=0)] = 0,
+        end_entry_id: Annotated[int | None, Query(ge=0)] = None,
+        format: Format = "text",
+    ) -> dict[str, str]:
+        def entries(client: Any) -> dict[str, str]:
+            with client.open_ledger_read_only(ledger) as reader:
+                found = reader.read(
+                    start_entry_id, end_entry_id, max_entries=MAX_ROWS, max_bytes=_MAX_BYTES
+                )
+                return {str(entry.entry_id): encoded(entry.payload, format) for entry in found}
+
+        return session.run(entries)
+
+    @routes.delete("/delete", summary="Delete a ledger with its recording")
+    def delete(ledger: Ledger, request: Request) -> str:
+        changes.request(
+            request,
+            ledger_control.DeleteLedgerRequest.TEMPLATE_ID,
+            lambda client: client.delete_ledger(ledger),
+            ledger_control.SCHEMA_ID,
+        )
+        return f"Deleted ledger: {ledger.ledger_id}"
+
+    return routes
+
+
+def _unsigned(name: str, text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) >= 1 << 64:
+        raise ConfigurationError(f"{name}={text!r}: expected an unsigned 64-bit number", name)
+    return int(text)

@@ -1,0 +1,192 @@
+"""`/api/v1/recordings`: what the archive directory has, read without the archive."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Callable
+from itertools import islice
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query, Request
+
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.clock import epoch_ms
+from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import UnknownRecordingError
+from aerotape.replay.offline.directory import Recording, open_directory
+from aerotape.tools._web.observed import ObservedArchive, Snapshot
+from aerotape.tools._web.rest.changes import Changes
+
+MAX_ROWS: Final = 1_000
+_MAX_PAYLOAD: Final = 1 << 16
+_MAX_BYTES: Final = 8 << 20
+_MAX_BINS: Final = 2_000
+Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
+Format = Literal["text", "hex", "base64"]
+Limit = Annotated[int, Query(ge=1, le=MAX_ROWS)]
+_ENCODINGS: Final[dict[Format, Callable[[bytes], str]]] = {
+    "text": lambda payload: payload.decode(errors="backslashreplace"),
+    "hex": bytes.hex,
+    "base64": lambda payload: base64.b64encode(payload).decode(),
+}
+
+
+def encoded(payload: bytes, format: Format) -> str:
+    """Return a payload in a format."""
+    return _ENCODINGS[format](payload)
+
+
+def router(observed: ObservedArchive, changes: Changes) -> APIRouter:
+    """Return the routes."""
+    routes = APIRouter(prefix="/api/v1/recordings", tags=["recordings"])
+
+    def opened(recording_id: int) -> Recording:
+        return open_directory(observed.directory).recording(recording_id)
+
+    @routes.get("", summary="List recordings, a page at a time")
+    def recordings(
+        channel: Annotated[str | None, Query(description="part of the channel")] = None,
+        stream_id: int | None = None,
+        live: bool | None = None,
+        sort: Sort = "recording_id",
+        descending: bool = False,
+        after: Annotated[int | None, Query(description="last recording id of a page")] = None,
+        limit: Limit = 100,
+    ) -> dict[str, Any]:
+        snapshot = observed.snapshot()
+        positions = snapshot.positions()
+        rows = [
+            _row(snapshot, positions, each)
+            for each in snapshot.recordings
+            if (channel is None or channel in each.original_channel)
+            and stream_id in (None, each.stream_id)
+            and live in (None, each.recording_id in positions)
+        ]
+        rows.sort(key=lambda row: (row[sort], row["recording_id"]), reverse=descending)
+        ids = [row["recording_id"] for row in rows]
+        begin = ids.index(after) + 1 if after in ids else 0
+        return {"total": len(rows), "recordings": rows[begin : begin + limit]}
+
+    @routes.get("/{recording_id}", summary="A recording")
+    def recording(recording_id: int) -> dict[str, Any]:
+        snapshot = observed.snapshot()
+        for each in snapshot.recordings:
+            if each.recording_id == recording_id:
+                return _row(snapshot, snapshot.positions(), each)
+        opened(recording_id)  # says why there is none
+        raise UnknownRecordingError(f"unknown recording id: {recording_id}")
+
+    @routes.get("/{recording_id}/segments", summary="Its segment files")
+    def segments(recording_id: int) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": each.path.name,
+                "base_position": each.base_position,
+                "length": each.path.stat().st_size,
+            }
+            for each in opened(recording_id).segment_files()
+        ]
+
+    @routes.get("/{recording_id}/damage", summary="Why it is marked as suspect; empty if it is not")
+    def damage(recording_id: int) -> list[dict[str, Any]]:
+        return [dataclasses.asdict(note) for note in opened(recording_id).suspect_notes]
+
+    @routes.get("/{recording_id}/rates", summary="Bytes a second over time, of its time index")
+    def rates(
+        recording_id: int,
+        bins: Annotated[int, Query(ge=1, le=_MAX_BINS)] = 200,
+        from_ns: Annotated[int | None, Query(alias="from", description="epoch ns")] = None,
+        to_ns: Annotated[int | None, Query(alias="to", description="epoch ns")] = None,
+    ) -> list[dict[str, Any]]:
+        found = opened(recording_id)
+        index = found.time_index
+        if not index.points:
+            return []
+        begin = index.points[0].time_ns if from_ns is None else from_ns
+        end = _end_ns(found) if to_ns is None else to_ns
+        width = max((end - begin) // bins, 1)
+        edges = [min(begin + width * n, end) for n in range(bins + 1)]
+        positions = [index.position_from(edge) for edge in edges]
+        return [
+            {
+                "from_ns": edges[n],
+                "to_ns": edges[n + 1],
+                "from_position": positions[n],
+                "to_position": positions[n + 1],
+                "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / width,
+            }
+            for n in range(bins)
+            if edges[n + 1] > edges[n]
+        ]
+
+    @routes.get("/{recording_id}/messages", summary="Messages from a position on")
+    def messages(
+        recording_id: int,
+        position: Annotated[int | None, Query(ge=0)] = None,
+        limit: Limit = 100,
+        format: Format = "text",
+    ) -> list[dict[str, Any]]:
+        found = opened(recording_id)
+        begin = found.start_position if position is None else position
+        # So much is read at most, whatever the limit.
+        end = min(begin + _MAX_BYTES, found.recorded_position)
+        if begin > found.recorded_position:
+            return []
+        return [
+            {
+                **{name: value for name, value in each._asdict().items() if name != "payload"},
+                "length": len(each.payload),
+                "payload": encoded(each.payload[:_MAX_PAYLOAD], format),
+                "is_whole": len(each.payload) <= _MAX_PAYLOAD,
+            }
+            for each in islice(found.messages(begin, end), limit)
+        ]
+
+    @routes.post("/{recording_id}/stop", summary="Stop a recording in progress")
+    def stop(recording_id: int, request: Request) -> dict[str, Any]:
+        changed = changes.request(
+            request,
+            codecs.StopRecordingByIdentityRequest.TEMPLATE_ID,
+            lambda client: client.stop_recording_by_identity(recording_id),
+        )
+        return {"recording_id": recording_id, "stopped": changed}
+
+    @routes.post("/{recording_id}/truncate", summary="Truncate a stopped recording")
+    def truncate(recording_id: int, position: int, request: Request) -> dict[str, Any]:
+        deleted = changes.request(
+            request,
+            codecs.TruncateRecordingRequest.TEMPLATE_ID,
+            lambda client: client.truncate_recording(recording_id, position),
+        )
+        return {"recording_id": recording_id, "segment_files_deleted": deleted}
+
+    @routes.delete("/{recording_id}", summary="Delete a stopped recording with its files")
+    def purge(recording_id: int, request: Request) -> dict[str, Any]:
+        deleted = changes.request(
+            request,
+            codecs.PurgeRecordingRequest.TEMPLATE_ID,
+            lambda client: client.purge_recording(recording_id),
+        )
+        return {"recording_id": recording_id, "segment_files_deleted": deleted}
+
+    return routes
+
+
+def _end_ns(recording: Recording) -> int:
+    """Return a time after which nothing of a recording was recorded, or now."""
+    stop_ms = recording.descriptor.stop_timestamp_ms
+    return (epoch_ms() if stop_ms < 0 else stop_ms + 1) * 1_000_000
+
+
+def _row(
+    snapshot: Snapshot, positions: dict[int, int], descriptor: RecordingDescriptor
+) -> dict[str, Any]:
+    recorded = positions.get(descriptor.recording_id, descriptor.stop_position)
+    return {
+        **dataclasses.asdict(descriptor),
+        "live": descriptor.recording_id in positions,
+        "suspect": descriptor.recording_id in snapshot.suspect,
+        "recorded_position": recorded if recorded >= 0 else None,
+        "recorded_bytes": max(recorded - descriptor.start_position, 0),
+    }
