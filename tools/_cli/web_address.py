@@ -41,7 +41,7 @@ def check_web_service(address: tuple[str, int], users: Path | None) -> None:
             f"--http {host}:{port}: other machines can reach it: require users with --users FILE",
             "--http",
         )
-    for module in ("fastapi", "prometheus_client", "uvicorn"):
+    for module in ("fastapi", "jinja2", "prometheus_client", "uvicorn"):
         if importlib.util.find_spec(module) is None:
             raise ConfigurationError(not_installed(module, "web"), "--http")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
@@ -96,6 +96,11 @@ class Snapshot:
             for each in self.counters
             if each.type_id == CounterType.RECORDING_POSITION
         }
+
+    def error_logs(self) -> Iterator[tuple[str, list[ErrorObservation]]]:
+        """Iterate over the error logs of the archive and its media driver."""
+        yield "archive", self.mark.errors if self.mark else []
+        yield "driver", self.driver.errors if self.driver else []
 
 
 class ObservedArchive:

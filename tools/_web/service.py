@@ -15,6 +15,7 @@ from aerotape import __version__
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.metrics.collector import exposition
 from aerotape.tools._web.observed import ObservedArchive
+from aerotape.tools._web.pages import routes
 from aerotape.tools._web.rest import entities, ledgers, problems, recordings
 from aerotape.tools._web.rest.changes import Changes
 from aerotape.tools._web.safety.hosts import HostGuard
@@ -93,5 +94,7 @@ def create_app(
     app.include_router(recordings.router(observed, changes))
     app.include_router(ledgers.router(session, changes))
     app.include_router(entities.router(session))
+    app.include_router(routes.router(observed, session))
+    app.mount("/static", routes.static_files())
     problems.add_handlers(app)
     return app

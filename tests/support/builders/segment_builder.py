@@ -137,7 +137,9 @@ class SegmentBuilder:
         segments: dict[int, bytearray] = {}
         for position, frame in self.frames.items():
             base = self.segment_base(position)
-            data = segments.setdefault(base, bytearray(self.segment_length))
+            if base not in segments:
+                segments[base] = bytearray(self.segment_length)
+            data = segments[base]
             data[position - base : position - base + len(frame)] = frame
         for base, data in segments.items():
             (archive_dir / f"{self.recording_id}-{base}.rec").write_bytes(data)

@@ -19,12 +19,14 @@ from aerotape.catalog.file.catalog import Catalog
 
 pytest.importorskip("duckdb")
 # Prints the most memory that a query has taken, KiB.
-MEASURED = """
-import resource, sys
+MEASURED = r"""
+import re, sys
 from aerotape.tools._cli.main import main
 query = "select count(octet_length(payload)) from messages(0)"
 main(["sql", sys.argv[1], query, "--csv"])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+# Not ru_maxrss: that of the process which was forked counts in it.
+peak_kib = int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
+print(peak_kib, file=sys.stderr)
 """
 FIRST = "select recording_id, position, length from messages(0)"
 
@@ -160,9 +162,9 @@ def test_a_running_archive(cli: CommandLine, client: package.ArchiveClient) -> N
 
 
 def test_memory(tmp_path: Path) -> None:
-    """Memory does not grow with the recording: 40 MB take at most 20 MB more than little."""
+    """Memory does not grow with the recording: 170 MB take at most 40 MB more than 42 MB."""
     peaks = []
-    for count in (100, 40_000):
+    for count in (40_000, 160_000):
         directory = tmp_path / str(count)
         directory.mkdir()
         builder = SegmentBuilder(term_length=1 << 27, segment_length=1 << 27)
@@ -176,4 +178,4 @@ def test_memory(tmp_path: Path) -> None:
             check=True,
         )
         peaks.append(int(done.stderr))
-    assert peaks[1] - peaks[0] < 20_000
+    assert peaks[1] - peaks[0] < 40_000, peaks

@@ -147,10 +147,7 @@ def _thread(label: str) -> str:
 
 def _error_logs(snapshot: Snapshot) -> Metric:
     counts: dict[tuple[str, str], int] = {}
-    for source, errors in (
-        ("archive", snapshot.mark.errors if snapshot.mark else []),
-        ("driver", snapshot.driver.errors if snapshot.driver else []),
-    ):
+    for source, errors in snapshot.error_logs():
         for error in errors:
             found = _KIND_OF_ERROR.match(error.text)
             kind = (source, found[1] if found else "other")

@@ -34,7 +34,7 @@ def named_ledger(
             "no ledger is named: give ledger_id or ledger_qualified_name", "ledger_id"
         )
     return QualifiedId(
-        _unsigned("ledger_scope_id", ledger_scope_id), _unsigned("ledger_id", ledger_id)
+        unsigned("ledger_scope_id", ledger_scope_id), unsigned("ledger_id", ledger_id)
     )
 
 
@@ -52,8 +52,8 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
         after: Annotated[str | None, Query(description="last ledger id of a page")] = None,
         limit: Limit = MAX_ROWS,
     ) -> dict[str, Any]:
-        scope_id = _unsigned("ledger_scope_id", ledger_scope_id)
-        begin = 0 if after is None else _unsigned("after", after) + 1
+        scope_id = unsigned("ledger_scope_id", ledger_scope_id)
+        begin = 0 if after is None else unsigned("after", after) + 1
         found = session.run(lambda client: list(client.list_ledgers(scope_id, begin, limit)))
         return {
             str(info.id.ledger_id): info_row(info) if print_metadata else None for info in found
@@ -93,7 +93,8 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
     return routes
 
 
-def _unsigned(name: str, text: str) -> int:
+def unsigned(name: str, text: str) -> int:
+    """Parse an unsigned 64-bit number (ConfigurationError)."""
     if not text.isascii() or not text.isdecimal() or int(text) >= 1 << 64:
         raise ConfigurationError(f"{name}={text!r}: expected an unsigned 64-bit number", name)
     return int(text)

@@ -13,7 +13,6 @@ from fastapi import APIRouter, Query, Request
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import UnknownRecordingError
 from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools._web.rest.changes import Changes
@@ -37,69 +36,65 @@ def encoded(payload: bytes, format: Format) -> str:
     return _ENCODINGS[format](payload)
 
 
-def router(observed: ObservedArchive, changes: Changes) -> APIRouter:
-    """Return the routes."""
-    routes = APIRouter(prefix="/api/v1/recordings", tags=["recordings"])
+class Reading:
+    """Reads recordings from the files of an archive."""
 
-    def opened(recording_id: int) -> Recording:
-        return open_directory(observed.directory).recording(recording_id)
+    def __init__(self, observed: ObservedArchive) -> None:
+        self._observed = observed
 
-    @routes.get("", summary="List recordings, a page at a time")
-    def recordings(
-        channel: Annotated[str | None, Query(description="part of the channel")] = None,
-        stream_id: int | None = None,
-        live: bool | None = None,
-        sort: Sort = "recording_id",
-        descending: bool = False,
-        after: Annotated[int | None, Query(description="last recording id of a page")] = None,
-        limit: Limit = 100,
-    ) -> dict[str, Any]:
-        snapshot = observed.snapshot()
-        positions = snapshot.positions()
-        rows = [
-            _row(snapshot, positions, each)
-            for each in snapshot.recordings
-            if (channel is None or channel in each.original_channel)
-            and stream_id in (None, each.stream_id)
-            and live in (None, each.recording_id in positions)
-        ]
-        rows.sort(key=lambda row: (row[sort], row["recording_id"]), reverse=descending)
-        ids = [row["recording_id"] for row in rows]
-        begin = ids.index(after) + 1 if after in ids else 0
-        return {"total": len(rows), "recordings": rows[begin : begin + limit]}
+    def opened(self, recording_id: int) -> Recording:
+        """Open a recording (UnknownRecordingError, CatalogError)."""
+        return open_directory(self._observed.directory).recording(recording_id)
 
-    @routes.get("/{recording_id}", summary="A recording")
-    def recording(recording_id: int) -> dict[str, Any]:
-        snapshot = observed.snapshot()
+    def recording(self, recording_id: int) -> dict[str, Any]:
+        """Return a recording's row (UnknownRecordingError, CatalogError)."""
+        snapshot = self._observed.snapshot()
         for each in snapshot.recordings:
             if each.recording_id == recording_id:
-                return _row(snapshot, snapshot.positions(), each)
-        opened(recording_id)  # says why there is none
-        raise UnknownRecordingError(f"unknown recording id: {recording_id}")
+                return row_of(snapshot, snapshot.positions(), each)
+        descriptor = self.opened(recording_id).descriptor  # just begun, or says why not
+        return row_of(snapshot, snapshot.positions(), descriptor)
 
-    @routes.get("/{recording_id}/segments", summary="Its segment files")
-    def segments(recording_id: int) -> list[dict[str, Any]]:
+    def segments(self, recording_id: int) -> list[dict[str, Any]]:
+        """Return a recording's segment files (errors as `opened`, StorageError)."""
         return [
             {
                 "name": each.path.name,
                 "base_position": each.base_position,
                 "length": each.path.stat().st_size,
             }
-            for each in opened(recording_id).segment_files()
+            for each in self.opened(recording_id).segment_files()
         ]
 
-    @routes.get("/{recording_id}/damage", summary="Why it is marked as suspect; empty if it is not")
-    def damage(recording_id: int) -> list[dict[str, Any]]:
-        return [dataclasses.asdict(note) for note in opened(recording_id).suspect_notes]
-
-    @routes.get("/{recording_id}/rates", summary="Bytes a second over time, of its time index")
-    def rates(
-        recording_id: int,
-        bins: Annotated[int, Query(ge=1, le=_MAX_BINS)] = 200,
-        from_ns: Annotated[int | None, Query(alias="from", description="epoch ns")] = None,
-        to_ns: Annotated[int | None, Query(alias="to", description="epoch ns")] = None,
+    def messages(
+        self, recording_id: int, position: int | None, limit: int, format: Format
     ) -> list[dict[str, Any]]:
-        found = opened(recording_id)
+        """Return messages that begin at a position or later; at most 8 MiB are read.
+
+        Raises:
+            SegmentError: a file is missing or damaged.
+            UnknownRecordingError: there is no such recording.
+        """
+        found = self.opened(recording_id)
+        begin = found.start_position if position is None else position
+        end = min(begin + _MAX_BYTES, found.recorded_position)
+        if begin > found.recorded_position:
+            return []
+        return [
+            {
+                **{name: value for name, value in each._asdict().items() if name != "payload"},
+                "length": len(each.payload),
+                "payload": encoded(each.payload[:_MAX_PAYLOAD], format),
+                "is_whole": len(each.payload) <= _MAX_PAYLOAD,
+            }
+            for each in islice(found.messages(begin, end), limit)
+        ]
+
+    def rates(
+        self, recording_id: int, bins: int, from_ns: int | None, to_ns: int | None
+    ) -> list[dict[str, Any]]:
+        """Return bytes a second in equal parts of a time; empty without a time index."""
+        found = self.opened(recording_id)
         index = found.time_index
         if not index.points:
             return []
@@ -120,6 +115,81 @@ def router(observed: ObservedArchive, changes: Changes) -> APIRouter:
             if edges[n + 1] > edges[n]
         ]
 
+
+def listed(
+    snapshot: Snapshot,
+    *,
+    channel: str | None,
+    stream_id: int | None,
+    live: bool | None,
+    sort: Sort,
+    descending: bool,
+    after: int | None,
+    limit: int,
+) -> tuple[int, list[dict[str, Any]]]:
+    """Return how many recordings match, and a page of them: those after a recording id."""
+    positions = snapshot.positions()
+    rows = [
+        row_of(snapshot, positions, each)
+        for each in snapshot.recordings
+        if (channel is None or channel in each.original_channel)
+        and stream_id in (None, each.stream_id)
+        and live in (None, each.recording_id in positions)
+    ]
+    rows.sort(key=lambda row: (row[sort], row["recording_id"]), reverse=descending)
+    ids = [row["recording_id"] for row in rows]
+    begin = ids.index(after) + 1 if after in ids else 0
+    return len(rows), rows[begin : begin + limit]
+
+
+def router(observed: ObservedArchive, changes: Changes) -> APIRouter:
+    """Return the routes."""
+    routes = APIRouter(prefix="/api/v1/recordings", tags=["recordings"])
+    reading = Reading(observed)
+
+    @routes.get("", summary="List recordings, a page at a time")
+    def recordings(
+        channel: Annotated[str | None, Query(description="part of the channel")] = None,
+        stream_id: int | None = None,
+        live: bool | None = None,
+        sort: Sort = "recording_id",
+        descending: bool = False,
+        after: Annotated[int | None, Query(description="last recording id of a page")] = None,
+        limit: Limit = 100,
+    ) -> dict[str, Any]:
+        total, rows = listed(
+            observed.snapshot(),
+            channel=channel,
+            stream_id=stream_id,
+            live=live,
+            sort=sort,
+            descending=descending,
+            after=after,
+            limit=limit,
+        )
+        return {"total": total, "recordings": rows}
+
+    @routes.get("/{recording_id}", summary="A recording")
+    def recording(recording_id: int) -> dict[str, Any]:
+        return reading.recording(recording_id)
+
+    @routes.get("/{recording_id}/segments", summary="Its segment files")
+    def segments(recording_id: int) -> list[dict[str, Any]]:
+        return reading.segments(recording_id)
+
+    @routes.get("/{recording_id}/damage", summary="Why it is marked as suspect; empty if it is not")
+    def damage(recording_id: int) -> list[dict[str, Any]]:
+        return [dataclasses.asdict(note) for note in reading.opened(recording_id).suspect_notes]
+
+    @routes.get("/{recording_id}/rates", summary="Bytes a second over time, of its time index")
+    def rates(
+        recording_id: int,
+        bins: Annotated[int, Query(ge=1, le=_MAX_BINS)] = 200,
+        from_ns: Annotated[int | None, Query(alias="from", description="epoch ns")] = None,
+        to_ns: Annotated[int | None, Query(alias="to", description="epoch ns")] = None,
+    ) -> list[dict[str, Any]]:
+        return reading.rates(recording_id, bins, from_ns, to_ns)
+
     @routes.get("/{recording_id}/messages", summary="Messages from a position on")
     def messages(
         recording_id: int,
@@ -127,21 +197,7 @@ def router(observed: ObservedArchive, changes: Changes) -> APIRouter:
         limit: Limit = 100,
         format: Format = "text",
     ) -> list[dict[str, Any]]:
-        found = opened(recording_id)
-        begin = found.start_position if position is None else position
-        # So much is read at most, whatever the limit.
-        end = min(begin + _MAX_BYTES, found.recorded_position)
-        if begin > found.recorded_position:
-            return []
-        return [
-            {
-                **{name: value for name, value in each._asdict().items() if name != "payload"},
-                "length": len(each.payload),
-                "payload": encoded(each.payload[:_MAX_PAYLOAD], format),
-                "is_whole": len(each.payload) <= _MAX_PAYLOAD,
-            }
-            for each in islice(found.messages(begin, end), limit)
-        ]
+        return reading.messages(recording_id, position, limit, format)
 
     @routes.post("/{recording_id}/stop", summary="Stop a recording in progress")
     def stop(recording_id: int, request: Request) -> dict[str, Any]:
@@ -179,9 +235,10 @@ def _end_ns(recording: Recording) -> int:
     return (epoch_ms() if stop_ms < 0 else stop_ms + 1) * 1_000_000
 
 
-def _row(
+def row_of(
     snapshot: Snapshot, positions: dict[int, int], descriptor: RecordingDescriptor
 ) -> dict[str, Any]:
+    """Return a recording with how far it is recorded."""
     recorded = positions.get(descriptor.recording_id, descriptor.stop_position)
     return {
         **dataclasses.asdict(descriptor),

@@ -1,0 +1,95 @@
+"use strict";
+// Live figures of the overview, and plots. Every text is set as text, never as HTML.
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+function size(bytes) {
+  let unit = 0;
+  while (bytes >= 1024 && unit < UNITS.length - 1) {
+    bytes /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? Math.round(bytes) : bytes.toFixed(1)} ${UNITS[unit]}`;
+}
+
+function cell(row, name, text) {
+  const made = row.insertCell();
+  made.className = name;
+  made.textContent = text;
+  return made;
+}
+
+function showLive(table) {
+  const body = table.tBodies[0];
+  let last = null;
+  const events = new EventSource("/live");
+  events.onmessage = (event) => {
+    const state = JSON.parse(event.data);
+    const before = new Map(last ? last.recordings.map((each) => [each.recording_id, each]) : []);
+    const seconds = last ? (state.time_ms - last.time_ms) / 1000 : 0;
+    const rows = new Map([...body.rows].map((row) => [Number(row.dataset.id), row]));
+    let sum = 0;
+    for (const each of state.recordings) {
+      let row = rows.get(each.recording_id);
+      if (row === undefined) {
+        row = body.insertRow();
+        row.dataset.id = each.recording_id;
+        const link = document.createElement("a");
+        link.href = `/recordings/${each.recording_id}`;
+        link.textContent = each.recording_id;
+        cell(row, "number", "").append(link);
+        cell(row, "channel", each.channel);
+        cell(row, "number", each.stream_id);
+        cell(row, "number position", "");
+        cell(row, "number rate", "–");
+      }
+      rows.delete(each.recording_id);
+      row.querySelector(".position").textContent = each.position;
+      const previous = before.get(each.recording_id);
+      if (previous !== undefined && seconds > 0) {
+        const rate = Math.max(each.position - previous.position, 0) / seconds;
+        sum += rate;
+        row.querySelector(".rate").textContent = `${size(rate)}/s`;
+      }
+    }
+    for (const row of rows.values()) {
+      row.remove();
+    }
+    if (last !== null) {
+      document.getElementById("bytes-per-s").textContent = size(sum);
+    }
+    document.getElementById("recordings").textContent = state.count;
+    document.getElementById("live").textContent = state.recordings.length;
+    document.getElementById("free").textContent = size(state.free_bytes);
+    document.getElementById("errors").textContent = state.errors;
+    last = state;
+  };
+}
+
+async function showRates(place) {
+  const response = await fetch(place.dataset.rates);
+  const rates = response.ok ? await response.json() : [];
+  if (rates.length === 0) {
+    place.textContent = "There is no time index.";
+    place.className = "none";
+    return;
+  }
+  const color = getComputedStyle(place).color;
+  const axis = { stroke: color, grid: { stroke: color, width: 0.2 } };
+  const options = {
+    width: place.clientWidth,
+    height: 260,
+    axes: [axis, { ...axis, size: 90, values: (_plot, values) => values.map((value) => `${size(value)}/s`) }],
+    series: [{}, { label: "bytes/s", stroke: "#3b82f6", fill: "#3b82f622", paths: uPlot.paths.stepped({ align: 1 }) }],
+  };
+  const data = [rates.map((rate) => rate.from_ns / 1e9), rates.map((rate) => rate.bytes_per_s)];
+  const plot = new uPlot(options, data, place);
+  addEventListener("resize", () => plot.setSize({ width: place.clientWidth, height: 260 }));
+}
+
+for (const table of document.querySelectorAll("table[data-live]")) {
+  showLive(table);
+}
+for (const place of document.querySelectorAll("[data-rates]")) {
+  showRates(place);
+}
